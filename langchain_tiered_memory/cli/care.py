@@ -1,0 +1,49 @@
+"""`tiered-memory inspect`, `verify` and `reindex`: looking after a database."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database, NoEmbeddings
+
+
+def inspect(
+    db: Database,
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Show this session in detail.", show_default=False)
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Argument(metavar="[SUMMARY]", help="Show this summary and what it stands for.", show_default=False),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is in a database: its sessions; one session's levels and cover; or one summary and its sources."""
+    from langchain_tiered_memory.cli.caring import inspect_database  # noqa: PLC0415 - loaded now, so that --help is
+
+    fast
+
+    inspect_database(db, session, node, to_json=as_json)
+
+
+def verify(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
+    """Check everything that is derived from the messages, and name whatever does not match. No model is called.
+
+    Exit code 0 when all is well, 1 when there are problems; `reindex` mends those of the search indexes.
+    """
+    from langchain_tiered_memory.cli.caring import verify_database  # noqa: PLC0415 - keeps --help fast
+
+    if not verify_database(db, no_embeddings=no_embeddings, to_json=as_json):
+        raise typer.Exit(EXIT_PROBLEMS)
+
+
+def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
+    """Build the search indexes anew from messages and summaries: after another embedder, a loss or problems."""
+    from langchain_tiered_memory.cli.caring import reindex_database  # noqa: PLC0415 - loaded now, so that --help is
+
+    fast
+
+    reindex_database(db, no_embeddings=no_embeddings, to_json=as_json)

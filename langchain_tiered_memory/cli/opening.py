@@ -1,0 +1,74 @@
+"""Opens memories for commands: an existing database to look at, or one to write to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from langchain_tiered_memory.errors import NotFoundError
+from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.settings import PriceSettings, Settings
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.protocols import TokenCounter
+
+
+def is_url(where: str) -> bool:
+    """Whether `where` is an SQLAlchemy URL and no path."""
+    return "://" in where
+
+
+def open_memory(
+    where: str | None,
+    *,
+    model: str | None = None,
+    no_embeddings: bool = False,
+    must_exist: bool = False,
+    settings: Settings | None = None,
+    counter: TokenCounter | None = None,
+) -> TieredMemory:
+    """The memory at `where`; `None` for one that is gone when it is closed.
+
+    Raises:
+        NotFoundError: when it must exist and there is no such file. (Opening would make an empty one.)
+        SettingsError: when the model cannot be used.
+    """
+    if must_exist and where is not None and not is_url(where) and not Path(where).is_file():
+        msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
+        raise NotFoundError(msg)
+    embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
+    return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, token_counter=counter)
+
+
+def existing_session(memory: TieredMemory, session_id: str) -> Session:
+    """The session of that name.
+
+    Raises:
+        NotFoundError: when the database has none; the message names those it has.
+    """
+    known = session_ids(memory)
+    if session_id not in known:
+        has = f"it has {_listed(known)}" if known else "it is empty"
+        msg = f"there is no session {session_id!r} in this database: {has}"
+        raise NotFoundError(msg)
+    return memory.session(session_id)
+
+
+def session_ids(memory: TieredMemory) -> list[str]:
+    """The sessions of a database."""
+    return [ref.session_id for ref in memory.sessions()]
+
+
+def priced_settings(model: str | None, *, price_in: float | None, price_out: float | None) -> Settings:
+    """The default settings, with the price of `model` where one is given."""
+    if price_in is None and price_out is None:
+        return Settings()
+    price = PriceSettings(input_per_million=price_in or 0.0, output_per_million=price_out or 0.0)
+    names = {model, model.partition(":")[2] or model} if model else {"extractive"}
+    return Settings(prices={name: price for name in names if name})
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004 - enough for one line

@@ -1,0 +1,36 @@
+"""Arguments and options that several commands share, each with its help text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+EXIT_ERROR: Final = 2
+"""Something was asked that cannot be done; one line on stderr says what and why."""
+EXIT_PROBLEMS: Final = 1
+"""`verify` found problems."""
+
+Database = Annotated[
+    str,
+    typer.Argument(metavar="DB", help="SQLite file, or SQLAlchemy URL of a PostgreSQL database.", show_default=False),
+]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.", show_default=False)]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON on standard output, for programs. Progress goes to standard error.")
+]
+NoEmbeddings = Annotated[
+    bool, typer.Option("--no-embeddings", help="Search by words only; no embedding model is loaded.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Chat model that writes the summaries, such as openai:gpt-5-mini. "
+        "Without one, the built-in extractive condenser does; it needs no key and no network.",
+        show_default=False,
+    ),
+]
+OutFile = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Write there instead of to standard output.", show_default=False)
+]

@@ -1,0 +1,79 @@
+"""The terminal: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def out() -> Console:
+    """Where results go."""
+    return Console(file=sys.stdout, highlight=False)
+
+
+def err() -> Console:
+    """Where progress, hints and errors go."""
+    return Console(file=sys.stderr, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """`value` as indented JSON on standard output: dataclasses as objects, everything unknown as text."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error while the block runs; the value is to be called once per step.
+
+    On a terminal the bar disappears when it is done; elsewhere nothing is drawn.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    console = err()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda: bar.advance(task)
+
+
+@cache
+def _units() -> tuple[tuple[float, str, float], ...]:
+    return ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
+
+
+def duration(seconds: float) -> str:
+    """`seconds` as a person reads it."""
+    for limit, unit, factor in _units():
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds / 60:.1f} min"
+
+
+def plural(count: int, noun: str) -> str:
+    """`count` and its noun."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"

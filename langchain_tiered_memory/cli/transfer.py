@@ -1,0 +1,93 @@
+"""`tiered-memory export`, `import` and `forget`: messages out, in, and away for good."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.cli.options import AsJson, Database, Model, NoEmbeddings
+
+
+def export(
+    db: Database,
+    sessions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SESSION]...", help="Only these sessions. Default: all.", show_default=False),
+    ] = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write to this file instead of to standard output.", show_default=False),
+    ] = None,
+) -> None:
+    """Write messages as JSON Lines: one message a line, with its session, time, track, kind, task and pin.
+
+    `import` gives equal messages back. Summaries and indexes are not written: they are made anew from the messages.
+    """
+    from langchain_tiered_memory.cli.transferring import export_sessions  # noqa: PLC0415 - keeps --help fast
+
+    export_sessions(db, sessions or [], out=out)
+
+
+def import_(
+    db: Database,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Our export, JSON Lines of messages, an OpenAI-style list, or sessions with dated turns.",
+            show_default=False,
+        ),
+    ],
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Session to add to; FILE must then hold one conversation.", show_default=False),
+    ] = None,
+    model: Model = None,
+    no_embeddings: NoEmbeddings = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add the messages of a file to a database, which is made if it is not there.
+
+    Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
+    """
+    from langchain_tiered_memory.cli.transferring import import_file  # noqa: PLC0415 - loaded now, so that --help is
+
+    fast
+
+    import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json)
+
+
+def forget(
+    db: Database,
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Forget in this session.", show_default=False)
+    ] = None,
+    *,
+    message: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--message", "-m", help="Only this message; may be given again. Needs SESSION.", show_default=False
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="Forget every session of this user.", show_default=False)] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove messages, a session or a user for good, with every summary, vector and index row made from them."""
+    from langchain_tiered_memory.cli.transferring import Target, forget_target  # noqa: PLC0415 - keeps --help fast
+
+    if (session is None) == (user is None):
+        msg = "name either a SESSION or a --user to forget"
+        raise typer.BadParameter(msg)
+    if message and session is None:
+        msg = "--message needs the SESSION that the message is in"
+        raise typer.BadParameter(msg)
+    target = Target(session_id=session, user=user, message_ids=tuple(message or ()))
+    if not yes:
+        typer.confirm(f"Forget {target} in {db}? This cannot be undone.", abort=True, err=True)
+    forget_target(db, target, to_json=as_json)

@@ -1,0 +1,182 @@
+"""The condenser that asks a chat model, and does not trust the answer: it is checked, repaired once, and cut to size.
+
+A job larger than the model's window is condensed in parts, and the parts are merged; nothing is dropped unseen.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.condensers.checking import EXPLAINED, Expected, Fault, fault
+from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
+from langchain_tiered_memory.condensers.model_calls import Answer, ModelCalls, PromptOverflowError
+from langchain_tiered_memory.condensers.splitting import merge_job, split_job
+from langchain_tiered_memory.decisions.sizing import cut_at_sentence
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.prompts import build_prompt, build_repair
+from langchain_tiered_memory.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.flows.asking import Flow
+
+_FILLED = 0.9  # of the window that a prompt may fill: our counts are near the provider's, not equal
+_MIN_ROOM_TOKENS = 64
+_MAX_DEPTH = 4
+_TOLERATED = 1.1  # so much too long is cut without another call
+_MAX_QUOTED_CHARS = 4000  # of an unusable answer, shown to the model again
+
+
+class ModelCondenser:
+    """Implements `protocols.Condenser` with a LangChain chat model.
+
+    Args:
+        model: The condensing model.
+        name: Who signs the summaries.
+        count_text: Tokens of a text.
+        count_message: Tokens of a message as billed; `count_text` of its text where it is not given.
+        default_window: Tokens assumed for a model that has no `profile["max_input_tokens"]`; said once in a warning.
+        custom_prompts: Instructions by strategy, in the place of ours (see `prompts.instructions`).
+        monotonic: Seconds of a clock that never goes back, for `Spent.seconds`.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        *,
+        name: str,
+        count_text: Callable[[str], int],
+        count_message: Callable[[BaseMessage], int] | None = None,
+        default_window: int = 8192,
+        custom_prompts: Mapping[str, str] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._calls = ModelCalls(
+            model,
+            name=name,
+            count_text=count_text,
+            count_message=count_message,
+            default_window=default_window,
+            monotonic=monotonic,
+        )
+        self._name = name
+        self._count_text = count_text
+        self._custom = dict(custom_prompts or {})
+
+    @property
+    def name(self) -> str:
+        """Who signs the summaries."""
+        return self._name
+
+    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+        """The summary of `job`, checked and within its size.
+
+        Raises:
+            CondensationError: when the model failed, or answered twice with something that is no summary.
+        """
+        cap = max(1, min(job.max_tokens, job.source_tokens))
+        job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
+        answer = yield from self._summary(job, depth=0)
+        return Condensed(
+            text=answer.text, tokens=answer.tokens, model=self._name, spent=answer.spent, notes=answer.notes
+        )
+
+    def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
+        """One call where the job fits into the window, else its parts and their merging."""
+        lost = Spent()
+        for _ in range(_MAX_DEPTH):
+            prompt = self._prompt(job)
+            try:
+                if self._calls.count(prompt) + job.max_tokens > self._calls.window() * _FILLED:
+                    answer = yield from self._by_parts(job, depth)
+                else:
+                    answer = yield from self._one(job, prompt)
+            except PromptOverflowError as error:
+                lost += error.spent  # the window is smaller now: look again
+            else:
+                return replace(answer, spent=answer.spent + lost)
+        message = f"{self._name} reports an overflow however small the prompt; check its profile's max_input_tokens"
+        raise CondensationError(message)
+
+    def _prompt(self, job: CondenseJob) -> list[BaseMessage]:
+        return build_prompt(job, custom=self._custom.get(job.strategy))
+
+    def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Answer]:
+        """Condense the parts with the same prompt, then merge what came back."""
+        window = self._calls.window()
+        empty = self._calls.count(self._prompt(replace(job, sources=())))
+        room = int(window * _FILLED) - empty - job.max_tokens
+        if room < _MIN_ROOM_TOKENS or depth >= _MAX_DEPTH:
+            message = (
+                f"{self._name} has a window of {window} tokens, too small for a summary of {job.source_tokens} tokens;"
+                " set its profile's max_input_tokens, raise default_window, or condense with another model"
+            )
+            raise CondensationError(message)
+        spent, notes = Spent(), ["split"]
+        finished: list[tuple[CondenseJob, str, int]] = []
+        for part in split_job(job, room_tokens=room, count_text=self._count_text):
+            answer = yield from self._summary(part, depth=depth + 1)
+            spent += answer.spent
+            notes += answer.notes
+            finished.append((part, answer.text, answer.tokens))
+        if len(finished) == 1:
+            merged = self._cut(finished[0][1], job.max_tokens)
+        else:
+            merged = yield from self._summary(merge_job(job, finished), depth=depth + 1)
+        notes += merged.notes
+        return Answer(merged.text, merged.tokens, merged.spent + spent, tuple(dict.fromkeys(notes)))
+
+    def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Answer]:
+        """One call, and a second one where the answer cannot be used."""
+        expected = Expected(
+            strategy=job.strategy,
+            instructions=str(prompt[0].text),
+            source_text="\n".join(source.text for source in job.sources),
+            target_tokens=job.target_tokens,
+            max_tokens=job.max_tokens,
+        )
+        first = yield from self._calls.ask(prompt, job)
+        wrong = fault(first.text, expected, tokens=first.tokens)
+        if wrong is None:
+            return first
+        if wrong == "too long" and first.tokens <= job.max_tokens * _TOLERATED:
+            return replace(self._cut(first.text, job.max_tokens), spent=first.spent)
+        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=_explained(wrong, first, job))
+        try:
+            second = yield from self._calls.ask(repair, job)
+        except (CondensationError, PromptOverflowError) as error:
+            if wrong != "too long":
+                message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
+                raise CondensationError(message) from error
+            return replace(self._cut(first.text, job.max_tokens), spent=first.spent)
+        still = fault(second.text, expected, tokens=second.tokens)
+        spent = first.spent + second.spent
+        if still in (None, "too long"):
+            cut = self._cut(second.text, job.max_tokens)
+            return replace(cut, spent=spent, notes=("repaired", *cut.notes))
+        if wrong == "too long":
+            return replace(self._cut(first.text, job.max_tokens), spent=spent)
+        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still or wrong]}"
+        raise CondensationError(message)
+
+    def _cut(self, text: str, max_tokens: int) -> Answer:
+        """`text` within its size; noted where something had to go."""
+        cut = cut_at_sentence(text, max_tokens=max_tokens, count_text=self._count_text)
+        if not cut:
+            message = (
+                f"not a word of {self._name}'s summary fits into {max_tokens} tokens; raise the level's max_tokens"
+            )
+            raise CondensationError(message)
+        return Answer(cut, self._count_text(cut), Spent(), () if cut == text.strip() else ("cut",))
+
+
+def _explained(wrong: Fault, answer: Answer, job: CondenseJob) -> str:
+    if wrong == "too long":
+        return f"it has {answer.tokens} tokens where at most {job.max_tokens} are allowed; keep what matters most"
+    return EXPLAINED[wrong]

@@ -1,0 +1,17 @@
+"""Conversations in files: reading the formats people have, and giving them times, speakers and annotated questions."""
+
+from langchain_tiered_memory.conversations.dates import parse_date
+from langchain_tiered_memory.conversations.nouns import Conversation, Question, Sitting, Turn
+from langchain_tiered_memory.conversations.reading import read_conversation, read_conversations
+from langchain_tiered_memory.conversations.sample import sample_conversation
+
+__all__ = [
+    "Conversation",
+    "Question",
+    "Sitting",
+    "Turn",
+    "parse_date",
+    "read_conversation",
+    "read_conversations",
+    "sample_conversation",
+]

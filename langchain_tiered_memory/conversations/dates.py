@@ -1,0 +1,134 @@
+"""Reads the dates that conversation files carry, without guessing: what can be read in two ways is an error."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from langchain_tiered_memory.errors import InvalidInputError
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAME = r"(?P<name>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?"
+_TIME = re.compile(
+    r"(?<!\d)(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)?"
+    r"\s*(?P<half>[ap])\.?m\b\.?"
+    r"|(?<!\d)(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2})(?:[.,](?P<fraction24>\d{1,9}))?)?(?!\d)",
+    re.IGNORECASE,
+)
+_ZONE = re.compile(
+    r"(?:(?P<utc>\b(?:utc|gmt)\b|(?<=\d)\s*z\b)|(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2}))\s*$", re.IGNORECASE
+)
+_WEEKDAY = re.compile(r"\(?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b\.?\)?", re.IGNORECASE)
+_YEAR_FIRST = re.compile(r"(?<!\d)(?P<year>\d{4})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})(?!\d)")
+_YEAR_LAST = re.compile(r"(?<!\d)(?P<one>\d{1,2})(?P<sep>[-/.])(?P<two>\d{1,2})(?P=sep)(?P<year>\d{4})(?!\d)")
+_DAY_MONTH = re.compile(
+    rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s,-]*(?:of\s+)?{_MONTH_NAME}[\s,-]*(?P<year>\d{{4}})(?!\d)",
+    re.IGNORECASE,
+)
+_MONTH_DAY = re.compile(
+    rf"\b{_MONTH_NAME}[\s,-]*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s,-]+(?P<year>\d{{4}})(?!\d)", re.IGNORECASE
+)
+_EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
+_LATEST_SECONDS = 1e11
+"""Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
+
+
+def parse_date(value: str | float) -> dt.datetime:
+    """The moment that `value` names, aware; UTC where it names no zone, midnight where it names no time.
+
+    Reads ISO 8601, epoch seconds (also milliseconds and microseconds), and dates with a named month, a leading year,
+    or dots: "1:56 pm on 8 May, 2023", "March-15-2024", "2023/05/20 (Sat) 06:13", "29.12.2023, 22:42:04".
+
+    Raises:
+        InvalidInputError: when it is no date, or one that can be read in two ways ("05/06/2024").
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        msg = f"{value!r} is not a date: give text or seconds since the epoch"
+        raise InvalidInputError(msg)
+    if not isinstance(value, str):
+        return _from_epoch(value)
+    text = value.strip()
+    if _EPOCH.fullmatch(text):
+        return _from_epoch(float(text))
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        moment = _from_words(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def _from_epoch(number: float) -> dt.datetime:
+    seconds = float(number)
+    for _ in range(2):
+        if abs(seconds) > _LATEST_SECONDS:
+            seconds /= 1000
+    try:
+        return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
+    except (OverflowError, OSError, ValueError):
+        msg = f"{number!r} is not a date: out of range for seconds since the epoch"
+        raise InvalidInputError(msg) from None
+
+
+def _from_words(text: str) -> dt.datetime:
+    zone, rest = _take_zone(text)
+    clock, rest = _take_time(rest, text)
+    rest = _WEEKDAY.sub(" ", rest)
+    year, month, day = _day_of(rest, text)
+    try:
+        return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
+    except ValueError as error:
+        msg = f"{text!r} is not a date: {error}"
+        raise InvalidInputError(msg) from None
+
+
+def _take_zone(text: str) -> tuple[dt.timezone, str]:
+    """The zone at the end of `text` (a time must stand before an offset), and what stands before it."""
+    match = _ZONE.search(text)
+    if match is None or (match["sign"] and not _TIME.search(text[: match.start()])):
+        return dt.UTC, text
+    if match["utc"] is not None:
+        return dt.UTC, text[: match.start()]
+    offset = dt.timedelta(hours=int(match["hours"]), minutes=int(match["minutes"]))
+    try:
+        return dt.timezone(-offset if match["sign"] == "-" else offset), text[: match.start()]
+    except ValueError as error:
+        msg = f"{text!r} is not a date: {error}"
+        raise InvalidInputError(msg) from None
+
+
+def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
+    match = _TIME.search(text)
+    if match is None:
+        return dt.time(), text
+    half = match["half"]
+    tail = "" if half else "24"
+    hour, minute, second = (int(match[part + tail] or 0) for part in ("hour", "minute", "second"))
+    if half:
+        if not 1 <= hour <= 12:  # noqa: PLR2004 - hours on a clock's face
+            msg = f"{whole!r} is not a date: there is no {hour} {half}m"
+            raise InvalidInputError(msg)
+        hour = hour % 12 + (12 if half in "pP" else 0)
+    microsecond = int((match["fraction" + tail] or "0").ljust(6, "0")[:6])
+    try:
+        return dt.time(hour, minute, second, microsecond), text[: match.start()] + " " + text[match.end() :]
+    except ValueError as error:
+        msg = f"{whole!r} is not a date: {error}"
+        raise InvalidInputError(msg) from None
+
+
+def _day_of(text: str, whole: str) -> tuple[int, int, int]:
+    if match := _YEAR_FIRST.search(text):
+        return int(match["year"]), int(match["month"]), int(match["day"])
+    for pattern in (_DAY_MONTH, _MONTH_DAY):
+        if match := pattern.search(text):
+            return int(match["year"]), _MONTHS.index(match["name"][:3].lower()) + 1, int(match["day"])
+    if match := _YEAR_LAST.search(text):
+        one, two, year = int(match["one"]), int(match["two"]), int(match["year"])
+        if match["sep"] == "." or one > 12:  # noqa: PLR2004 - months; dots mean day first wherever they are used
+            return year, two, one
+        if two > 12 or one == two:  # noqa: PLR2004 - months
+            return year, one, two
+        msg = f"{whole!r} can be read in two ways: write the year first, as {year}-{one:02}-{two:02}"
+        raise InvalidInputError(msg)
+    msg = f"{whole!r} is not a date that can be read: write it as 2024-03-15 or 2024-03-15T13:56:00Z"
+    raise InvalidInputError(msg)

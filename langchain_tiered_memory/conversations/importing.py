@@ -1,0 +1,49 @@
+"""Puts a conversation into a session as it was said: times, tracks, kinds, tasks and pins included."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.conversations.nouns import Conversation, Turn
+    from langchain_tiered_memory.memory import TieredMemory
+
+_BATCH = 200
+"""Messages per write: what an interrupted import may have to repeat."""
+
+
+def add_conversation(
+    memory: TieredMemory, session_id: str, conversation: Conversation, *, on_step: Callable[[], None]
+) -> None:
+    """Add every turn of `conversation` to the session, in order. Turns that are there already are left alone.
+
+    Args:
+        memory: Where to.
+        session_id: Of the session.
+        conversation: What was said.
+        on_step: Called once per turn.
+
+    Raises:
+        InvalidInputError: when the memory refuses a message; those of the batches before remain.
+    """
+    for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
+        session = memory.session(session_id, track=track)
+        turns = list(run)
+        for start in range(0, len(turns), _BATCH):
+            batch = turns[start : start + _BATCH]
+            times = [turn.at for turn in batch if turn.at]
+            at = times if len(times) == len(batch) else None
+            session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
+            _pin(memory, session_id, batch)
+            for _ in batch:
+                on_step()
+
+
+def _pin(memory: TieredMemory, session_id: str, turns: list[Turn]) -> None:
+    session = memory.session(session_id)
+    for turn in turns:
+        if turn.pinned:
+            session.pin(turn.id)

@@ -1,0 +1,84 @@
+"""What a conversation file gives: turns that are LangChain messages with times, and questions that cite turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from langchain_core.messages import BaseMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message of a conversation."""
+
+    id: str
+    """Unique in its conversation, and the id of `message`."""
+    speaker: str
+    """As the file writes it."""
+    text: str
+    """What a reader would read: the message's text, and its tool calls as `name(arguments)`."""
+    message: BaseMessage
+    at: dt.datetime | None
+    """Aware; never earlier than the turn before. `None` where the file gives no times at all."""
+    sitting: int
+    """Index into the conversation's `sittings`."""
+    track: str = "main"
+    kind: str | None = None
+    task: str | None = None
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """Turns that were said in one go."""
+
+    id: str
+    date: str | None
+    """As the file writes it; for a plain list of messages, the minute it began."""
+    at: dt.datetime | None
+    """When it began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question about the conversation, with the turns that answer it."""
+
+    id: str
+    text: str
+    answer: str | None
+    evidence: tuple[str, ...]
+    """Ids of the turns that an answer needs."""
+    category: str
+    """Number and name as the file gives them, such as `2 temporal`; `none` where it gives neither."""
+    adversarial: bool = False
+    """Asks about something that was never said: finding its `evidence` is no merit."""
+    unresolved: tuple[str, ...] = ()
+    """Cited turns that the conversation does not have."""
+
+    @property
+    def left_out(self) -> str | None:
+        """Why the question cannot count in a measurement of recall, or `None` if it can."""
+        if self.unresolved:
+            return "unresolved evidence"
+        if not self.evidence:
+            return "no evidence"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One conversation: what becomes one session of a memory."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    sittings: tuple[Sitting, ...]
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Everybody who speaks, in order of their first word."""
+        return tuple(dict.fromkeys(turn.speaker for turn in self.turns))

@@ -1,0 +1,139 @@
+"""Reads conversation files: JSON Lines of messages, OpenAI-style lists, annotated conversations with dated sittings.
+
+The format is told from the content, never from the name. An error says the file and the line, or the place inside the
+document.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.conversations.annotated import annotated_conversation
+from langchain_tiered_memory.conversations.listed import listed_conversation
+from langchain_tiered_memory.conversations.places import Located, fail
+from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from langchain_tiered_memory.conversations.nouns import Conversation
+
+_ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and `content`"
+
+
+def read_conversation(path: Path) -> Conversation:
+    """The one conversation in the file at `path`.
+
+    Raises:
+        InvalidInputError: when the file cannot be read, is no conversation, or holds several.
+    """
+    conversations = read_conversations(path)
+    if len(conversations) != 1:
+        msg = (
+            f"{path} holds {len(conversations)} conversations where one is expected: split it, or name one by `FILE#ID`"
+        )
+        raise InvalidInputError(msg)
+    return conversations[0]
+
+
+def read_conversations(path: Path) -> tuple[Conversation, ...]:
+    """Every conversation in the file at `path`; a conversation without an id of its own gets the file's name.
+
+    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`.
+
+    Raises:
+        InvalidInputError: when the file cannot be read or is not a conversation; the message says where.
+    """
+    rows = _rows_of(path)
+    first = rows[0].value
+    if not isinstance(first, dict):
+        fail(rows[0].place, f"expected an object, found {type(first).__name__}: {_ONE_OF}")
+    if "sessions" in first:
+        return tuple(annotated_conversation(row, name=_name(path, index, rows)) for index, row in enumerate(rows))
+    if isinstance(first.get("messages"), list):
+        return tuple(_with_messages(row, name=_name(path, index, rows)) for index, row in enumerate(rows))
+    if "session" in first and "message" in first:
+        return tuple(_exported(rows))
+    beside = path.with_name(f"{path.stem}.questions.json")
+    return (listed_conversation(rows, name=path.stem, questions=read_questions(beside) if beside.is_file() else None),)
+
+
+def read_questions(path: Path) -> Located:
+    """The list of questions in the file at `path`.
+
+    Raises:
+        InvalidInputError: when the file cannot be read or is not JSON.
+    """
+    return Located(place=str(path), value=_parsed(path, _text_of(path)))
+
+
+def _exported(rows: list[Located]) -> Iterator[Conversation]:
+    """The sessions of an export, whose lines may stand in any order of sessions."""
+    sessions: dict[str, list[Located]] = {}
+    for row in rows:
+        sessions.setdefault(row.text("session"), []).append(row)
+    for name, lines in sessions.items():
+        yield listed_conversation(lines, name=name, questions=None)
+
+
+def _name(path: Path, index: int, rows: list[Located]) -> str:
+    return path.stem if len(rows) == 1 else f"{path.stem}-{index + 1}"
+
+
+def _with_messages(row: Located, *, name: str) -> Conversation:
+    if not isinstance(row.value, dict) or not isinstance(row.value.get("messages"), list):
+        fail(row.place, f"expected a conversation with `messages`, like the first: {_ONE_OF}")
+    conversation_id = str(row.value.get("id") or name)
+    return listed_conversation(
+        row.at("messages").items(),
+        name=conversation_id,
+        questions=row.at("questions") if "questions" in row.value else None,
+    )
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        fail(f"{path}:{line}", "the file is not UTF-8 text")
+    except OSError as error:
+        fail(str(path), f"cannot be read: {error.strerror or error}")
+
+
+def _parsed(path: Path, text: str) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+
+
+def _rows_of(path: Path) -> list[Located]:
+    """The objects of a file: the lines of JSON Lines, the items of a list, or the document itself."""
+    text = _text_of(path)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not lines:
+        fail(str(path), "the file is empty")
+    if len(lines) > 1 and _stands_alone(lines[0][1]):
+        return [_line(path, number, line) for number, line in lines]
+    document = Located(place=str(path), value=_parsed(path, text))
+    rows = document.items() if isinstance(document.value, list) else [document]
+    if not rows:
+        fail(str(path), f"the list is empty: {_ONE_OF}")
+    return rows
+
+
+def _stands_alone(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except json.JSONDecodeError:
+        return False
+
+
+def _line(path: Path, number: int, line: str) -> Located:
+    try:
+        return Located(place=f"{path}:{number}", value=json.loads(line))
+    except json.JSONDecodeError as error:
+        fail(f"{path}:{number}", f"not JSON: {error.msg} (column {error.colno})")

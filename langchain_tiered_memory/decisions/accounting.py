@@ -1,0 +1,72 @@
+"""The account of a context: per section what is in, what stayed out and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.cover import CoverItem, Gap
+from langchain_tiered_memory.records import LeftOut, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.decisions.request import Part, Piece
+    from langchain_tiered_memory.decisions.rooms import Rooms
+
+
+def account(
+    pieces: Sequence[Piece],
+    *,
+    rooms: Rooms,
+    items: Sequence[CoverItem],
+    other_left_out: Sequence[LeftOut],
+    recalled_left_out: Sequence[LeftOut],
+) -> tuple[Section, ...]:
+    """One section for each part that is there; `system` stands for the system prompt and the tool schemas."""
+    used = sum(piece.tokens for piece in pieces)
+    recalled = sum(piece.tokens for piece in pieces if piece.part == "recall")
+    caps: dict[Part, int] = {
+        "system": rooms.fixed,
+        "goal": rooms.goal,
+        "pinned": rooms.pins,
+        "history": rooms.cover + rooms.queries,
+        "recent": max(rooms.hard - rooms.fixed, 0),
+        "recall": max(rooms.total - rooms.fixed - (used - recalled), 0),
+    }
+    left_out: dict[Part, tuple[LeftOut, ...]] = {
+        "history": tuple(
+            LeftOut(
+                what=f"{item.first_seq}-{item.last_seq}",
+                reason="does not fit" if item.ids else "not condensed yet",
+                tokens=0,
+            )
+            for item in items
+            if isinstance(item, Gap)
+        )
+        + tuple(other_left_out),
+        "recall": tuple(recalled_left_out),
+        "recent": tuple(
+            LeftOut(what=entry.id, reason="too large: shown head and tail", tokens=entry.tokens)
+            for piece in pieces
+            if piece.part == "recent"
+            for entry in piece.passages
+        ),
+    }
+    sections = [Section(name="system", tokens=rooms.fixed, cap=rooms.total)]
+    for part, cap in caps.items():
+        mine = [piece for piece in pieces if piece.part == part]
+        if part == "system" or not (mine or left_out.get(part)):
+            continue
+        sections.append(
+            Section(
+                name=part,
+                tokens=sum(piece.tokens for piece in mine),
+                cap=cap,
+                entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
+                passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
+                summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
+                left_out=left_out.get(part, ()),
+                text="\n".join(piece.text for piece in mine if piece.text),
+            )
+        )
+    return tuple(sections)

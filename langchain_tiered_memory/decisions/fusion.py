@@ -1,0 +1,111 @@
+"""The arithmetic of ranking: BM25, and how scores are normalised, gathered and spread. Arrays in, arrays out."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def bm25(
+    terms: Mapping[str, float],
+    passages: Sequence[Sequence[str]],
+    *,
+    passage_count: int,
+    average_terms: float,
+    document_frequency: Mapping[str, int],
+    k1: float,
+    b: float,
+) -> Scores:
+    """BM25 of each passage (its terms in `passages`) for the weighted query `terms`; 0 where none occurs.
+
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), equation 3.15, with the
+    inverse document frequency that Lucene uses (never negative). The last four figures are those of the whole index, so
+    that a score does not depend on which candidates stand beside it.
+    """
+    lengths = np.array([len(passage) for passage in passages], dtype=np.float64)
+    saturation = k1 * (1 - b + b * lengths / max(average_terms, 1.0))
+    wanted = frozenset(terms)
+    counts: dict[str, Scores] = {}
+    for place, passage in enumerate(passages):
+        for term in wanted.intersection(passage):
+            if term not in counts:
+                counts[term] = np.zeros(len(passages))
+            counts[term][place] = passage.count(term)
+    scores = np.zeros(len(passages))
+    for term, count in sorted(counts.items()):  # sums in one order, so that equal passages score equally everywhere
+        frequency = min(max(document_frequency.get(term, 0), 1), passage_count)
+        idf = math.log1p((passage_count - frequency + 0.5) / (frequency + 0.5))
+        scores += terms[term] * idf * (k1 + 1) * count / (count + saturation)
+    return scores
+
+
+def over_best(scores: Scores) -> Scores:
+    """`scores` (at least 0) as shares of the best; all 0 if that is 0."""
+    best = float(scores.max(initial=0.0))
+    return np.divide(scores, best if best > 0 else 1.0, dtype=np.float64)
+
+
+def above_floor(similarities: Sequence[float | None], *, depth: int) -> Scores:
+    """Similarities between the best (1) and the `depth`th best (0); 0 below and where there is none.
+
+    A fixed depth keeps the scale where it is, however many more the index returned.
+    """
+    known = np.array([np.nan if value is None else value for value in similarities], dtype=np.float64)
+    found = np.sort(known[~np.isnan(known)])[::-1]
+    if not len(found):
+        return np.zeros(len(known))
+    best, floor = found[0], found[min(depth, len(found)) - 1]
+    if best <= floor:
+        return np.where(np.isnan(known), 0.0, 1.0)
+    return np.clip((np.nan_to_num(known, nan=floor) - floor) / (best - floor), 0.0, 1.0)
+
+
+def best_of_each(scores: Scores, owners: Places, *, count: int) -> Scores:
+    """For each of `count` owners the best of its scores (at least 0); 0 for one that has none."""
+    best = np.zeros(count)
+    np.maximum.at(best, owners, scores)
+    return best
+
+
+def from_neighbours(
+    scores: Scores,
+    sequences: Places,
+    sittings: Places,
+    *,
+    before: Sequence[float],
+    after: Sequence[float],
+) -> Scores:
+    """What each entry gets from those before and after it in the same sitting.
+
+    `before[0]` is the factor for the entry directly before, `before[1]` for the one before that; `after` alike. Entries
+    are in the order of `sequences`, which may have gaps: an entry that is no candidate gives nothing.
+    """
+    gained = np.zeros(len(scores))
+    for reach in range(1, max(len(before), len(after)) + 1):
+        place = np.searchsorted(sequences, sequences + reach)
+        earlier = np.flatnonzero(place < len(sequences))
+        later = place[earlier]
+        beside = (sequences[later] == sequences[earlier] + reach) & (sittings[later] == sittings[earlier])
+        earlier, later = earlier[beside], later[beside]
+        if reach <= len(before):
+            gained[later] += before[reach - 1] * scores[earlier]
+        if reach <= len(after):
+            gained[earlier] += after[reach - 1] * scores[later]
+    return gained
+
+
+def sitting_means(scores: Scores, sittings: Places, *, best: int) -> Scores:
+    """For each entry the mean of the `best` best scores of its sitting (of all, where it has fewer)."""
+    order = np.lexsort((-scores, sittings))
+    starts = np.flatnonzero(np.r_[True, np.diff(sittings[order]) != 0])
+    rank_within = np.arange(len(scores)) - np.repeat(starts, np.diff(np.r_[starts, len(scores)]))
+    top = rank_within < best
+    sums = np.add.reduceat(np.where(top, scores[order], 0.0), starts)
+    counts = np.add.reduceat(top.astype(np.float64), starts)
+    means = np.empty(len(scores))
+    means[order] = np.repeat(sums / counts, np.diff(np.r_[starts, len(scores)]))
+    return means

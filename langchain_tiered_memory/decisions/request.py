@@ -1,0 +1,104 @@
+"""Puts the messages of one call together: the order they stand in, and their own shape.
+
+[system] [first user message] [pins] [history] [last user message, if older than what follows] [recent messages], with
+recall before the last user message, or at the end when the next word is the user's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.decisions.messages import decode
+from langchain_tiered_memory.decisions.shortening import shorten_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.records import Entry
+
+MARK = "tiered_memory"
+"""Key in `additional_kwargs` of messages that this package wrote."""
+
+
+Part: TypeAlias = Literal["system", "goal", "pinned", "history", "recent", "recall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One message of the request, the part it belongs to, and what it shows."""
+
+    part: Part
+    message: BaseMessage
+    tokens: int
+    entry: Entry | None = None
+    """The entry that stands in it as itself."""
+    quoted: tuple[Entry, ...] = ()
+    """Entries quoted in it whole."""
+    passages: tuple[Entry, ...] = ()
+    """Entries of which a part is quoted in it, or shown."""
+    summary_ids: tuple[str, ...] = ()
+    text: str = ""
+    """What it says, where the text is ours."""
+
+    @property
+    def whole_entries(self) -> tuple[Entry, ...]:
+        """Entries whose whole text is in it."""
+        return self.quoted if self.entry is None or self.entry in self.passages else (self.entry, *self.quoted)
+
+
+def system_message(system: str | BaseMessage | None) -> BaseMessage | None:
+    """The request's own system prompt as a message."""
+    if system is None or (isinstance(system, str) and not system):
+        return None
+    return SystemMessage(system) if isinstance(system, str) else system
+
+
+def shown(entry: Entry, *, part: Part = "recent") -> Piece:
+    """An entry as it was."""
+    return Piece(part=part, message=decode(entry.payload), tokens=entry.tokens, entry=entry)
+
+
+def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Part = "recent") -> Piece:
+    """An entry within `max_tokens`: whole where it fits, else head and tail around a pointer."""
+    if entry.tokens <= max_tokens:
+        return shown(entry, part=part)
+    message = decode(entry.payload)
+    count = counter.count_text
+    framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
+    pointer = f'expand "{entry.id[:12]}" for the whole'
+    cut = shorten_message(message, max_tokens=max(0, max_tokens - framing), count=count, pointer=pointer)
+    return Piece(part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,))
+
+
+def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`
+    """A message of ours, told from the user's by a mark that no provider is sent."""
+    message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})
+    return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
+
+
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The highest cap on each of `sizes` with which together they fit `room`; 0 when nothing does."""
+    left, level = room, 0
+    for position, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - position)
+        if size > share:
+            return max(share, 0)
+        left -= size
+        level = size
+    return level
+
+
+def recall_position(pieces: Sequence[Piece]) -> int:
+    """Where recall stands: before the last user message, or at the end where the assistant has finished."""
+    last = pieces[-1].message if pieces else None
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        return len(pieces)
+    for place in range(len(pieces) - 1, -1, -1):
+        message = pieces[place].message
+        if isinstance(message, HumanMessage) and MARK not in message.additional_kwargs:
+            return place
+    return len(pieces)

@@ -1,0 +1,101 @@
+"""How a budget is split before anything is fetched: it depends on `max_tokens` and on whether there is a question.
+
+All figures are raw counts of our counter: a budget in a model's own tokens is divided by what calibration learnt first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from langchain_tiered_memory.errors import BudgetError
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.settings import ContextSettings
+
+View: TypeAlias = Literal["default", "recall"]
+
+_KEEP_AT_MOST = 0.25
+_GOAL_AT_MOST = 0.10
+_PINS_AT_MOST = 0.20
+_MARGIN_TOKENS = 8
+"""Framing of a message and rounding, kept free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """The rooms of one context, in raw tokens."""
+
+    total: int
+    """Everything, system prompt and tools included."""
+    fixed: int
+    """System prompt and tool schemas."""
+    goal: int
+    """Cap of the first user message where it stands apart from the recent ones."""
+    pins: int
+    queries: int
+    """Cap of earlier user messages quoted behind the cover."""
+    cover: int
+    """Cap of what stands for older history."""
+    keep: int
+    """What remains of the recent messages after a condensation of the view."""
+    recent_least: int
+    recall: int
+    """Set aside for recall; it also gets what nobody else used."""
+    code: int
+    summaries: int
+
+    @property
+    def hard(self) -> int:
+        """The most that everything but recall may take, system prompt and tools included."""
+        return self.total - self.recall
+
+
+def split(
+    max_tokens: int, *, fixed: int, ratio: float, has_query: bool, view: View, settings: ContextSettings
+) -> Rooms:
+    """Split a budget.
+
+    Args:
+        max_tokens: The budget, in the model's tokens.
+        fixed: Raw tokens of the system prompt and the tool schemas.
+        ratio: Billed tokens per raw token, from calibration.
+        has_query: Whether something is asked.
+        view: `default` for a conversation that goes on, `recall` for a question over a history.
+        settings: Shares and caps.
+
+    Raises:
+        BudgetError: when the budget is below 1, or the fixed part alone fills it.
+    """
+    if max_tokens < 1:
+        msg = f"max_tokens is {max_tokens}: a context needs a budget of at least 1 token"
+        raise BudgetError(msg)
+    total = math.floor(max_tokens / ratio)
+    if fixed > total - _MARGIN_TOKENS:
+        msg = (
+            f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave no "
+            "room for a conversation: raise max_tokens, or shorten them"
+        )
+        raise BudgetError(msg)
+    shares = settings.shares
+    if view == "recall":
+        recall, cover, keep = total - fixed, 0, 0
+    else:
+        recall = round(settings.recall_share * total) if has_query else 0
+        # Without a question, half of what recall would take goes to the cover; the recent messages grow into the rest.
+        cover = round(settings.cover_share * total) + (0 if has_query else round(settings.recall_share * total / 2))
+        keep = min(settings.keep_recent_tokens, round(_KEEP_AT_MOST * total))
+    return Rooms(
+        total=total,
+        fixed=fixed,
+        goal=round(_GOAL_AT_MOST * total),
+        pins=round(_PINS_AT_MOST * total),
+        queries=round(shares.user_queries * total),
+        cover=cover,
+        keep=keep,
+        recent_least=round(shares.recent_turns * total),
+        recall=recall,
+        code=round(shares.code_results * total),
+        summaries=round(shares.level_1_summaries * total),
+    )

@@ -1,0 +1,129 @@
+"""Shows what is too long by its head and its tail, with a pointer to the whole between them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.messages import BaseMessage
+
+_HEAD_SHARE = 0.6  # what opens a message says what it is about; its end has the result or the question
+_CHARS_PER_TOKEN = 8  # no text that people write has more; bounds how much is looked at
+_SEARCH_SHARE = 0.25  # how much of a piece may be given up for a nicer border
+_BORDERS = (re.compile(r"\n"), re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*"), re.compile(r"\s"))
+_STEPS = 12
+
+
+def head_and_tail(
+    text: str, *, max_tokens: int, count: Callable[[str], int], pointer: str = "expand for the whole"
+) -> str:
+    """`text` itself where it fits, else its head and tail around a line that says how much is missing.
+
+    Looks at no more than about eight characters a token of the budget from each end, so a text of 10 MB costs no more
+    than a short one. Cuts at line breaks, else sentence ends, else spaces, where one is near.
+
+    Args:
+        text: Any text.
+        max_tokens: The result never has more, by `count`. A budget too small for the pointer line gives the first
+            characters of the text that fit; 0 or less gives an empty text.
+        count: Tokens of a text; called on at most a few times the budget, save once for the whole text.
+        pointer: How to get at the whole, such as `expand "id" for the whole`.
+    """
+    if max_tokens <= 0 or not text:
+        return ""
+    reach = max_tokens * _CHARS_PER_TOKEN
+    if len(text) <= reach and count(text) <= max_tokens:
+        return text
+    # Beyond reach the count is a projection: counting 10 MB to say what is missing would cost more than it tells.
+    total = count(text) if len(text) <= 2 * reach else round(len(text) * count(text[:reach]) / reach)
+    if len(text) > reach and total <= 2 * max_tokens:
+        total = count(text)
+        if total <= max_tokens:
+            return text
+    low, high, best = 0, min(len(text), reach), ""
+    for _ in range(_STEPS):
+        middle = (low + high + 1) // 2
+        candidate = _around(text, middle, f"[... about {max(1, total - max_tokens):,} tokens left out; {pointer} ...]")
+        if count(candidate) <= max_tokens:
+            low, best = middle, candidate
+        else:
+            high = middle - 1
+        if low >= high:
+            break
+    return best or _first_that_fit(text, max_tokens, count)
+
+
+def shorten_message(
+    message: BaseMessage, *, max_tokens: int, count: Callable[[str], int], pointer: str = "expand for the whole"
+) -> BaseMessage:
+    """`message` with its text within `max_tokens`; calls, ids, media and reasoning stay whole, and the input unchanged.
+
+    Several text blocks share the budget: short ones stay as they are, and the longest give way first.
+    """
+    content = message.content
+    if isinstance(content, str):
+        shown = head_and_tail(content, max_tokens=max_tokens, count=count, pointer=pointer)
+        return message if shown == content else message.model_copy(update={"content": shown})
+    counts = {at: count(text) for at, block in enumerate(content) if (text := _text_in(block))}
+    if sum(counts.values()) <= max_tokens:
+        return message
+    blocks: list[str | dict[Any, Any]] = list(content)
+    room = max(0, max_tokens)
+    for left, (at, tokens) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
+        share = room // (len(counts) - left)
+        block = content[at]
+        text = _text_in(block)
+        shown = text if tokens <= share else head_and_tail(text, max_tokens=share, count=count, pointer=pointer)
+        blocks[at] = shown if isinstance(block, str) else {**block, "text": shown}
+        room -= min(tokens, share)
+    kept = [block for at, block in enumerate(blocks) if at not in counts or _text_in(block)]
+    return message.model_copy(update={"content": kept})
+
+
+def _text_in(block: str | dict[Any, Any]) -> str:
+    if isinstance(block, str):
+        return block
+    text = block.get("text") if block.get("type") in {None, "text", "text-plain"} else None
+    return text if isinstance(text, str) else ""
+
+
+def _around(text: str, chars: int, line: str) -> str:
+    head_chars = int(chars * _HEAD_SHARE)
+    head = _ending_well(text[:head_chars])
+    tail_chars = chars - head_chars
+    tail = _starting_well(text[len(text) - tail_chars :]) if tail_chars else ""
+    return "\n".join(piece for piece in (head.rstrip(), line, tail.lstrip()) if piece)
+
+
+def _ending_well(piece: str) -> str:
+    """`piece` up to its last border, where that gives up little."""
+    earliest = int(len(piece) * (1 - _SEARCH_SHARE))
+    for border in _BORDERS:
+        stops = [found.start() for found in border.finditer(piece, earliest) if found.start() > earliest]
+        if stops:
+            return piece[: stops[-1]]
+    return piece
+
+
+def _starting_well(piece: str) -> str:
+    """`piece` from its first border on, where that gives up little."""
+    latest = int(len(piece) * _SEARCH_SHARE)
+    for border in _BORDERS:
+        found = border.search(piece)
+        if found and found.end() < latest:
+            return piece[found.end() :]
+    return piece
+
+
+def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    low, high = 0, min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]

@@ -1,0 +1,112 @@
+"""When a summary is due, and over what: the triggers of each level.
+
+The borders follow from the messages alone, never from the moment somebody looks: a chunk is the shortest run of whole
+groups at which a trigger holds. So two processes, or a restart, plan the same summaries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.drafts import WaitingEntry
+    from langchain_tiered_memory.records import Summary
+    from langchain_tiered_memory.settings import LevelSettings
+
+MIN_ENTRIES_BY_TIME = 2
+"""A pause alone never makes a summary of a single message."""
+ABANDONED_AFTER = 8
+"""A call is given up for dead when this many groups came after it; until then its group is not condensed."""
+MIN_SOURCES = 2
+"""A level above the first never stands for a single summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A chunk that is to be condensed, and why."""
+
+    sources: tuple[str, ...] | tuple[int, ...]
+    """Level 1: `seq`s of the entries. Above: ids of the summaries."""
+    reason: str
+
+
+def due_entries(waiting: Sequence[WaitingEntry], level: LevelSettings, *, more: bool) -> Due | None:
+    """The first chunk of messages that level 1 is due for.
+
+    Args:
+        waiting: The oldest messages of one track without a summary, in order.
+        level: Settings of level 1.
+        more: Whether further messages wait behind these.
+
+    Returns:
+        The chunk, or `None` when no trigger holds yet (or, with `more`, not within these).
+    """
+    groups = _groups(waiting)
+    taken: list[WaitingEntry] = []
+    for position, group in enumerate(groups):
+        if position == len(groups) - 1 and more:
+            return None  # the rest of this group may not have been read
+        if position >= len(groups) - ABANDONED_AFTER and any(entry.waits for entry in group):
+            return None  # its results may still come
+        if level.seconds is not None and len(taken) >= MIN_ENTRIES_BY_TIME:
+            span = group[0].at - taken[0].at
+            if span >= level.seconds:
+                return _due(taken, f"{span:.0f} seconds")
+        taken += group
+        if level.messages is not None and len(taken) >= level.messages:
+            return _due(taken, f"{len(taken)} messages")
+        tokens = sum(entry.tokens for entry in taken)
+        if level.tokens is not None and tokens >= level.tokens:
+            return _due(taken, f"{tokens} tokens")
+        if level.seconds is not None and len(taken) >= MIN_ENTRIES_BY_TIME:
+            span = taken[-1].at - taken[0].at
+            if span >= level.seconds:
+                return _due(taken, f"{span:.0f} seconds")
+    return None
+
+
+def _due(taken: Sequence[WaitingEntry], reason: str) -> Due:
+    return Due(sources=tuple(entry.seq for entry in taken), reason=reason)
+
+
+def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:
+    """Whole groups in the order of their first entry; results that came in between others join their group."""
+    by_group: dict[int, list[WaitingEntry]] = {}
+    for entry in waiting:
+        by_group.setdefault(entry.group, []).append(entry)
+    return list(by_group.values())
+
+
+def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> Due | None:
+    """The first chunk of summaries that the next level is due for.
+
+    Args:
+        waiting: The oldest summaries of the level below that no higher one has taken, in order, finished or not.
+        level: Settings of the level to make.
+
+    Returns:
+        The chunk, or `None`. It never reaches past a summary that is unfinished or degraded: what a fallback wrote is
+        made again before anything is built on it.
+    """
+    taken: list[Summary] = []
+    for summary in waiting:
+        if not summary.state.finished or summary.degraded:
+            return None
+        taken.append(summary)
+        if len(taken) < MIN_SOURCES:
+            continue
+        tokens = sum(one.tokens for one in taken)
+        messages = sum(one.entry_count for one in taken)
+        reason = ""
+        if level.sources is not None and len(taken) >= level.sources:
+            reason = f"{len(taken)} summaries"
+        elif level.tokens is not None and tokens >= level.tokens:
+            reason = f"{tokens} tokens"
+        elif level.messages is not None and messages >= level.messages:
+            reason = f"{messages} messages"
+        if reason:
+            return Due(sources=tuple(one.id for one in taken), reason=reason)
+    return None

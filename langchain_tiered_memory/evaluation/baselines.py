@@ -1,0 +1,264 @@
+"""Simple methods of choosing what a model gets to see, to measure a memory against.
+
+Each ranks the turns of a conversation for a question (or takes the latest) and fills the budget with whole turns; a
+turn that no longer fits is passed over and the next one tried. They are strong: fusing stemmed BM25 with sentence
+vectors is what many memory products do.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import snowballstemmer
+
+from langchain_tiered_memory.evaluation.okapi import Okapi
+from langchain_tiered_memory.evaluation.pricing import Basket, PricedTurns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from langchain_core.embeddings import Embeddings
+    from numpy.typing import NDArray
+
+    Order: TypeAlias = NDArray[np.intp]
+    Scores: TypeAlias = NDArray[np.floating]
+
+Chosen: TypeAlias = dict[str, dict[int, frozenset[int]]]
+"""Per method and budget, the indexes of the turns shown."""
+
+WINDOW: Final = "last-k window"
+HALF: Final = "half window, half fused"
+USER_ONLY: Final = "fused chunked, user turns only"
+"""Knows that the questions are about what the user said: reported, and nobody's target."""
+
+_FUSION = 60
+"""Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion* (2009): the constant of their experiments."""
+_TRIED = 1000
+"""Ranked turns that are tried before a method stops."""
+_NOTHING_FITS = 8
+"""With fewer tokens left than this no turn is tried."""
+_CHUNK_WORDS = 100
+_STOPWORDS = frozenset(
+    (
+        "a an and are as at be but by did do does for from had has have he her his how i in is it its me my of on "
+        "or our she so that the their them they this to was we were what when where which who whom why will with "
+        "would you your"
+    ).split()
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexes:
+    """What the methods search in one conversation."""
+
+    turns: PricedTurns
+    words: Okapi
+    stems: Okapi
+    vectors: NDArray[np.float32] | None
+    """One per turn; `None` without an embedder, and then there are no dense methods."""
+    chunk_vectors: NDArray[np.float32] | None
+    chunk_owners: NDArray[np.intp]
+    """Of each chunk, the index of its turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rankings:
+    """The turns of one conversation ranked for one question in every way."""
+
+    words: Order
+    stems: Order
+    fused: Order
+    fused_scores: Scores
+    dense: Order | None
+    chunks: Order | None
+    fused_chunks: Order
+
+
+def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
+    """Everything the methods need to know of a conversation before a question comes."""
+    chunks = [(index, chunk) for index, line in enumerate(turns.lines) for chunk in _chunks(line)]
+    return Indexes(
+        turns=turns,
+        words=Okapi([_words(line) or ["_"] for line in turns.lines]),
+        stems=Okapi([_stems(line) or ["_"] for line in turns.lines]),
+        vectors=_embedded(embeddings, turns.lines) if embeddings else None,
+        chunk_vectors=_embedded(embeddings, [chunk for _, chunk in chunks]) if embeddings else None,
+        chunk_owners=np.array([index for index, _ in chunks], dtype=np.intp),
+    )
+
+
+def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
+    """What each method shows for `question` within each of `budgets`.
+
+    Args:
+        indexes: The conversation.
+        question: Its text is all that a method knows of it.
+        budgets: In tokens.
+        vector: Of the question, where there are dense methods.
+        seed: For the random turns.
+
+    Returns:
+        Per method and budget, the indexes of the turns shown.
+    """
+    ranked = _ranked(indexes, question, vector)
+    fillers = _fillers(indexes.turns, ranked, seed)
+    return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in fillers.items()}
+
+
+def embed_questions(embeddings: Embeddings, questions: Sequence[str]) -> NDArray[np.float32]:
+    """Vectors of questions, in the precision that `index_turns` uses."""
+    return _embedded(embeddings, questions)
+
+
+def _fillers(turns: PricedTurns, ranked: _Rankings, seed: int) -> dict[str, Callable[[int], set[int]]]:
+    random = np.random.default_rng(seed).permutation(len(turns.ids))
+    methods: dict[str, Callable[[int], set[int]]] = {
+        "random turns": lambda budget: _fill(turns, random, Basket(turns, budget)),
+        WINDOW: lambda budget: _window(turns, Basket(turns, budget)),
+        "BM25": lambda budget: _fill(turns, _then_latest(ranked.words, turns), Basket(turns, budget)),
+        "BM25 stemmed": lambda budget: _fill(turns, _then_latest(ranked.stems, turns), Basket(turns, budget)),
+    }
+    if ranked.dense is not None and ranked.chunks is not None:
+        dense, chunks = ranked.dense, ranked.chunks
+        methods |= {
+            "dense": lambda budget: _fill(turns, dense, Basket(turns, budget)),
+            "fused": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget)),
+            "fused ±1": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget), neighbours=1),
+            "fused ±2": lambda budget: _fill(turns, ranked.fused, Basket(turns, budget), neighbours=2),
+            "full sessions": lambda budget: _sessions(turns, ranked.fused_scores, Basket(turns, budget)),
+            "dense chunked": lambda budget: _fill(turns, chunks, Basket(turns, budget)),
+            "fused chunked": lambda budget: _fill(turns, ranked.fused_chunks, Basket(turns, budget)),
+            HALF: lambda budget: _half_and_half(turns, ranked.fused, budget),
+        }
+        if any(turns.by_user):
+            theirs = [index for index in ranked.fused_chunks if turns.by_user[index]]
+            methods[USER_ONLY] = lambda budget: _fill(turns, theirs, Basket(turns, budget))
+    return methods
+
+
+def _ranked(indexes: Indexes, question: str, vector: Scores | None) -> _Rankings:
+    size = len(indexes.turns.ids)
+    stems = _hits(indexes.stems.scores(_stems(question)))
+    dense = chunks = None
+    if vector is not None and indexes.vectors is not None and indexes.chunk_vectors is not None:
+        dense = _best_first(indexes.vectors @ vector)
+        best = np.full(size, -1.0)
+        np.maximum.at(best, indexes.chunk_owners, indexes.chunk_vectors @ vector)
+        chunks = _best_first(best)
+    fused, fused_scores = _fuse(size, [order for order in (stems, dense) if order is not None])
+    fused_chunks, _ = _fuse(size, [order for order in (stems, chunks) if order is not None])
+    return _Rankings(
+        words=_hits(indexes.words.scores(_words(question))),
+        stems=stems,
+        fused=fused,
+        fused_scores=fused_scores,
+        dense=dense,
+        chunks=chunks,
+        fused_chunks=fused_chunks,
+    )
+
+
+def _best_first(scores: Scores) -> Order:
+    return np.argsort(-scores, kind="stable")
+
+
+def _hits(scores: Scores) -> Order:
+    """Best first, without turns that share no word with the question."""
+    order = _best_first(scores)
+    return order[scores[order] > 0]
+
+
+def _fuse(size: int, orders: Iterable[Order]) -> tuple[Order, Scores]:
+    scores = np.zeros(size)
+    for order in orders:
+        scores[order] += 1.0 / (_FUSION + 1 + np.arange(len(order)))
+    return _best_first(scores), scores
+
+
+def _then_latest(order: Order, turns: PricedTurns) -> list[int]:
+    """The hits, then everything else from the end backwards."""
+    hits: list[int] = order.tolist()
+    seen = set(hits)
+    return hits + [index for index in range(len(turns.ids) - 1, -1, -1) if index not in seen]
+
+
+def _fill(turns: PricedTurns, order: Iterable[int], basket: Basket, *, neighbours: int = 0) -> set[int]:
+    """Fill `basket` in `order`: each hit, then its neighbours in the same sitting, nearest first."""
+    for rank, hit in enumerate(order):
+        if rank == _TRIED or basket.left < _NOTHING_FITS:
+            break
+        index = int(hit)
+        first, stop = turns.spans[turns.sittings[index]]
+        basket.offer([index])
+        for distance in range(1, neighbours + 1):
+            for near in (index - distance, index + distance):
+                if first <= near < stop:
+                    basket.offer([near])
+    return basket.taken
+
+
+def _window(turns: PricedTurns, basket: Basket) -> set[int]:
+    for index in range(len(turns.ids) - 1, -1, -1):
+        if not basket.offer([index]):
+            break
+    return basket.taken
+
+
+def _half_and_half(turns: PricedTurns, fused: Order, budget: int) -> set[int]:
+    basket = Basket(turns, budget // 2)
+    _window(turns, basket)
+    basket.left += budget - budget // 2
+    return _fill(turns, fused, basket, neighbours=1)
+
+
+def _sessions(turns: PricedTurns, scores: Scores, basket: Basket) -> set[int]:
+    """Whole sittings, by their best turn."""
+    best = np.array([scores[first:stop].max() if stop > first else -1.0 for first, stop in turns.spans])
+    for sitting in _best_first(best):
+        basket.offer(range(*turns.spans[sitting]))
+    return basket.taken
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOPWORDS]
+
+
+def _stems(text: str) -> list[str]:
+    return [_stem(word) for word in _words(text)]
+
+
+@cache
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> snowballstemmer.EnglishStemmer:
+    return snowballstemmer.stemmer("english")
+
+
+def _chunks(line: str) -> list[str]:
+    """A line in pieces of a few sentences, at most about 100 words, each with the speaker's name in front."""
+    speaker, _, text = line.partition(": ")
+    pieces: list[list[str]] = [[]]
+    for sentence in _SENTENCE_END.split(text):
+        words = sentence.split()
+        if len(words) > _CHUNK_WORDS:
+            whole = len(words) // _CHUNK_WORDS * _CHUNK_WORDS
+            whole -= _CHUNK_WORDS if whole == len(words) else 0  # the last piece stays open, as a short sentence would
+            pieces += [words[start : start + _CHUNK_WORDS] for start in range(0, whole, _CHUNK_WORDS)] + [[]]
+            words = words[whole:]
+        if len(pieces[-1]) + len(words) > _CHUNK_WORDS:
+            pieces.append([])
+        pieces[-1] = pieces[-1] + words
+    return [f"{speaker}: {' '.join(words)}" for words in pieces if words] or [line]
+
+
+def _embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors, rounded to half precision as in the published figures, so that near-ties fall the same way."""
+    return np.array(embeddings.embed_documents(list(texts)), dtype=np.float32).astype(np.float16).astype(np.float32)

@@ -1,0 +1,139 @@
+"""Feeds a conversation to a memory turn by turn, as a chat would, and notes what each step took and what it sent."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.conversations import Conversation, Turn
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.records import Context, SessionMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durations:
+    """Times of a repeated step."""
+
+    count: int
+    median_seconds: float
+    p95_seconds: float
+    total_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReport:
+    """What a replay took and sent."""
+
+    conversation: str
+    session: str
+    messages: int
+    sittings: int
+    calls: int
+    """Times a model would have been called: before each of its messages."""
+    budget: int
+    sent_tokens: int
+    """Of all contexts together."""
+    full_tokens: int
+    """What the same calls would have sent with the whole history in each."""
+    largest_context: int
+    adding: Durations
+    assembling: Durations
+    finishing_seconds: float
+    """Making the summaries and vectors that were still waiting at the end."""
+    metrics: SessionMetrics
+    last_context: Context | None
+    """Of the last call; `None` where a model is never called."""
+
+    @property
+    def sent_per_call(self) -> float:
+        """Mean tokens of one context."""
+        return self.sent_tokens / self.calls if self.calls else 0.0
+
+    @property
+    def full_per_call(self) -> float:
+        """Mean tokens of the whole history at the time of a call."""
+        return self.full_tokens / self.calls if self.calls else 0.0
+
+
+def calls_a_model(turns: Sequence[Turn]) -> list[bool]:
+    """For each turn whether a model is called once it was said.
+
+    That is before every message of a model; in a chat of people, who have none, after every message.
+    """
+    by_model = [isinstance(turn.message, AIMessage) for turn in turns]
+    return [*by_model[1:], not by_model[-1]] if any(by_model) else [True] * len(turns)
+
+
+def replay(
+    conversation: Conversation,
+    session: Session,
+    *,
+    max_tokens: int,
+    counter: TokenCounter,
+    on_step: Callable[[], None],
+) -> ReplayReport:
+    """Add every turn, assemble a context wherever a model would be called, then finish what waits.
+
+    Args:
+        conversation: What was said.
+        session: Where it goes.
+        max_tokens: Budget of each context.
+        counter: Counts the whole history for comparison; the memory's own.
+        on_step: Called once per turn.
+
+    Raises:
+        TieredMemoryError: whatever the memory raises; turns added before remain.
+    """
+    adding, assembling = list[float](), list[float]()
+    history = sent = full = largest = 0
+    context: Context | None = None
+    for turn, called in zip(conversation.turns, calls_a_model(conversation.turns), strict=True):
+        began = time.perf_counter()
+        session.add_messages([turn.message], at=turn.at, kind=turn.kind, task=turn.task)
+        adding.append(time.perf_counter() - began)
+        history += counter.count_message(turn.message)
+        if called:
+            began = time.perf_counter()
+            context = session.context(max_tokens=max_tokens)
+            assembling.append(time.perf_counter() - began)
+            sent, full, largest = sent + context.tokens, full + history, max(largest, context.tokens)
+        on_step()
+    began = time.perf_counter()
+    session.flush()
+    finishing_seconds = time.perf_counter() - began
+    return ReplayReport(
+        conversation=conversation.id,
+        session=session.session_id,
+        messages=len(conversation.turns),
+        sittings=len(conversation.sittings),
+        calls=len(assembling),
+        budget=max_tokens,
+        sent_tokens=sent,
+        full_tokens=full,
+        largest_context=largest,
+        adding=_durations(adding),
+        assembling=_durations(assembling),
+        finishing_seconds=finishing_seconds,
+        metrics=session.metrics(),
+        last_context=context,
+    )
+
+
+def _durations(seconds: Sequence[float]) -> Durations:
+    if not seconds:
+        return Durations(count=0, median_seconds=0.0, p95_seconds=0.0, total_seconds=0.0)
+    ranked = sorted(seconds)
+    return Durations(
+        count=len(ranked),
+        median_seconds=statistics.median(ranked),
+        p95_seconds=ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))],
+        total_seconds=sum(ranked),
+    )

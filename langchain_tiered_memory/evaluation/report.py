@@ -1,0 +1,134 @@
+"""Shows a measurement on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS
+from langchain_tiered_memory.evaluation.summary import FIGURES, Figure, Summary, Table, is_rival
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from langchain_tiered_memory.evaluation.statistics import Estimate
+
+_COLOURS = {"above": "green", "equal": "yellow", "below": "red"}
+_SHOWN: tuple[Figure, ...] = ("all", "fraction", "any")
+_TOUCHED: dict[Figure, Figure] = {"all": "all_touched", "any": "any_touched"}
+
+
+def renderables(summary: Summary) -> Iterator[RenderableType]:
+    """What to print for one group of conversations, from top to bottom."""
+    yield Text.from_markup(f"\n[bold]{escape(summary.name)}[/bold]  {_heading(summary)}")
+    if summary.overall is None:
+        yield Text("No question has evidence that can be looked for.", style="yellow")
+        return
+    for figure in _SHOWN:
+        yield _figure_table(summary, summary.overall, figure)
+    if len(summary.categories) > 1:
+        yield _category_table(summary)
+    yield _comparison_table(summary)
+    yield _honesty(summary)
+
+
+def _heading(summary: Summary) -> str:
+    parts = [
+        f"{summary.conversations} conversation{'s' * (summary.conversations != 1)}",
+        f"{summary.turns:,} turns",
+        f"{summary.tokens:,} tokens",
+        f"{summary.questions} questions",
+    ]
+    out = ", ".join(f"{count} {reason}" for reason, count in summary.left_out.items())
+    return f"{', '.join(parts)}" + (f" [dim](not in the totals: {out})[/dim]" if out else "")
+
+
+def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
+    rich = _grid(f"{FIGURES[figure]}, %", summary)
+    best = {budget: summary.strongest(budget) for budget in summary.budgets}
+    ours = [method for method in summary.methods if method in MEMORY_METHODS.values()]
+    for method in ours:
+        rich.add_row(method, *_cells(table.shares[figure][method], summary), style="bold")
+        if figure in _TOUCHED:
+            cells = _cells(table.shares[_TOUCHED[figure]][method], summary)
+            rich.add_row("  at least by a passage", *cells, style="dim")
+    rich.add_section()
+    for method in summary.methods:
+        if method in ours:
+            continue
+        shares = table.shares[figure][method]
+        cells = [
+            Text(_cell(shares.get(budget)), style="underline" if figure == "all" and best[budget] == method else "")
+            for budget in summary.budgets
+        ]
+        rich.add_row(method, *cells, style="" if is_rival(method) else "dim")
+    return rich
+
+
+def _category_table(summary: Summary) -> RichTable:
+    """Per category the recall view; the share of the evidence below it, since some questions cite many turns."""
+    rich = _grid("per category, recall view (strongest method), %", summary)
+    recall = MEMORY_METHODS["recall"]
+    for table in summary.categories:
+        for figure in ("all", "fraction"):
+            shares = table.shares[figure]
+            cells = []
+            for budget in summary.budgets:
+                mine, rival = shares.get(recall, {}).get(budget), summary.strongest(budget)
+                other = shares.get(rival, {}).get(budget) if rival else None
+                cells.append(f"{_percent(mine)} ({_percent(other)})")
+            name = f"{table.name} ({table.questions})" if figure == "all" else "  share of the evidence"
+            rich.add_row(name, *cells, style="" if figure == "all" else "dim")
+    return rich
+
+
+def _comparison_table(summary: Summary) -> RichTable:
+    rich = _grid("difference in points, all evidence (95 % interval of the paired bootstrap)", summary)
+    found: dict[tuple[str, str], dict[int, Text]] = {}
+    for comparison in summary.comparisons:
+        change = comparison.difference
+        text = f"{100 * change.mean:+.1f} [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
+        cell = Text(text, style=_COLOURS[comparison.verdict])
+        found.setdefault((comparison.view, comparison.method), {})[comparison.budget] = cell
+    for view in MEMORY_METHODS.values():
+        rows = {method: cells for (by, method), cells in found.items() if by == view}
+        if rows:
+            rich.add_section()
+        for method, cells in rows.items():
+            name = f"{view.removeprefix('memory, ').removesuffix(' view')} - {method}"
+            rich.add_row(name, *(cells.get(budget, Text("")) for budget in summary.budgets))
+    return rich
+
+
+def _honesty(summary: Summary) -> Text:
+    if summary.over_budget or summary.refused:
+        over, refused = summary.over_budget, summary.refused
+        return Text(f"{over} contexts of the memory were over budget; {refused} could not be made.", style="red")
+    return Text(
+        "Every context of the memory kept within its budget, by its own count and by the prices above.", style="dim"
+    )
+
+
+def _grid(title: str, summary: Summary) -> RichTable:
+    rich = RichTable(title=title, title_justify="left", title_style="italic", pad_edge=False, expand=False)
+    rich.add_column("", overflow="fold")
+    for budget in summary.budgets:
+        rich.add_column(f"{budget:,}", justify="right", no_wrap=True)
+    return rich
+
+
+def _cells(shares: dict[int, Estimate], summary: Summary) -> list[str]:
+    return [_cell(shares.get(budget)) for budget in summary.budgets]
+
+
+def _cell(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else f"{100 * estimate.mean:.1f} ±{100 * estimate.half_width:.1f}"
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else f"{100 * estimate.mean:.1f}"

@@ -1,0 +1,190 @@
+"""Adds up outcomes: shares per method and budget, overall and per category, and who is above whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY
+from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, Measured, Outcome
+from langchain_tiered_memory.evaluation.statistics import Bootstrap, Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Figure: TypeAlias = Literal["all", "fraction", "any", "all_touched", "any_touched"]
+
+FIGURES: dict[Figure, str] = {
+    "all": "all evidence in the context",
+    "fraction": "share of the evidence in the context",
+    "any": "any evidence in the context",
+    "all_touched": "all evidence in the context, at least by a passage",
+    "any_touched": "any evidence in the context, at least by a passage",
+}
+"""What can be asked of an outcome. A turn counts where it is shown whole, unless the name says otherwise."""
+
+
+def value(outcome: Outcome, figure: Figure) -> float:
+    """What `outcome` is worth by `figure`, 0 to 1."""
+    match figure:
+        case "all":
+            return float(outcome.whole == outcome.evidence)
+        case "fraction":
+            return outcome.whole / outcome.evidence
+        case "any":
+            return float(outcome.whole > 0)
+        case "all_touched":
+            return float(outcome.touched == outcome.evidence)
+        case "any_touched":
+            return float(outcome.touched > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A view of the memory against one method on the same questions, by `all`."""
+
+    view: str
+    method: str
+    budget: int
+    difference: Estimate
+    """Shares of questions: positive where the memory is above."""
+
+    @property
+    def verdict(self) -> Literal["above", "equal", "below"]:
+        """`equal` where the 95 % interval has zero in it: the difference may be chance."""
+        if self.difference.low > 0:
+            return "above"
+        return "below" if self.difference.high < 0 else "equal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One set of questions: shares by method and budget."""
+
+    name: str
+    questions: int
+    shares: dict[Figure, dict[str, dict[int, Estimate]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One group of conversations, added up."""
+
+    name: str
+    conversations: int
+    turns: int
+    tokens: int
+    questions: int
+    """In the totals: with resolved evidence, and not adversarial."""
+    left_out: dict[str, int]
+    """Reason to number of questions that are not in the totals."""
+    budgets: tuple[int, ...]
+    methods: tuple[str, ...]
+    overall: Table | None
+    """`None` where no question counts."""
+    categories: tuple[Table, ...]
+    """Also of categories that are not in the totals."""
+    comparisons: tuple[Comparison, ...]
+    over_budget: int
+    """Contexts of the memory that cost more than they had, by its own count or by the common prices."""
+    refused: int
+    """Contexts that the memory could not make within the budget."""
+
+    def strongest(self, budget: int) -> str | None:
+        """The best of the methods that a memory should be above, by `all`."""
+        if self.overall is None:
+            return None
+        shares = self.overall.shares["all"]
+        rivals = [method for method in self.methods if is_rival(method)]
+        return max(rivals, key=lambda method: shares[method][budget].mean, default=None)
+
+
+def is_rival(method: str) -> bool:
+    """Whether a memory is meant to be above `method`: the one that only looks at the user's turns knows too much."""
+    return method not in MEMORY_METHODS.values() and method != USER_ONLY
+
+
+def summarise(name: str, measured: Sequence[Measured]) -> Summary:
+    """Everything about the conversations of one group."""
+    outcomes = [outcome for one in measured for outcome in one.outcomes]
+    counted = [outcome for outcome in outcomes if not outcome.adversarial]
+    ours = [outcome for outcome in outcomes if outcome.method in MEMORY_METHODS.values()]
+    overall = _table("overall", counted) if counted else None
+    adversarial = {(outcome.conversation, outcome.question) for outcome in outcomes if outcome.adversarial}
+    left_out: Counter[str] = Counter()
+    for one in measured:
+        left_out.update({reason: len(ids) for reason, ids in one.left_out.items()})
+    if adversarial:
+        left_out["adversarial"] = len(adversarial)
+    categories = sorted({outcome.category for outcome in outcomes})
+    return Summary(
+        name=name,
+        conversations=len(measured),
+        turns=sum(one.turns for one in measured),
+        tokens=sum(one.tokens for one in measured),
+        questions=overall.questions if overall else 0,
+        left_out=dict(left_out),
+        budgets=tuple(sorted({outcome.budget for outcome in outcomes})),
+        methods=tuple(dict.fromkeys(outcome.method for outcome in [*ours, *outcomes])),
+        overall=overall,
+        categories=tuple(_table(name, [o for o in outcomes if o.category == name]) for name in categories),
+        comparisons=tuple(_comparisons(counted)),
+        over_budget=sum(not outcome.within_budget for outcome in ours),
+        refused=sum(outcome.note is not None for outcome in ours),
+    )
+
+
+_Columns: TypeAlias = dict[tuple[str, int], dict[tuple[str, str], Outcome]]
+
+
+def _columns(outcomes: Iterable[Outcome]) -> _Columns:
+    """Outcomes by method and budget, then by question, all in the same order of questions."""
+    columns: _Columns = {}
+    for outcome in outcomes:
+        rows = columns.setdefault((outcome.method, outcome.budget), {})
+        rows[outcome.conversation, outcome.question] = outcome
+    return columns
+
+
+def _table(name: str, outcomes: Sequence[Outcome]) -> Table:
+    """Shares over all questions; a method that only some conversations have is averaged over their questions."""
+    columns = _columns(outcomes)
+    sizes = Counter(len(rows) for rows in columns.values())
+    bootstraps = {size: Bootstrap(size) for size in sizes}
+    shares: dict[Figure, dict[str, dict[int, Estimate]]] = {figure: {} for figure in FIGURES}
+    for size, bootstrap in bootstraps.items():
+        keys = [key for key, rows in columns.items() if len(rows) == size]
+        for figure in FIGURES:
+            values = [[value(outcome, figure) for outcome in columns[key].values()] for key in keys]
+            for (method, budget), estimate in zip(keys, bootstrap.estimates(values), strict=True):
+                shares[figure].setdefault(method, {})[budget] = estimate
+    return Table(name=name, questions=max(sizes), shares=shares)
+
+
+def _comparisons(outcomes: Sequence[Outcome]) -> Iterable[Comparison]:
+    """The recall view against every method, and the default view against the half window, at each budget."""
+    columns = _columns(outcomes)
+    bootstraps: dict[int, Bootstrap] = {}
+    for (method, budget), rows in columns.items():
+        if method in MEMORY_METHODS.values():
+            continue
+        views = [MEMORY_METHODS["recall"], *([MEMORY_METHODS["default"]] if method == HALF else [])]
+        for view in views:
+            mine = columns.get((view, budget), {})
+            shared = [key for key in rows if key in mine]
+            if not shared:
+                continue
+            bootstrap = bootstraps.setdefault(len(shared), Bootstrap(len(shared)))
+            difference = bootstrap.difference(
+                [value(mine[key], "all") for key in shared], [value(rows[key], "all") for key in shared]
+            )
+            yield Comparison(view=view, method=method, budget=budget, difference=difference)
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """`summary` as plain values for JSON; shares are 0 to 1."""
+    plain = asdict(summary)
+    for comparison, made in zip(plain["comparisons"], summary.comparisons, strict=True):
+        comparison["verdict"] = made.verdict
+    return plain

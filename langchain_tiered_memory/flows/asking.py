@@ -1,0 +1,137 @@
+"""Journeys written once for sync and async.
+
+A flow is a generator that *asks*: it yields a request ("do this blocking work", "call this model", "wait a moment")
+and gets the answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows and psycopg's
+protocol generators. Everything but model calls and waits happens in `_advance`, which `arun` hands as a whole to
+langchain-core's `run_in_executor` (it keeps the callback context), so neither a store nor a long computation stands
+on the event loop. No other module knows the difference between the colours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
+
+from langchain_core.runnables.config import run_in_executor
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Blocking work: a store's method with its arguments bound."""
+
+    call: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a chat model."""
+
+    model: BaseChatModel
+    messages: list[BaseMessage]
+    config: RunnableConfig
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for somebody else's work."""
+
+    seconds: float
+
+
+Request: TypeAlias = Work | ModelCall | Pause
+Flow: TypeAlias = Generator[Request, Any, T]
+
+
+def do(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+    """Ask for blocking work and give its result: `entries = yield from do(store.entries, ref)`."""
+    answer: T = yield Work(lambda: call(*args, **kwargs))
+    return answer
+
+
+def call_model(
+    model: BaseChatModel, messages: list[BaseMessage], config: RunnableConfig, **options: object
+) -> Flow[BaseMessage]:
+    """Ask for one answer of a chat model. `options` go to the model's `invoke` as they are."""
+    answer: BaseMessage = yield ModelCall(model, messages, config, options)
+    return answer
+
+
+def pause(seconds: float) -> Flow[None]:
+    """Ask for a wait."""
+    yield Pause(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished(Generic[T]):
+    value: T
+
+
+def _advance(flow: Flow[T], answer: _Answer | _Failure) -> ModelCall | Pause | _Finished[T]:
+    """Drive a flow through its blocking work, up to the next model call, wait or end."""
+    while True:
+        try:
+            request = flow.throw(answer.error) if isinstance(answer, _Failure) else flow.send(answer.value)
+        except StopIteration as stop:
+            return _Finished(stop.value)
+        if not isinstance(request, Work):
+            return request
+        try:
+            answer = _Answer(request.call())
+        except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+            answer = _Failure(error)
+
+
+def run(flow: Flow[T]) -> T:
+    """Drive a flow in this thread."""
+    answer: _Answer | _Failure = _Answer()
+    while True:
+        request = _advance(flow, answer)
+        if isinstance(request, _Finished):
+            return request.value
+        try:
+            if isinstance(request, Pause):
+                time.sleep(request.seconds)
+                answer = _Answer()
+            else:
+                answer = _Answer(request.model.invoke(request.messages, request.config, **request.options))
+        except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+            answer = _Failure(error)
+
+
+async def arun(flow: Flow[T]) -> T:
+    """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
+    answer: _Answer | _Failure = _Answer()
+    while True:
+        request = await run_in_executor(None, _advance, flow, answer)
+        if isinstance(request, _Finished):
+            return request.value
+        try:
+            if isinstance(request, Pause):
+                await asyncio.sleep(request.seconds)
+                answer = _Answer()
+            else:
+                answer = _Answer(await request.model.ainvoke(request.messages, request.config, **request.options))
+        except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+            answer = _Failure(error)

@@ -1,0 +1,184 @@
+"""The context for one model call: musts, the cover of what is older, the recent messages, recall; within a budget.
+
+What stands before recall depends on the history and the budget alone, and stays byte for byte until the view is
+condensed again; recall stands last. The account says what is in, what stayed out and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.decisions.accounting import account
+from langchain_tiered_memory.decisions.calibration import Calibration
+from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
+from langchain_tiered_memory.decisions.rendering import pins_block
+from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, system_message
+from langchain_tiered_memory.decisions.rooms import Rooms, View, split
+from langchain_tiered_memory.decisions.shortening import head_and_tail
+from langchain_tiered_memory.decisions.validity import make_valid
+from langchain_tiered_memory.drafts import SearchFilters
+from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.musts import Musts, read_musts
+from langchain_tiered_memory.flows.recall import Recalled, recall
+from langchain_tiered_memory.flows.stable import Stable, stable_part
+from langchain_tiered_memory.records import Context
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import SessionRef
+
+_ATTEMPTS = 6
+"""Times that a context is put together when repairs made it larger than planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a caller asks for."""
+
+    track: str
+    query: str | None
+    """`None`: the last user message asks; blank: nothing does."""
+    max_tokens: int
+    system: str | BaseMessage | None
+    tools: Sequence[Any]
+    model: str | None
+    view: View
+
+
+def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
+    """Put a context together.
+
+    Raises:
+        BudgetError: when the budget cannot hold what must be shown; it says what takes the room.
+    """
+    ref = yield from do(house.store.transcript.find, session_id)
+    calibration = yield from _calibration(house, request.model)
+    system = system_message(request.system)
+    fixed = PRIMING_TOKENS + house.counter.count_tools(request.tools)
+    fixed += house.counter.count_message(system) if system is not None else 0
+    musts = (yield from read_musts(house, ref, request.track)) if ref is not None else Musts()
+    query = musts.last_user_text if request.query is None else request.query
+    rooms = split(
+        request.max_tokens,
+        fixed=fixed,
+        ratio=calibration.ratio,
+        has_query=bool(query.strip()),
+        view=request.view,
+        settings=house.settings.context,
+    )
+    margin = 0
+    for _ in range(_ATTEMPTS):
+        stable = Stable()
+        if ref is not None and request.view == "default":
+            stable = yield from stable_part(
+                house, ref, rooms, musts, track=request.track, margin=margin, ratio=calibration.ratio
+            )
+        elif ref is not None:
+            stable = Stable(pieces=_pins_alone(house, rooms, musts))
+        recalled = Recalled()
+        if ref is not None and query.strip():
+            recalled = yield from _recalled(house, ref, query, rooms, musts, stable, margin=margin)
+        context = _finished(house, request, rooms, calibration, system, stable, recalled)
+        if context.tokens <= request.max_tokens:
+            return context
+        margin += context.tokens - request.max_tokens
+    largest = ", ".join(f"{section.name} {section.tokens}" for section in context.sections)
+    msg = (
+        f"what must be shown takes {context.tokens} tokens, the budget is {request.max_tokens} ({largest}): raise "
+        "max_tokens, unpin messages, or shorten the system prompt"
+    )
+    raise BudgetError(msg)
+
+
+def _calibration(house: House, model: str | None) -> Flow[Calibration]:
+    if model is None:
+        return Calibration()
+    known = yield from do(house.store.plans.calibration, model, house.counter.fingerprint)
+    return Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
+
+
+def _pins_alone(house: House, rooms: Rooms, musts: Musts) -> tuple[Piece, ...]:
+    if not musts.pinned:
+        return ()
+    share = max(rooms.pins // len(musts.pinned), 1)
+    texts = [head_and_tail(entry.text, max_tokens=share, count=house.counter.count_text) for entry in musts.pinned]
+    block = pins_block(list(zip(musts.pinned, texts, strict=True)))
+    whole = tuple(entry for entry, text in zip(musts.pinned, texts, strict=True) if text == entry.text)
+    cut = tuple(entry for entry in musts.pinned if entry not in whole)
+    return (ours(block, part="pinned", counter=house.counter, quoted=whole, passages=cut),)
+
+
+def _recalled(
+    house: House, ref: SessionRef, query: str, rooms: Rooms, musts: Musts, stable: Stable, *, margin: int
+) -> Flow[Recalled]:
+    framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
+    used = rooms.fixed + sum(piece.tokens for piece in stable.pieces)
+    in_view = {entry.seq for piece in stable.pieces for entry in piece.whole_entries}
+    in_view |= {piece.entry.seq for piece in stable.pieces if piece.entry is not None}
+    if musts.last_user is not None and musts.last_user_text.strip() == query.strip():
+        in_view.add(musts.last_user.seq)
+    return (
+        yield from recall(
+            house,
+            ref,
+            query,
+            room=rooms.total - used - framing - margin,
+            code_room=max(rooms.code, rooms.recall // 2) if not stable.plan_kept else rooms.code,
+            shown=frozenset(in_view),
+            filters=SearchFilters(),
+        )
+    )
+
+
+def _finished(
+    house: House,
+    request: Request,
+    rooms: Rooms,
+    calibration: Calibration,
+    system: BaseMessage | None,
+    stable: Stable,
+    recalled: Recalled,
+) -> Context:
+    pieces = list(stable.pieces)
+    quoted: Piece | None = None
+    if recalled.text:
+        quoted = ours(
+            recalled.text,
+            part="recall",
+            counter=house.counter,
+            quoted=tuple(one.entry for one in recalled.quotes if not one.passages),
+            passages=tuple(one.entry for one in recalled.quotes if one.passages),
+        )
+        pieces.insert(recall_position(pieces), quoted)
+    known = {id(piece.message): piece.tokens for piece in pieces}
+    outgoing = [piece.message for piece in pieces]
+    if system is not None:
+        known[id(system)] = house.counter.count_message(system)
+        outgoing.insert(0, system)
+    validated = make_valid(outgoing, unanswered=house.settings.context.unanswered)
+    raw = PRIMING_TOKENS + house.counter.count_tools(request.tools)
+    for message in validated.messages:
+        counted = known.get(id(message))
+        raw += counted if counted is not None else house.counter.count_message(message)
+    volatile = [place for place, one in enumerate(validated.messages) if quoted is not None and one is quoted.message]
+    whole = dict.fromkeys(entry.id for piece in pieces for entry in piece.whole_entries)
+    parts = dict.fromkeys(entry.id for piece in pieces for entry in piece.passages if entry.id not in whole)
+    return Context(
+        messages=validated.messages,
+        tokens=calibration.apply(raw),
+        raw_tokens=raw,
+        max_tokens=request.max_tokens,
+        sections=account(
+            pieces, rooms=rooms, items=stable.items, other_left_out=stable.left_out, recalled_left_out=recalled.left_out
+        ),
+        entry_ids=tuple(whole),
+        passage_ids=tuple(parts),
+        summary_ids=tuple(dict.fromkeys(one for piece in pieces for one in piece.summary_ids)),
+        repairs=validated.repairs,
+        stable_messages=volatile[0] if volatile else len(validated.messages),
+    )

@@ -1,0 +1,61 @@
+"""What every context must show, read with a handful of small queries, however long the session is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.planning import Recent
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import Entry, SessionRef
+
+_KEEP_LAST = 3
+"""Newest messages that are never condensed in a view, with their groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Musts:
+    """The goal, what is pinned, the last user messages, and where the part begins that must stay as it is."""
+
+    opening: tuple[Entry, ...] = ()
+    """System messages that the history began with, and the goal: the first user message."""
+    pinned: tuple[Entry, ...] = ()
+    recent: Recent = field(default_factory=lambda: Recent(guard=1, users=()))
+
+    @property
+    def last_user(self) -> Entry | None:
+        """The latest user message."""
+        return self.recent.users[-1] if self.recent.users else None
+
+    @property
+    def last_user_text(self) -> str:
+        """What the user said last."""
+        return self.last_user.text if self.last_user is not None else ""
+
+
+def read_musts(house: House, ref: SessionRef, track: str) -> Flow[Musts]:
+    """Read them."""
+    transcript = house.store.transcript
+    opening = yield from do(transcript.entries, ref, track=track, roles=("system", "user"), limit=_KEEP_LAST)
+    goal = next((place for place, entry in enumerate(opening) if entry.role == "user"), None)
+    users = yield from do(
+        transcript.entries,
+        ref,
+        track=track,
+        roles=("user",),
+        newest_first=True,
+        limit=house.settings.context.keep_user_messages,
+    )
+    newest = yield from do(transcript.entries, ref, track=track, newest_first=True, limit=_KEEP_LAST)
+    waiting = yield from do(transcript.waiting_heads, ref, track=track)
+    pinned = yield from do(transcript.pinned, ref)
+    since = users[-1].seq if users else 0
+    guarded = [entry.group for entry in newest] + [head.seq for head in waiting if head.seq >= since]
+    return Musts(
+        opening=tuple(opening[: goal + 1]) if goal is not None else (),
+        pinned=tuple(pinned),
+        recent=Recent(guard=min(guarded, default=1), users=tuple(reversed(users))),
+    )

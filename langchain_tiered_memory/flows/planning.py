@@ -1,0 +1,236 @@
+"""The plan of a view: where its recent part starts, and what stands for everything before.
+
+A plan is kept until the recent part outgrows its room. Then the border moves over finished level-1 summaries in one
+big step: new nodes are appended behind the old ones while the cover's cap allows, else the cover is made anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.cover import (
+    GROWTH_RESERVE,
+    CoverItem,
+    Gap,
+    Node,
+    ViewPlan,
+    fitted,
+    merged_gaps,
+    next_to_refine,
+    nodes_of,
+    refined,
+    tokens_of,
+)
+from langchain_tiered_memory.decisions.groups import as_groups
+from langchain_tiered_memory.decisions.rendering import gap_line, summary_block
+from langchain_tiered_memory.flows.asking import Flow, do
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from langchain_tiered_memory.decisions.rooms import Rooms
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import Entry, SessionRef, Summary
+
+_ROOTS = 400
+"""Highest summaries read for a cover: a tree of 3 to 5 below each has a handful for each level."""
+_PAGE = 64
+_REFINEMENTS = 64
+"""Nodes looked into while a cover is refined."""
+_BLOCK_JOINT = 2
+"""Tokens of the blank line between two parts of a block."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Library:
+    """Summaries read during one assembly, so that none is read twice."""
+
+    summaries: dict[str, Summary] = field(default_factory=dict)
+
+    def add(self, found: Iterable[Summary]) -> list[Summary]:
+        """Keep what was read."""
+        kept = list(found)
+        self.summaries |= {one.id: one for one in kept}
+        return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """What a plan must not condense."""
+
+    guard: int
+    """The first message that has to stay in the recent part: newest group, last messages, open calls."""
+    users: tuple[Entry, ...]
+    """The latest user messages, oldest first."""
+
+
+def plan_view(
+    house: House,
+    ref: SessionRef,
+    track: str,
+    rooms: Rooms,
+    recent: Recent,
+    *,
+    previous: ViewPlan | None,
+    ratio: float,
+    library: Library,
+) -> Flow[ViewPlan]:
+    """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
+    floor = previous.border if previous is not None else 0
+    border, found = yield from _next_border(house, ref, track, keep=rooms.keep, guard=recent.guard, floor=floor)
+    appended: tuple[CoverItem, ...] | None = None
+    if previous is not None and not previous.provisional:
+        new = yield from do(house.store.tree.level_1_between, ref, after=floor, up_to=border)
+        appended = previous.items + tuple(_node(house, one) for one in library.add(new))
+        known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
+        library.add((yield from do(house.store.tree.by_id, ref, known)))
+        if tokens_of(appended, gap_tokens=_gap_counter(house)) > rooms.cover:
+            appended = None
+    if appended is None:
+        appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library)
+    skip, tail_from = _overlap(border, found)
+    shown_users = [entry.seq for entry in recent.users if entry.seq < tail_from]
+    return ViewPlan(
+        border=border,
+        tail_from=tail_from,
+        items=appended,
+        skip=skip,
+        queries=tuple(shown_users),
+        ratio=ratio,
+    )
+
+
+def _next_border(
+    house: House, ref: SessionRef, track: str, *, keep: int, guard: int, floor: int
+) -> Flow[tuple[int, list[tuple[str, int, int]]]]:
+    """The new border, and the level-1 summaries around it."""
+    tree = house.store.tree
+    wanted = yield from _keep_from(house, ref, track, keep)
+    blocked = yield from do(tree.first_uncondensed, ref, track=track, after=floor)
+    limit = guard if blocked is None else min(guard, blocked)
+    near = yield from do(tree.borders, ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
+    chosen = next((last for _, _, last in near if last < limit), None)
+    if chosen is None:
+        newest = yield from do(tree.last_border, ref, track=track, before=limit)
+        chosen = newest[2] if newest is not None else 0
+    border = max(chosen, floor)
+    around = yield from do(tree.borders, ref, track=track, after=border, limit=_PAGE)
+    before = yield from do(tree.last_border, ref, track=track, before=border + 1)
+    return border, ([before] if before is not None else []) + around
+
+
+def _keep_from(house: House, ref: SessionRef, track: str, keep: int) -> Flow[int]:
+    """The first message of the newest ones that together fit `keep` tokens."""
+    first, left, up_to = 0, keep, None
+    while True:
+        page = yield from do(
+            house.store.transcript.entries, ref, track=track, up_to=up_to, newest_first=True, limit=_PAGE
+        )
+        for entry in page:
+            left -= entry.tokens
+            if left < 0:
+                return first or entry.seq + 1
+            first = entry.seq
+        if len(page) < _PAGE:
+            return first
+        up_to = page[-1].seq - 1
+
+
+def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[str, ...], int]:
+    """Where the recent part starts when groups were interleaved, and which summaries behind that are in the cover."""
+    behind = [first for _, first, last in found if last > border]
+    tail_from = min([border + 1, *behind])
+    return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
+
+
+def _cover(
+    house: House, ref: SessionRef, track: str, *, border: int, cap: int, library: Library
+) -> Flow[tuple[CoverItem, ...]]:
+    """A cover of everything up to `border`, made from the highest summaries down."""
+    if border == 0:
+        return ()
+    roots = library.add((yield from do(house.store.tree.roots, ref, limit=_ROOTS)))
+    inside: list[Node] = []
+    waiting = roots
+    while waiting:
+        inside += [_node(house, one) for one in waiting if one.last_seq <= border]
+        reaching_over = [one.id for one in waiting if one.last_seq > border and one.level > 1]
+        below = yield from do(house.store.tree.children, reaching_over)
+        waiting = library.add(one for children in below.values() for one in children)
+    spans = yield from do(house.store.tree.uncondensed, ref, track=track, up_to=border)
+    items: list[CoverItem] = [
+        *inside,
+        *(Gap(first_seq=first, last_seq=last, entry_count=count, ids=()) for first, last, count in spans),
+    ]
+    gap_tokens = _gap_counter(house)
+    chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
+    return (yield from _refine(house, chosen, room=round(cap * GROWTH_RESERVE), library=library))
+
+
+def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: Library) -> Flow[tuple[CoverItem, ...]]:
+    """Replace nodes by the level below them, the most recent first, while `room` lasts."""
+    gap_tokens = _gap_counter(house)
+    tried: frozenset[str] = frozenset()
+    for _ in range(_REFINEMENTS):
+        node = next_to_refine(items, tried=tried)
+        if node is None or tokens_of(items, gap_tokens=gap_tokens) >= room:
+            break
+        tried |= {node.id}
+        below = yield from do(house.store.tree.children, [node.id])
+        children = [_node(house, one) for one in library.add(below[node.id])]
+        finer = refined(items, node, children)
+        if children and tokens_of(finer, gap_tokens=gap_tokens) <= room:
+            items = finer
+    return items
+
+
+def slid(
+    plan: ViewPlan, tail: Sequence[Entry], *, room: int, guard: int, recent: Recent
+) -> tuple[ViewPlan, list[Entry]]:
+    """`plan` with its oldest recent groups left out, where no summary stands for them yet, until `room` is kept.
+
+    The last resort before the musts themselves are shortened: a line names what is left out, and the next plan takes
+    it up as soon as it is condensed.
+    """
+    groups = as_groups(tail)
+    dropped: list[Entry] = []
+    total = sum(group.tokens for group in groups)
+    while groups and total > room and groups[0].last_seq < guard:
+        total -= groups[0].tokens
+        dropped += groups.pop(0).entries
+    if not dropped:
+        return plan, list(tail)
+    gap = Gap(
+        first_seq=dropped[0].seq,
+        last_seq=max(entry.seq for entry in dropped),
+        entry_count=len(dropped),
+        ids=(),
+    )
+    left = sorted((entry for group in groups for entry in group.entries), key=lambda entry: entry.seq)
+    tail_from = left[0].seq if left else gap.last_seq + 1
+    return (
+        replace(
+            plan,
+            items=merged_gaps([*plan.items, gap]),
+            tail_from=tail_from,
+            queries=tuple(entry.seq for entry in recent.users if entry.seq < tail_from),
+            provisional=True,
+        ),
+        left,
+    )
+
+
+def _node(house: House, summary: Summary) -> Node:
+    return Node(
+        id=summary.id,
+        level=summary.level,
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        entry_count=summary.entry_count,
+        tokens=house.counter.count_text(summary_block(summary)) + _BLOCK_JOINT,
+    )
+
+
+def _gap_counter(house: House) -> Callable[[Gap], int]:
+    return lambda gap: house.counter.count_text(gap_line(gap)) + _BLOCK_JOINT

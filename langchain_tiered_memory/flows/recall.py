@@ -1,0 +1,257 @@
+"""What answers a question is found again: candidates from both indexes, ranked together, filled into a room.
+
+The text index always answers. The vector index adds to it where it can; where it lags, the newest passages are embedded
+first, and where it is down or belongs to another embedder, that is reported and the words alone decide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.filling import Offer, PassageOffer, fill
+from langchain_tiered_memory.decisions.questions import read_question
+from langchain_tiered_memory.decisions.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.decisions.rendering import (
+    Quoted,
+    is_new_sitting,
+    recall_block,
+    sitting_header,
+)
+from langchain_tiered_memory.decisions.terms import analyse
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.indexing import index_pending, usable_index
+from langchain_tiered_memory.records import LeftOut, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_tiered_memory.drafts import SearchFilters
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import Entry, Passage, SessionRef, TextStatistics
+
+_LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
+"""Names that are labels, not persons."""
+_POINTER_TOKENS = 16
+_FILLINGS = 4
+"""Times that a room is filled, each with the last one's error mended."""
+_SMALL_CHANGE = 12
+"""Tokens not worth another filling."""
+_NEAR_MISSES = 10
+"""Best entries that did not fit, as named in the account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Everything that was found for a question, ranked."""
+
+    ranked: tuple[RankedEntry, ...]
+    entries: Mapping[int, Entry]
+    passages: Mapping[int, tuple[Passage, ...]]
+    sittings: Mapping[int, int]
+    hits: frozenset[int]
+    """`seq`s that an index named; the others only stand beside one."""
+
+    def is_hit(self, seq: int) -> bool:
+        """Whether an index named this entry."""
+        return seq in self.hits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The recalled part of a context."""
+
+    text: str = ""
+    tokens: int = 0
+    """Of `text`."""
+    quotes: tuple[Quoted, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def find(
+    house: House, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, level: int = 0
+) -> Flow[Found]:
+    """Rank the messages of a session for a question."""
+    limit = house.settings.recall.candidates
+    terms = analyse(query)
+    statistics = yield from do(house.store.text_index.statistics, ref, terms, level=level)
+    weights = telling(statistics)
+    lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)
+    similar = yield from _similar(house, ref, query, level=level, limit=limit)
+    dense = yield from do(house.store.text_index.by_id, ref, list(similar), filters=filters)
+    hits = {passage.seq for passage in lexical} | {passage.seq for passage in dense if passage.level == level}
+    reach = house.settings.recall.neighbours
+    around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
+    entries = {entry.seq: entry for entry in (yield from do(house.store.transcript.by_seq, ref, sorted(around)))}
+    passages: dict[int, list[Passage]] = {}
+    for passage in (yield from do(house.store.text_index.of_entries, ref, sorted(entries))):
+        passages.setdefault(passage.seq, []).append(passage)
+    sittings = _sittings(entries.values(), gap_seconds=house.settings.recall.sitting_gap_seconds)
+    speakers = {entry.name for entry in entries.values() if entry.name and entry.name.lower() not in _LABELS}
+    last_at = max((entry.at for entry in entries.values()), default=0.0)
+    candidates = [
+        Candidate(
+            sequence=seq,
+            sitting=sittings[seq],
+            passages=tuple(
+                PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
+            ),
+            speaker=entries[seq].name or "",
+            by_person=entries[seq].role == "user",
+            time=utc(entries[seq].at),
+        )
+        for seq, found in passages.items()
+    ]
+    ranked = rank(
+        read_question(query, speakers=speakers, now=utc(last_at)),
+        candidates,
+        collection=Collection(
+            passages=statistics.passages,
+            average_terms=statistics.average_terms,
+            document_frequency=statistics.document_frequency,
+        ),
+    )
+    return Found(
+        ranked=tuple(ranked),
+        entries=entries,
+        passages={seq: tuple(found) for seq, found in passages.items()},
+        sittings=sittings,
+        hits=frozenset(hits),
+    )
+
+
+def telling(statistics: TextStatistics) -> dict[str, float]:
+    """The terms worth looking up, with their idf; common ones are left out while there are others."""
+    total = max(statistics.passages, 1)
+    known = {term: count for term, count in statistics.document_frequency.items() if count}
+    rare = {term: count for term, count in known.items() if count < statistics.ceiling}
+    return {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in (rare or known).items()}
+
+
+def _similar(house: House, ref: SessionRef, query: str, *, level: int, limit: int) -> Flow[dict[int, float]]:
+    yield from index_pending(house, ref=ref, limit=house.settings.recall.catch_up)
+    try:
+        index = yield from usable_index(house)
+        if index is None:
+            return {}
+        where = {"level": level}
+        return dict((yield from do(index.search, query, session_keys=[ref.key], limit=limit, where=where)))
+    except (IndexUnavailableError, EmbedderMismatchError):
+        return {}  # reported by `index_pending`, which met it first
+
+
+def _sittings(entries: Iterable[Entry], *, gap_seconds: float) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    number, last_at = 0, None
+    for entry in sorted(entries, key=lambda one: one.seq):
+        if last_at is not None and is_new_sitting(last_at, entry.at, gap_seconds=gap_seconds):
+            number += 1
+        numbers[entry.seq] = number
+        last_at = entry.at
+    return numbers
+
+
+def recall(
+    house: House,
+    ref: SessionRef,
+    query: str,
+    *,
+    room: int,
+    code_room: int,
+    shown: frozenset[int],
+    filters: SearchFilters | None = None,
+) -> Flow[Recalled]:
+    """Quote what answers a question within `room` tokens, without what the context already shows.
+
+    Args:
+        house: The memory.
+        ref: The session.
+        query: The question.
+        room: Tokens of the whole block, fence and headers included.
+        code_room: The most that code and tool output may take of it.
+        shown: `seq`s of entries that stand in the context already, or are the question itself.
+        filters: Which messages may be found.
+    """
+    count = house.counter.count_text
+    least = count(recall_block((), sitting_gap_seconds=1.0))
+    if room <= least + _POINTER_TOKENS or not query.strip():
+        return Recalled()
+    found = yield from find(house, ref, query, filters=filters)
+    ranked = [one for one in found.ranked if one.sequence not in shown]
+    offers = _offers(found, ranked, code_room=code_room)
+    headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
+    best = Recalled()
+    budget = room - least
+    for _ in range(_FILLINGS):
+        # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
+        filling = fill(offers, max_tokens=budget, header_tokens=headers)
+        quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
+        text = recall_block(quotes, sitting_gap_seconds=house.settings.recall.sitting_gap_seconds)
+        tokens = count(text)
+        if quotes and best.tokens < tokens <= room:
+            best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))
+        if room - _SMALL_CHANGE <= tokens <= room or not quotes:
+            break
+        budget += room - tokens
+    return best
+
+
+def _openings(found: Found) -> dict[int, int]:
+    """The first candidate of each sitting."""
+    first: dict[int, int] = {}
+    for seq in sorted(found.sittings):
+        first.setdefault(found.sittings[seq], seq)
+    return {seq: number for number, seq in first.items()}
+
+
+def _missed(found: Found, ranked: Sequence[RankedEntry], quotes: Sequence[Quoted]) -> tuple[LeftOut, ...]:
+    quoted = {one.entry.seq for one in quotes}
+    missed = [found.entries[one.sequence] for one in ranked if one.sequence not in quoted]
+    return tuple(
+        LeftOut(what=entry.id, reason="did not fit into recall", tokens=entry.tokens) for entry in missed[:_NEAR_MISSES]
+    )
+
+
+def is_code(entry: Entry) -> bool:
+    """Whether an entry is code or tool output, which has a room of its own."""
+    return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
+
+
+def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> list[Offer]:
+    offers: list[Offer] = []
+    code = 0
+    for one in ranked:
+        entry = found.entries[one.sequence]
+        tokens = entry.tokens
+        if is_code(entry) and entry.role != "user":
+            if code + tokens > code_room:
+                continue
+            code += tokens
+        total = max(len(entry.text), 1)
+        pieces = tuple(
+            PassageOffer(
+                score=score,
+                tokens=_POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
+            )
+            for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
+        )
+        offers.append(
+            Offer(
+                sequence=one.sequence,
+                score=one.score,
+                tokens=tokens,
+                sitting=found.sittings[one.sequence],
+                passages=pieces if len(pieces) > 1 else (),
+            )
+        )
+    return offers
+
+
+def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:
+    entry = found.entries[seq]
+    if chosen is None:
+        return Quoted(entry=entry)
+    pieces = tuple(entry.text[found.passages[seq][one].start : found.passages[seq][one].stop] for one in chosen)
+    return Quoted(entry=entry, passages=pieces)

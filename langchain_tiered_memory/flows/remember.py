@@ -1,0 +1,118 @@
+"""A message comes in: read, counted and cut once, then written in one transaction. Durable when it returns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.calibration import Calibration
+from langchain_tiered_memory.decisions.drafting import draft_of, redacted
+from langchain_tiered_memory.decisions.messages import coerce
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.flows.asking import Flow, do
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.drafts import Appended, Incoming
+    from langchain_tiered_memory.flows.house import House
+
+When = dt.datetime | float
+"""A moment: a `datetime` (naive ones are taken as UTC) or seconds since the epoch."""
+
+
+def remember(  # noqa: PLR0913 - what a caller may say about messages
+    house: House,
+    session_id: str,
+    messages: Sequence[object],
+    *,
+    user: str | None,
+    title: str | None,
+    track: str,
+    at: When | Sequence[When] | None,
+    kind: str | None,
+    task: str | None,
+    sent_tokens: int | None,
+) -> Flow[tuple[list[str], Appended | None]]:
+    """Write messages and give their ids.
+
+    Args:
+        house: The memory.
+        session_id: Which session; it is made when it does not exist.
+        messages: LangChain messages, or what `convert_to_messages` takes.
+        user: Whose session it is.
+        title: What it is about.
+        track: Which line of the session.
+        at: When they were said; one moment for all, or one for each. Now, if not given.
+        kind: What they are, such as `acceptance_criteria`; free text.
+        task: The task they belong to.
+        sent_tokens: Raw tokens of the request that the last message answers, where known: teaches the calibration.
+
+    Raises:
+        InvalidInputError: for a message, time or session id that cannot be taken; nothing was written.
+        StorageError: when the database cannot take them; nothing was written.
+    """
+    if not session_id:
+        msg = "the session id is empty: give every conversation a name, such as LangGraph's thread_id"
+        raise InvalidInputError(msg)
+    incoming: list[Incoming] = []
+    for value, moment in zip(messages, _moments(at, len(messages), house.now()), strict=True):
+        message = coerce(value)
+        if house.settings.redact is not None:
+            message = redacted(message, house.settings.redact)
+        item, problems = draft_of(
+            message,
+            counter=house.counter,
+            message_id=message.id or uuid.uuid4().hex,
+            at=moment,
+            track=track,
+            kind=kind,
+            task=task,
+            passage_words=house.settings.recall.passage_words,
+        )
+        for problem in problems:
+            house.report("artifact_not_kept", problem, session_id=session_id, message_id=item.draft.id)
+        incoming.append(item)
+    if not incoming:
+        return [], None
+    appended = yield from do(
+        house.store.transcript.append, session_id, incoming, user=user, title=title, now=house.now()
+    )
+    yield from _calibrate(house, incoming, sent_tokens)
+    return [item.draft.id for item in incoming], appended
+
+
+def _moments(at: When | Sequence[When] | None, count: int, now: float) -> list[float]:
+    if at is None:
+        return [now] * count
+    if isinstance(at, dt.datetime | float | int):
+        return [_seconds(at)] * count
+    moments = [_seconds(one) for one in at]
+    if len(moments) != count:
+        msg = f"{len(moments)} times were given for {count} messages: give one for all, or one for each"
+        raise InvalidInputError(msg)
+    return moments
+
+
+def _seconds(moment: object) -> float:
+    if isinstance(moment, dt.datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+        return aware.timestamp()
+    if isinstance(moment, float | int) and moment == moment and abs(moment) < 2.5e11:  # noqa: PLR0124, PLR2004
+        return float(moment)
+    msg = f"{moment!r} is no time: give a datetime, or seconds since the epoch"
+    raise InvalidInputError(msg)
+
+
+def _calibrate(house: House, incoming: Sequence[Incoming], sent_tokens: int | None) -> Flow[None]:
+    reported = incoming[-1].draft.reported
+    if sent_tokens is None or reported is None or not reported[1]:
+        return
+    model, billed = reported
+    counter = house.counter.fingerprint
+    known = yield from do(house.store.plans.calibration, model, counter)
+    before = Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
+    after = before.observe(sent_tokens, billed)
+    if after != before:
+        yield from do(house.store.plans.set_calibration, model, counter, ratio=after.ratio, samples=after.samples)

@@ -1,0 +1,228 @@
+"""The part of a context that stays byte for byte until the view is condensed again: goal, pins, cover, recent messages."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.cover import CoverItem, ViewPlan, nodes_of
+from langchain_tiered_memory.decisions.rendering import history_block, pins_block
+from langchain_tiered_memory.decisions.request import Piece, ours, shortened, shown, water_level
+from langchain_tiered_memory.decisions.shortening import head_and_tail
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.planning import Library, plan_view, slid
+from langchain_tiered_memory.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.decisions.rooms import Rooms
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.flows.musts import Musts
+    from langchain_tiered_memory.records import Entry, SessionRef
+
+_LEAST_ENTRY_TOKENS = 3
+"""An entry's framing alone: bounds how many entries a room can hold."""
+_LEAD_SHARE = 0.25
+"""Of the budget, for the last user message where it stands before the recent ones."""
+_OTHER_TRACKS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stable:
+    """The stable part, and what it left out."""
+
+    pieces: tuple[Piece, ...] = ()
+    items: tuple[CoverItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    plan_kept: bool = False
+    """Whether it follows a plan of the view."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    """What one assembly works with."""
+
+    house: House
+    ref: SessionRef
+    rooms: Rooms
+    musts: Musts
+    track: str
+    room: int
+    ratio: float
+    library: Library
+
+
+def stable_part(
+    house: House, ref: SessionRef, rooms: Rooms, musts: Musts, *, track: str, margin: int, ratio: float
+) -> Flow[Stable]:
+    """Goal, pins, cover and recent messages within the hard limit, by the kept plan or by a new one."""
+    desk = _Desk(
+        house=house,
+        ref=ref,
+        rooms=rooms,
+        musts=musts,
+        track=track,
+        room=rooms.hard - rooms.fixed - margin,
+        ratio=ratio,
+        library=Library(),
+    )
+    name = _plan_name(desk)
+    kept = yield from do(house.store.plans.read, ref, name)
+    plan = ViewPlan.from_json(kept) if kept is not None else None
+    if plan is not None and plan.provisional and (yield from _can_advance(desk, plan)):
+        plan = yield from plan_view(
+            house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library
+        )
+    if plan is None and (yield from _everything_may_fit(desk)):
+        plan = ViewPlan(border=0, tail_from=1, ratio=ratio)
+    before = plan
+    for renewal in range(2):
+        if plan is not None:
+            tail = yield from _tail(desk, plan)
+            head = yield from _head(desk, plan, tail)
+            if _total(head) + sum(entry.tokens for entry in tail) <= desk.room:
+                break
+        if renewal == 0:
+            plan = yield from plan_view(
+                house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library
+            )
+    assert plan is not None  # noqa: S101 - the loop made one
+    tail = yield from _tail(desk, plan)
+    head = yield from _head(desk, plan, tail)
+    over = _total(head) + sum(entry.tokens for entry in tail) > desk.room
+    if over:
+        plan, tail = slid(
+            plan, tail, room=desk.room - _total(head) - _GAP_TOKENS, guard=musts.recent.guard, recent=musts.recent
+        )
+        head = yield from _head(desk, plan, tail)
+    if plan != before or kept is None:
+        yield from do(house.store.plans.write, ref, name, plan.to_json(), now=house.now())
+    pieces = _fitting(desk, head, tail)
+    left_out = yield from _other_tracks(desk, plan)
+    return Stable(pieces=tuple(pieces), items=plan.items, left_out=left_out, plan_kept=True)
+
+
+_GAP_TOKENS = 32
+"""A line that names what was left out."""
+
+
+def _plan_name(desk: _Desk) -> str:
+    track = hashlib.sha256(desk.track.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"default:{track}:{desk.rooms.total}:{desk.rooms.recall}"
+
+
+def _can_advance(desk: _Desk, plan: ViewPlan) -> Flow[bool]:
+    found = yield from do(desk.house.store.tree.borders, desk.ref, track=desk.track, after=plan.border, limit=1)
+    return bool(found) and found[0][2] < desk.musts.recent.guard
+
+
+def _everything_may_fit(desk: _Desk) -> Flow[bool]:
+    totals = yield from do(desk.house.store.transcript.totals, desk.ref)
+    return int(totals["tokens"]) <= desk.room
+
+
+def _tail(desk: _Desk, plan: ViewPlan) -> Flow[list[Entry]]:
+    """The recent messages of a plan; a few more than fit, if there are so many."""
+    entries = yield from do(
+        desk.house.store.transcript.entries,
+        desk.ref,
+        track=desk.track,
+        after=plan.tail_from - 1,
+        newest_first=True,
+        limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8,
+    )
+    return [entry for entry in reversed(entries) if entry.summary_id not in plan.skip]
+
+
+def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:
+    """Everything before the recent messages. Depends on the plan and on the first of them alone."""
+    starts = tail[0].seq if tail else plan.tail_from
+    counter = desk.house.counter
+    head = [
+        shortened(entry, max_tokens=desk.rooms.goal, counter=counter, part="goal")
+        for entry in desk.musts.opening
+        if entry.seq < starts
+    ]
+    opening = {entry.seq for entry in desk.musts.opening}
+    pinned = [entry for entry in desk.musts.pinned if entry.seq not in opening and entry.seq < starts]
+    if pinned:
+        head.append(_quoting(desk, pinned))
+    users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]
+    queries = (yield from do(desk.house.store.transcript.by_seq, desk.ref, users)) if users else []
+    leads = bool(queries) and bool(tail) and tail[0].role != "user"
+    quoted = queries[:-1] if leads else queries
+    if plan.items or quoted:
+        head.append((yield from _history(desk, plan, quoted)))
+    if leads:
+        most = round(_LEAD_SHARE * desk.rooms.total)
+        head.append(shortened(queries[-1], max_tokens=most, counter=counter))
+    return head
+
+
+def _quoting(desk: _Desk, pinned: Sequence[Entry]) -> Piece:
+    count = desk.house.counter.count_text
+    level = water_level([entry.tokens for entry in pinned], desk.rooms.pins)
+    texts = [
+        entry.text if entry.tokens <= level else head_and_tail(entry.text, max_tokens=level, count=count)
+        for entry in pinned
+    ]
+    block = pins_block(list(zip(pinned, texts, strict=True)))
+    whole = tuple(entry for entry, text in zip(pinned, texts, strict=True) if text == entry.text)
+    cut = tuple(entry for entry in pinned if entry not in whole)
+    return ours(block, part="pinned", counter=desk.house.counter, quoted=whole, passages=cut)
+
+
+def _history(desk: _Desk, plan: ViewPlan, quoted: Sequence[Entry]) -> Flow[Piece]:
+    library = desk.library
+    wanted = [node.id for node in nodes_of(plan.items) if node.id not in library.summaries]
+    if wanted:
+        library.add((yield from do(desk.house.store.tree.by_id, desk.ref, wanted)))
+    count = desk.house.counter.count_text
+    level = water_level([entry.tokens for entry in quoted], desk.rooms.queries)
+    texts = [
+        (entry, entry.text if entry.tokens <= level else head_and_tail(entry.text, max_tokens=level, count=count))
+        for entry in quoted
+    ]
+    texts = [(entry, text) for entry, text in texts if text]
+    block = history_block(plan.items, library.summaries, texts)
+    return ours(
+        block,
+        part="history",
+        counter=desk.house.counter,
+        quoted=tuple(entry for entry, text in texts if text == entry.text),
+        passages=tuple(entry for entry, text in texts if text != entry.text),
+        summary_ids=tuple(node.id for node in nodes_of(plan.items)),
+    )
+
+
+def _total(pieces: Sequence[Piece]) -> int:
+    return sum(piece.tokens for piece in pieces)
+
+
+def _fitting(desk: _Desk, head: Sequence[Piece], tail: Sequence[Entry]) -> list[Piece]:
+    """Head and recent messages; where the musts alone are too large, the longest are shown head and tail."""
+    room = desk.room - _total(head)
+    if sum(entry.tokens for entry in tail) <= room:
+        return [*head, *(shown(entry) for entry in tail)]
+    level = water_level([entry.tokens for entry in tail], room)
+    counter = desk.house.counter
+    return [*head, *(shortened(entry, max_tokens=level, counter=counter) for entry in tail)]
+
+
+def _other_tracks(desk: _Desk, plan: ViewPlan) -> Flow[tuple[LeftOut, ...]]:
+    """What other tracks said that no summary of this view stands for yet."""
+    found: list[LeftOut] = []
+    track: str | None = None
+    for _ in range(_OTHER_TRACKS):
+        track = yield from do(desk.house.store.tree.next_waiting_track, desk.ref, after=track)
+        if track is None:
+            break
+        if track != desk.track:
+            found.append(LeftOut(what=f"track {track}", reason="another track, not condensed yet"))
+    later = yield from do(
+        desk.house.store.tree.level_1_of_others, desk.ref, track=desk.track, after=plan.border, limit=_OTHER_TRACKS
+    )
+    found += [LeftOut(what=one, reason="another track, condensed after this view") for one in later]
+    return tuple(found)

@@ -1,0 +1,165 @@
+"""Opens the rooms that a memory is made of, from what the user said."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
+from langchain_tiered_memory.decisions.groups import assign_groups
+from langchain_tiered_memory.embeddings import resolve_embeddings
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.flows.house import House
+from langchain_tiered_memory.settings import Settings
+from langchain_tiered_memory.stores.sql import SqlStore
+from langchain_tiered_memory.token_counters import adapt_counter, best_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_tiered_memory.protocols import Condenser, TokenCounter, VectorIndex
+
+ChromaChoice = Any
+"""`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
+
+
+def open_house(  # noqa: PLR0913 - what a user may choose
+    where: str | Path | None,
+    *,
+    model: str | BaseChatModel | None,
+    embeddings: Embeddings | Literal["auto"] | None,
+    chroma: ChromaChoice,
+    settings: Settings | None,
+    token_counter: object,
+    clock: Callable[[], float] | None,
+) -> House:
+    """Open the database and choose the judges; the index and the embedder wait for their first use.
+
+    Raises:
+        SettingsError: for a choice that cannot be used.
+        StorageError: when the database cannot be opened.
+    """
+    settings = settings if settings is not None else Settings()
+    now = clock if clock is not None else time.time
+    counter = best_counter(model if isinstance(model, str) else None) if token_counter is None else adapt_counter(token_counter)
+    fallback = ExtractiveCondenser(counter.count_text)
+    condenser = _condenser(model, counter, settings, fallback)
+    if embeddings not in ("auto", None) and isinstance(embeddings, str):
+        msg = f'embeddings must be "auto", None or a LangChain Embeddings, not {embeddings!r}'
+        raise SettingsError(msg)
+    store = SqlStore.open(where, busy_seconds=settings.busy_seconds, now=now, group_rule=assign_groups)
+    return House(
+        store=store,
+        settings=settings,
+        counter=counter,
+        now=now,
+        condenser=condenser,
+        fallback=fallback,
+        open_index=_Once(lambda: _open_index(store, embeddings, chroma, settings)),
+        has_index=embeddings is not None,
+        worker=f"{socket.gethostname()[:24]}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
+        monotonic=time.monotonic,
+    )
+
+
+class _Once:
+    """Calls a function at the first call and keeps what it gave; safe for threads."""
+
+    def __init__(self, call: Callable[[], VectorIndex | None]) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self._opened = False
+        self._found: VectorIndex | None = None
+
+    def __call__(self) -> VectorIndex | None:
+        with self._lock:
+            if not self._opened:
+                self._found = self._call()
+                self._opened = True
+            return self._found
+
+    @property
+    def opened(self) -> VectorIndex | None:
+        """What was opened, if anything was."""
+        return self._found
+
+
+def close_house(house: House) -> None:
+    """Let go of the index and the database."""
+    opened = house.open_index.opened if isinstance(house.open_index, _Once) else None
+    if opened is not None:
+        opened.close()
+    house.store.database.close()
+
+
+def _open_index(
+    store: SqlStore, embeddings: Embeddings | Literal["auto"] | None, chroma: ChromaChoice, settings: Settings
+) -> VectorIndex | None:
+    chosen = resolve_embeddings(embeddings)
+    if chosen is None:
+        return None
+    from langchain_tiered_memory.stores.chroma import ChromaIndex  # noqa: PLC0415 - chromadb is slow to import
+
+    where = chroma
+    if where is None and store.database.path is not None:
+        where = store.database.path.with_name(store.database.path.name + ".chroma")
+    if where is None and not store.database.in_memory:
+        msg = (
+            "a memory on PostgreSQL has no folder beside it for embedded Chroma: name one with chroma='path', "
+            "a Chroma server with chroma='http://host:port', or search by words alone with embeddings=None"
+        )
+        raise SettingsError(msg)
+    return ChromaIndex(
+        chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents
+    )
+
+
+def _condenser(
+    model: str | BaseChatModel | None, counter: TokenCounter, settings: Settings, fallback: ExtractiveCondenser
+) -> Condenser:
+    if model is None:
+        return fallback
+    from langchain_tiered_memory.condensers.llm import ModelCondenser  # noqa: PLC0415 - only where a model is used
+
+    chosen = _chat_model(model) if isinstance(model, str) else model
+    name = model if isinstance(model, str) else _name_of(chosen)
+    return ModelCondenser(
+        chosen,
+        name=name,
+        count_text=counter.count_text,
+        count_message=counter.count_message,
+        default_window=settings.default_window,
+    )
+
+
+def _chat_model(name: str) -> BaseChatModel:
+    try:
+        from langchain.chat_models import init_chat_model  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = (
+            f"a model named by a string ({name!r}) needs langchain: pip install 'langchain-tiered-memory[models]', or "
+            "pass a chat model"
+        )
+        raise SettingsError(msg) from error
+    try:
+        model: BaseChatModel = init_chat_model(name)
+    except (ImportError, ValueError) as error:
+        msg = f"the model {name!r} cannot be made: {error}"
+        raise SettingsError(msg) from error
+    return model
+
+
+def _name_of(model: BaseChatModel) -> str:
+    for attribute in ("model_name", "model"):
+        found = getattr(model, attribute, None)
+        if isinstance(found, str) and found:
+            return found
+    return type(model).__name__

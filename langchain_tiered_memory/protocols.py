@@ -1,0 +1,135 @@
+"""The seams: what the flows expect of a counter, a clock, a condenser and a vector index.
+
+The SQL store is one code path for all its databases and needs no protocol; its conformance suite stands in `tests/`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.condensers.jobs import CondenseJob, Condensed
+    from langchain_tiered_memory.flows.asking import Flow
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts tokens. Never touches the network, never raises on odd text, and is pure: equal input, equal count."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the way of counting; kept with the counts, so that another counter is noticed."""
+        ...
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a bare text."""
+        ...
+
+    def count_message(self, message: BaseMessage) -> int:
+        """Tokens of a message as a provider bills it: content, calls, name and framing; images at a fixed cost."""
+        ...
+
+    def count_tools(self, tools: Sequence[Any]) -> int:
+        """Tokens of tool schemas: LangChain tools, pydantic classes, functions or OpenAI-style dicts."""
+        ...
+
+
+class Clock(Protocol):
+    """Says what time it is."""
+
+    def __call__(self) -> float:
+        """Seconds since the epoch, UTC."""
+        ...
+
+
+class Condenser(Protocol):
+    """Writes the text of one summary."""
+
+    @property
+    def name(self) -> str:
+        """Who signs the summaries: a model's name, or `extractive`."""
+        ...
+
+    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+        """The text for `job`, within its size.
+
+        Raises:
+            CondensationError: when no usable text came back; the message says why.
+        """
+        ...
+
+
+class VectorIndex(Protocol):
+    """Vectors of passages, by passage id. May lag, be down or be rebuilt; SQL is the source of truth."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the embedder: model, dimension and the way texts are cut."""
+        ...
+
+    def add(self, rows: Sequence[VectorRow]) -> None:
+        """Embed and store; an id that exists is replaced.
+
+        Raises:
+            IndexUnavailableError: when the index or the embedder cannot be used.
+        """
+        ...
+
+    def search(
+        self, query: str, *, session_keys: Sequence[int] | None, limit: int, where: Mapping[str, Any] | None = None
+    ) -> list[tuple[int, float]]:
+        """The nearest passages as (passage id, cosine similarity), best first.
+
+        Args:
+            query: The question's text.
+            session_keys: Only passages of these sessions; `None` for all, which callers must mean.
+            limit: How many at most.
+            where: Further equality or range filters on `level`, `track`, `at`, `kind` in Chroma's notation.
+
+        Raises:
+            IndexUnavailableError: when the index or the embedder cannot be used.
+        """
+        ...
+
+    def remove(self, ids: Sequence[int]) -> int:
+        """Remove passages; ids that are not there are ignored. Returns how many were there."""
+        ...
+
+    def ids(self) -> set[int]:
+        """Every passage id in the index."""
+        ...
+
+    def clear(self) -> None:
+        """Remove everything of this memory, whichever embedder made it."""
+        ...
+
+    def compact(self) -> tuple[str, ...]:
+        """Make removed rows leave no trace in files; returns the places where that cannot be promised."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+class VectorRow(Protocol):
+    """What the vector index needs to know of a passage."""
+
+    @property
+    def id(self) -> int:
+        """The passage's id in SQL."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What to embed."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, str | int | float]:
+        """`session` (int), `level` (int), `seq` (int), `track` (str), `at` (float), `kind` (str)."""
+        ...

@@ -1,0 +1,27 @@
+"""Rows of the text index go, and their vectors are noted for removal: the one place that deletes passages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from langchain_tiered_memory.stores.schema import passages, removed_vectors
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
+TERM_COUNT = func.length(passages.c.terms) - func.length(func.replace(passages.c.terms, " ", "")) + 1
+"""Terms of one passage, counted by the database as `terms.count(" ") + 1` counts them here."""
+
+
+def drop_passages(connection: Connection, condition: ColumnElement[bool]) -> tuple[int, int]:
+    """Remove passages and note their vectors for removal. Returns how many, and how many terms they had."""
+    count, terms = connection.execute(
+        select(func.count(), func.coalesce(func.sum(TERM_COUNT), 0)).where(condition)
+    ).one()
+    if count:
+        noted = select(passages.c.id).where(condition)
+        connection.execute(insert(removed_vectors).from_select(["passage_id"], noted))
+        connection.execute(delete(passages).where(condition))
+    return int(count), int(terms)

@@ -1,0 +1,214 @@
+"""Reading everything, page by page, for `verify()`; and mending the text index, for `rebuild_index()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, select, text, update
+
+from langchain_tiered_memory.errors import NotOurDatabaseError
+from langchain_tiered_memory.records import Entry, Passage, PassageDraft, SessionRef, Summary
+from langchain_tiered_memory.stores import rows
+from langchain_tiered_memory.stores.appending import chunks
+from langchain_tiered_memory.stores.index_rows import TERM_COUNT, drop_passages
+from langchain_tiered_memory.stores.removal import uproot
+from langchain_tiered_memory.stores.schema import entries, passages, sessions, summaries
+from langchain_tiered_memory.stores.session_rows import advance_epoch, insert_all, lock_every_session, lock_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.stores.database import Database
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Looks at rows as they are; judges nothing."""
+
+    database: Database
+
+    def sessions(self) -> list[tuple[SessionRef, dict[str, Any]]]:
+        """Every session with its running figures."""
+        with self.database.read() as connection:
+            found = connection.execute(select(sessions).order_by(sessions.c.key)).mappings().all()
+        return [(rows.session_ref(row), dict(row)) for row in found]
+
+    def entry_pages(self, ref: SessionRef) -> Iterator[list[Entry]]:
+        """A session's messages, a page at a time."""
+        after = 0
+        while True:
+            query = (
+                select(entries)
+                .where(entries.c.session_key == ref.key, entries.c.seq > after)
+                .order_by(entries.c.seq)
+                .limit(_PAGE)
+            )
+            with self.database.read() as connection:
+                page = [rows.entry(row) for row in connection.execute(query).mappings()]
+            if not page:
+                return
+            yield page
+            after = page[-1].seq
+
+    def open_calls(self, ref: SessionRef, seqs: Sequence[int]) -> dict[int, str]:
+        """The stored list of unanswered calls of these entries, as JSON, where there is one."""
+        found: dict[int, str] = {}
+        query = select(entries.c.seq, entries.c.open_calls).where(
+            entries.c.session_key == ref.key, entries.c.open_calls.is_not(None)
+        )
+        with self.database.read() as connection:
+            for part in chunks(list(seqs)):
+                found |= dict(connection.execute(query.where(entries.c.seq.in_(part))).tuples())
+        return found
+
+    def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str]]:
+        """A session's summaries with the digest kept of what each says."""
+        query = select(summaries).where(summaries.c.session_key == ref.key)
+        with self.database.read() as connection:
+            found = connection.execute(query.order_by(summaries.c.level, summaries.c.first_seq)).mappings().all()
+        return [(rows.summary(row), row["text_digest"]) for row in found]
+
+    def passages_of(
+        self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
+    ) -> list[Passage]:
+        """Index rows of these entries and of these summaries, in order."""
+        of_summaries = [passages.c.summary_id.in_(part) for part in chunks(list(summary_ids))]
+        of_entries = [
+            and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(part))
+            for part in chunks(list(seqs))
+        ]
+        found: list[Passage] = []
+        with self.database.read() as connection:
+            for condition in of_entries + of_summaries:
+                query = select(passages).where(condition)
+                found += [rows.passage(row) for row in connection.execute(query).mappings()]
+        return sorted(found, key=lambda one: (one.level, one.seq, one.part))
+
+    def orphan_passages(self) -> list[int]:
+        """Index rows whose message or summary does not exist."""
+        entry_gone = and_(passages.c.level == 0, entries.c.seq.is_(None))
+        summary_gone = and_(passages.c.level > 0, summaries.c.id.is_(None))
+        query = (
+            select(passages.c.id)
+            .outerjoin(entries, and_(entries.c.session_key == passages.c.session_key, entries.c.seq == passages.c.seq))
+            .outerjoin(summaries, summaries.c.id == passages.c.summary_id)
+            .where(entry_gone | summary_gone)
+        )
+        with self.database.read() as connection:
+            return list(connection.scalars(query))
+
+    def passage_count(self) -> int:
+        """All index rows."""
+        with self.database.read() as connection:
+            return int(connection.scalar(select(func.count()).select_from(passages)) or 0)
+
+    def damaged_database(self) -> str | None:
+        """What the database's own check says is wrong with its file, or `None`."""
+        if self.database.dialect != "sqlite":
+            return None
+        with self.database.read() as connection:
+            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
+        return None if said == ["ok"] else "; ".join(said)
+
+    def damaged_text_index(self) -> list[int] | None:
+        """Passages that the full-text index does not hold as their rows say; `None` when it is damaged as a whole."""
+        if self.database.dialect != "sqlite":
+            query = text(
+                "SELECT id FROM ltm_passages WHERE tsv IS DISTINCT FROM "
+                "array_to_tsvector(array_remove(string_to_array(scope || ' ' || terms, ' '), ''))"
+            )
+            with self.database.read() as connection:
+                return list(connection.scalars(query))
+        missing = text(
+            "SELECT p.id FROM ltm_passages p LEFT JOIN ltm_passages_fts_docsize d ON d.id = p.id WHERE d.id IS NULL "
+            "UNION SELECT d.id FROM ltm_passages_fts_docsize d LEFT JOIN ltm_passages p ON p.id = d.id "
+            "WHERE p.id IS NULL"
+        )
+        with self.database.read() as connection:
+            found = list(connection.scalars(missing))
+        if found:
+            return found
+        try:
+            with self.database.write() as connection:
+                connection.exec_driver_sql(
+                    "INSERT INTO ltm_passages_fts(ltm_passages_fts, rank) VALUES ('integrity-check', 1)"
+                )
+        except NotOurDatabaseError:
+            return None
+        return []
+
+    def rebuild_text_index(self) -> None:
+        """Make the full-text index anew from the index rows."""
+        with self.database.write() as connection:
+            if self.database.dialect == "sqlite":
+                connection.exec_driver_sql("INSERT INTO ltm_passages_fts(ltm_passages_fts) VALUES ('rebuild')")
+            else:
+                connection.exec_driver_sql("REINDEX INDEX ltm_passages_tsv")
+
+    def replace_passages(self, ref: SessionRef, owner: Entry | Summary, drafts: Sequence[PassageDraft]) -> None:
+        """Write an owner's index rows anew."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            if isinstance(owner, Entry):
+                condition: Any = and_(
+                    passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq == owner.seq
+                )
+                level, seq, summary_id, at, track, kind = 0, owner.seq, None, owner.at, owner.track, owner.kind
+            else:
+                condition = passages.c.summary_id == owner.id
+                level, seq, summary_id, at = owner.level, owner.last_seq, owner.id, owner.last_at
+                track, kind = owner.track or "", "summary"
+            drop_passages(connection, condition)
+            found = rows.passage_values(
+                ref.key, drafts, level=level, seq=seq, summary_id=summary_id, track=track, kind=kind, at=at
+            )
+            insert_all(connection, passages, found)
+
+    def drop_orphan_passages(self, ids: Sequence[int]) -> None:
+        """Remove index rows without an owner."""
+        with self.database.write() as connection:
+            lock_every_session(connection)
+            for part in chunks(list(ids)):
+                drop_passages(connection, passages.c.id.in_(part))
+
+    def mend_totals(self, ref: SessionRef) -> None:
+        """Count a session's running figures anew."""
+        mine = entries.c.session_key == ref.key
+        rows_of_messages = and_(passages.c.session_key == ref.key, passages.c.level == 0)
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            count, tokens, last_at = connection.execute(
+                select(func.count(), func.coalesce(func.sum(entries.c.tokens), 0), func.max(entries.c.at)).where(mine)
+            ).one()
+            rows_count, terms = connection.execute(
+                select(func.count(), func.coalesce(func.sum(TERM_COUNT), 0)).where(rows_of_messages)
+            ).one()
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.key == ref.key)
+                .values(entries=count, tokens=tokens, last_at=last_at, passages=rows_count, terms=terms)
+            )
+
+    def mend_tokens(self, ref: SessionRef, tokens_by_seq: dict[int, int]) -> None:
+        """Write counts anew."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            for seq, tokens in tokens_by_seq.items():
+                connection.execute(
+                    update(entries).where(entries.c.session_key == ref.key, entries.c.seq == seq).values(tokens=tokens)
+                )
+
+    def discard_summaries(self, ids: Sequence[str]) -> None:
+        """Remove summaries that cannot be trusted, and all above them; what they covered is free again."""
+        with self.database.write() as connection:
+            lock_every_session(connection)
+            owners: set[int] = set()
+            for part in chunks(list(dict.fromkeys(ids))):
+                query = select(summaries.c.session_key).where(summaries.c.id.in_(part))
+                owners |= set(connection.scalars(query))
+                uproot(connection, part)
+            for key in sorted(owners):
+                advance_epoch(connection, key)

@@ -1,0 +1,72 @@
+"""Small derived state: the plan of each view, and the calibration of the counter by model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, insert, select
+
+from langchain_tiered_memory.stores.schema import calibrations, digest_of, packed, plans, storable
+from langchain_tiered_memory.stores.session_rows import lock_session, upsert
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.database import Database
+
+_KEPT_PLANS = 32
+"""Plans kept for one session: one for each view and budget in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Reads and writes view plans and calibrations."""
+
+    database: Database
+
+    def read(self, ref: SessionRef, name: str) -> str | None:
+        """The plan of that name, if it was made under the session's present epoch."""
+        query = select(plans.c.payload).where(
+            plans.c.session_key == ref.key, plans.c.name == digest_of(name), plans.c.epoch == ref.epoch
+        )
+        with self.database.read() as connection:
+            return connection.scalar(query)
+
+    def write(self, ref: SessionRef, name: str, payload: str, *, now: float) -> None:
+        """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept."""
+        with self.database.write() as connection:
+            session = lock_session(connection, ref.key)
+            if session is None or session["epoch"] != ref.epoch:
+                return
+            mine = plans.c.session_key == ref.key
+            connection.execute(delete(plans).where(mine, plans.c.name == digest_of(name)))
+            connection.execute(
+                insert(plans).values(
+                    session_key=ref.key,
+                    name=digest_of(name),
+                    epoch=ref.epoch,
+                    payload=storable(payload),
+                    written_at=now,
+                )
+            )
+            kept = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
+            old = connection.scalars(kept.offset(_KEPT_PLANS)).all()
+            if old:
+                connection.execute(delete(plans).where(mine, plans.c.name.in_(old)))
+
+    def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
+        """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
+        query = select(calibrations.c.ratio, calibrations.c.samples).where(
+            calibrations.c.model == packed(model)[:200], calibrations.c.counter == packed(counter)[:100]
+        )
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return (row.ratio, row.samples) if row is not None else None
+
+    def set_calibration(self, model: str, counter: str, *, ratio: float, samples: int) -> None:
+        """Keep a ratio."""
+        named = {"model": packed(model)[:200], "counter": packed(counter)[:100]}
+        learnt = {"ratio": ratio, "samples": samples}
+        with self.database.write() as connection:
+            write = upsert(connection, calibrations, key=("model", "counter"), values=named | learnt)
+            connection.execute(write)

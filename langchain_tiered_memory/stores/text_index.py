@@ -1,0 +1,179 @@
+"""Text search inside SQL: SQLite's FTS5 and PostgreSQL's tsvector, fed with the terms of our own analysis.
+
+The database only finds passages that share a term with the question; how well they match is judged in
+`decisions`, from the same figures on every database. Counting stops at a ceiling, so that a common word costs no more
+in a long history than in a short one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Select, and_, func, select, text
+
+from langchain_tiered_memory.records import Passage, SessionRef, TextStatistics
+from langchain_tiered_memory.stores import rows
+from langchain_tiered_memory.stores.index_rows import TERM_COUNT
+from langchain_tiered_memory.stores.schema import packed, passages, scope_of, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_tiered_memory.drafts import SearchFilters
+    from langchain_tiered_memory.stores.database import Database
+
+
+_SAMPLE = 200
+"""Passages of summaries that tell their usual length."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """Finds passages by their terms."""
+
+    database: Database
+
+    def statistics(
+        self, ref: SessionRef, terms: Sequence[str], *, level: int = 0, ceiling: int = 2000
+    ) -> TextStatistics:
+        """How often each term occurs in a session's passages of one level, counted up to `ceiling`."""
+        frequency: dict[str, int] = {}
+        with self.database.read() as connection:
+            if level == 0:
+                row = connection.execute(
+                    select(sessions.c.passages, sessions.c.terms).where(sessions.c.key == ref.key)
+                ).one_or_none()
+                count, total = (row.passages, row.terms) if row is not None else (0, 0)
+            else:
+                count, total = _summary_figures(connection, ref, level)
+            for term in dict.fromkeys(terms):
+                frequency[term] = self._frequency(connection, ref, term, level=level, ceiling=ceiling)
+        return TextStatistics(
+            passages=count,
+            average_terms=total / count if count else 0.0,
+            document_frequency=frequency,
+            ceiling=ceiling,
+        )
+
+    def _frequency(self, connection: Connection, ref: SessionRef, term: str, *, level: int, ceiling: int) -> int:
+        if self.database.dialect == "sqlite":
+            query = (
+                "SELECT count(*) FROM (SELECT 1 FROM ltm_passages_fts WHERE ltm_passages_fts MATCH :query LIMIT :most)"
+            )
+            bound: dict[str, Any] = {"query": _fts_query(scope_of(ref.key, level), [term])}
+        else:
+            query = (
+                "SELECT count(*) FROM (SELECT 1 FROM ltm_passages WHERE tsv @@ CAST(:query AS tsquery) LIMIT :most) x"
+            )
+            bound = {"query": _ts_query(scope_of(ref.key, level), [term])}
+        return int(connection.scalar(text(query), bound | {"most": ceiling}) or 0)
+
+    def find(
+        self,
+        ref: SessionRef,
+        weights: Mapping[str, float],
+        *,
+        level: int = 0,
+        limit: int,
+        filters: SearchFilters | None = None,
+    ) -> list[Passage]:
+        """Passages that share a term with the question, the most promising `limit` of them.
+
+        Args:
+            ref: The session to search.
+            weights: The question's terms and how much each tells (such as its idf).
+            level: 0 for messages, else the level of summaries.
+            limit: How many at most.
+            filters: Further conditions.
+        """
+        if not weights:
+            return []
+        query = select(passages)
+        if self.database.dialect == "sqlite":
+            query = query.join(text("ltm_passages_fts"), text("ltm_passages_fts.rowid = ltm_passages.id")).where(
+                text("ltm_passages_fts MATCH :query")
+            )
+            order: Any = text("bm25(ltm_passages_fts, 0.0, 1.0)")
+            bound: dict[str, Any] = {"query": _fts_query(scope_of(ref.key, level), list(weights))}
+        else:
+            query = query.where(text("tsv @@ CAST(:query AS tsquery)"))
+            bound = {"query": _ts_query(scope_of(ref.key, level), list(weights))}
+            cases = []
+            for number, (term, weight) in enumerate(weights.items()):
+                bound |= {f"t{number}": _quoted(term), f"w{number}": weight}
+                cases.append(f"CASE WHEN tsv @@ CAST(:t{number} AS tsquery) THEN CAST(:w{number} AS float8) ELSE 0 END")
+            order = text(f"{' + '.join(cases)} DESC")
+        for condition in _conditions(filters):
+            query = query.where(condition)
+        query = query.where(passages.c.session_key == ref.key).order_by(order, passages.c.id.desc()).limit(limit)
+        with self.database.read() as connection:
+            return [rows.passage(row) for row in connection.execute(query, bound).mappings()]
+
+    def by_id(
+        self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
+    ) -> list[Passage]:
+        """These passages, where they belong to the session and pass the filters; in no order."""
+        found: list[Passage] = []
+        for start in range(0, len(ids), 500):
+            query: Select[Any] = select(passages).where(passages.c.id.in_(list(ids[start : start + 500])))
+            if ref is not None:
+                query = query.where(passages.c.session_key == ref.key)
+            for condition in _conditions(filters):
+                query = query.where(condition)
+            with self.database.read() as connection:
+                found += [rows.passage(row) for row in connection.execute(query).mappings()]
+        return found
+
+    def of_entries(self, ref: SessionRef, seqs: Sequence[int]) -> list[Passage]:
+        """Every passage of these entries, in order."""
+        found: list[Passage] = []
+        wanted = sorted(set(seqs))
+        for start in range(0, len(wanted), 500):
+            query = select(passages).where(
+                passages.c.session_key == ref.key,
+                passages.c.level == 0,
+                passages.c.seq.in_(wanted[start : start + 500]),
+            )
+            with self.database.read() as connection:
+                found += [rows.passage(row) for row in connection.execute(query).mappings()]
+        return sorted(found, key=lambda one: (one.seq, one.part))
+
+
+def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tuple[int, float]:
+    """Passages of the summaries of a level, and their terms: the mean is taken of the newest ones."""
+    mine = and_(passages.c.session_key == ref.key, passages.c.level == level)
+    count = int(connection.scalar(select(func.count()).where(mine)) or 0)
+    newest = select(TERM_COUNT.label("terms")).where(mine).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
+    mean = connection.scalar(select(func.avg(newest.c.terms)))
+    return count, count * float(mean or 0)
+
+
+def _conditions(filters: SearchFilters | None) -> list[Any]:
+    found: list[Any] = []
+    if filters is None:
+        return found
+    if filters.tracks is not None:
+        found.append(passages.c.track.in_([packed(track) for track in filters.tracks]))
+    if filters.kinds is not None:
+        found.append(passages.c.kind.in_([packed(kind) for kind in filters.kinds]))
+    if filters.since is not None:
+        found.append(passages.c.at >= filters.since)
+    if filters.until is not None:
+        found.append(passages.c.at <= filters.until)
+    return found
+
+
+def _fts_query(scope: str, terms: Sequence[str]) -> str:
+    wanted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+    return f'scope:"{scope}" AND terms:({wanted})'
+
+
+def _quoted(term: str) -> str:
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _ts_query(scope: str, terms: Sequence[str]) -> str:
+    wanted = " | ".join(_quoted(term) for term in terms)
+    return f"'{scope}' & ({wanted})"

@@ -1,0 +1,183 @@
+r"""For your tests: a chat model that answers from a script, one that condenses plausibly, and a clock that stands still.
+
+    model = ScriptedModel(answers=["## Overview\\nAll well."])
+    clock = FrozenClock(1_700_000_000)
+    memory = TieredMemory.open(model=model, clock=clock)
+
+Nothing here touches the network.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence  # noqa: TC003 - pydantic reads the annotations of a model's fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field, PrivateAttr
+
+from langchain_tiered_memory.condensers.ranking import Unit, cue_weight, in_order_of_worth
+from langchain_tiered_memory.decisions.sentences import sentences
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+
+Reply: TypeAlias = str | AIMessage | BaseException
+"""What a scripted model does when called: answers with a text or a message, or raises."""
+
+_CHARS_PER_TOKEN = 4
+
+
+class FrozenClock:
+    """A clock that goes only when told to.
+
+    Args:
+        seconds: Seconds since the epoch at which it stands.
+    """
+
+    def __init__(self, seconds: float = 1_700_000_000.0) -> None:
+        self._seconds = seconds
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        return self._seconds
+
+    def advance(self, seconds: float) -> None:
+        """Move by `seconds`; a negative figure sets the clock back, as clocks do."""
+        self._seconds += seconds
+
+
+class ScriptedModel(BaseChatModel):
+    """A chat model that answers from a script, in both colours, and remembers what it was asked.
+
+    An `AIMessage` in the script is given as it is. A text is given with `usage_metadata` of a token for four
+    characters. A list that has run out repeats its last reply.
+    """
+
+    answers: list[Any] | Callable[..., Any] = Field(default_factory=lambda: ["ok"])
+    """Replies in their order, or a function from the messages to a reply."""
+    refused_options: frozenset[str] = frozenset()
+    """Call options, such as `temperature`, that make the model raise `ValueError`, as reasoning models do."""
+    report_usage: bool = True
+    """Whether texts come with `usage_metadata`."""
+
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _prompts: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+    _options: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        """How often it was called, refused and raising calls included."""
+        return len(self._prompts)
+
+    @property
+    def prompts(self) -> list[list[BaseMessage]]:
+        """The messages of each call."""
+        return list(self._prompts)
+
+    @property
+    def options(self) -> list[dict[str, Any]]:
+        """The call options (`temperature` and so on) of each call."""
+        return list(self._options)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the base class passes it
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class passes it
+        **kwargs: Any,  # noqa: ANN401 - any option of any provider
+    ) -> ChatResult:
+        return self._reply(messages, kwargs)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the base class passes it
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the base class passes it
+        **kwargs: Any,  # noqa: ANN401 - any option of any provider
+    ) -> ChatResult:
+        return self._reply(messages, kwargs)
+
+    def _reply(self, messages: list[BaseMessage], options: dict[str, Any]) -> ChatResult:
+        with self._lock:
+            number = len(self._prompts)
+            self._prompts.append(list(messages))
+            self._options.append(dict(options))
+        for option in sorted(self.refused_options & options.keys()):
+            message = f"Unsupported value: '{option}' is not supported with this model"
+            raise ValueError(message)
+        reply: Reply = (
+            self.answers(messages) if callable(self.answers) else self.answers[min(number, len(self.answers) - 1)]
+        )
+        if isinstance(reply, BaseException):
+            raise reply
+        return ChatResult(generations=[ChatGeneration(message=self._message(reply, messages))])
+
+    def _message(self, reply: str | AIMessage, messages: Sequence[BaseMessage]) -> AIMessage:
+        if isinstance(reply, AIMessage):
+            return reply
+        if not self.report_usage:
+            return AIMessage(reply)
+        asked = sum(len(str(message.text)) for message in messages) // _CHARS_PER_TOKEN
+        answered = len(reply) // _CHARS_PER_TOKEN
+        usage = {"input_tokens": asked, "output_tokens": answered, "total_tokens": asked + answered}
+        return AIMessage(reply, usage_metadata=usage)
+
+
+_SOURCE = re.compile(
+    r"<source n=\"\d+\"(?: speaker=\"(?P<speaker>[^\"]*)\")?[^>]*>\n(?P<text>.*?)\n</source>", re.DOTALL
+)
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_AIM = re.compile(r"Aim at (\d+) tokens")
+_DEFAULT_AIM = 200
+_FILLED = 0.8  # of the size asked for: four characters a token is generous for some scripts
+
+
+def summarising_model() -> ScriptedModel:
+    """A model that answers a condensing prompt with telling sentences of its sources, in the asked sections and size.
+
+    Deterministic, and no better than that: it lets tests and benchmarks run the whole path of a condensing model with
+    real text.
+    """
+    return ScriptedModel(answers=_telling_sentences)
+
+
+def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
+    asked = "\n".join(str(message.text) for message in messages)
+    aim = _AIM.search(asked)
+    room = (int(aim[1]) if aim else _DEFAULT_AIM) * _CHARS_PER_TOKEN * _FILLED
+    headings = _HEADING.findall(str(messages[0].text))[:2] or ["Overview"]
+    room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
+    units = [
+        Unit(
+            _spoken(match["speaker"] or "", said),
+            "point",
+            number,
+            len(said) / _CHARS_PER_TOKEN,
+            weight=cue_weight(said),
+        )
+        for number, match in enumerate(_SOURCE.finditer(asked))
+        for said in sentences(match["text"])
+    ]
+    chosen = list[int]()
+    for index in in_order_of_worth(units):
+        taken = len(units[index].text) + _CHARS_PER_TOKEN
+        if taken <= room or not chosen:
+            chosen.append(index)
+            room -= taken
+    first, *rest = [f"- {units[index].text}" for index in sorted(chosen)] or ["- Nothing was said."]
+    lines = [f"## {headings[0]}", first]
+    if rest and len(headings) > 1:
+        lines += [f"## {headings[1]}", *rest]
+    return "\n".join(lines)
+
+
+def _spoken(speaker: str, said: str) -> str:
+    return f"{speaker}: {said}" if speaker and not said.startswith(f"{speaker}:") else said

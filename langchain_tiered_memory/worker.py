@@ -1,0 +1,106 @@
+"""The background worker: one thread for one opened memory, which makes summaries and vectors as they fall due.
+
+It starts with the first message and ends with `close()`. Its flows run in a context of their own, so that nothing of a
+user's callbacks or tracing reaches into them.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.flows.asking import run
+from langchain_tiered_memory.flows.tending import tend
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.flows.house import House
+
+_LOOK_AGAIN_SECONDS = 5.0
+"""How often sessions whose work failed are looked at again."""
+_STOP_SECONDS = 10.0
+"""How long `close()` waits for the step in hand; what is left is picked up by the next process."""
+
+
+class Worker:
+    """Tends sessions in the background.
+
+    Args:
+        house: The memory.
+    """
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._wanted: dict[str, None] = {}
+        self._unfinished: dict[str, None] = {}
+        """Sessions with failed attempts: looked at again from time to time."""
+        self._changed = threading.Condition()
+        self._busy = False
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def wake(self, session_id: str) -> None:
+        """Say that a session may have work."""
+        with self._changed:
+            if self._stopped:
+                return
+            self._wanted[session_id] = None
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=_tend_forever, args=(weakref.ref(self),), name="tiered-memory", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is wanted and nothing in hand."""
+        with self._changed:
+            return self._stopped or not (self._wanted or self._busy)
+
+    def stop(self) -> None:
+        """End after the step in hand."""
+        with self._changed:
+            self._stopped = True
+            self._wanted.clear()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_STOP_SECONDS)
+
+    def step(self) -> bool:
+        """Wait a while for a session that may have work, and tend it. Returns whether there will be another step."""
+        with self._changed:
+            if not self._wanted and not self._stopped:
+                self._changed.wait(_LOOK_AGAIN_SECONDS)
+            if self._stopped:
+                return False
+            wanted = self._wanted or self._unfinished
+            session_id = next(iter(wanted), None)
+            if session_id is None:
+                return True
+            del wanted[session_id]
+            self._busy = True
+        try:
+            self._tend(session_id)
+        finally:
+            with self._changed:
+                self._busy = False
+        return True
+
+    def _tend(self, session_id: str) -> None:
+        house = self._house
+        try:
+            run(tend(house, session_id))
+            ref = house.store.transcript.find(session_id)
+            if ref is not None and house.store.tree.due_later(ref):
+                self._unfinished[session_id] = None
+        except Exception as error:  # noqa: BLE001 - the user's model, embedder or disk; reported, and tried again
+            if not self._stopped:
+                self._unfinished[session_id] = None
+                house.report("background_failed", f"{type(error).__name__}: {error}", session_id=session_id)
+
+
+def _tend_forever(reference: weakref.ref[Worker]) -> None:
+    """The thread's own loop. It holds the worker only for one step, so that a forgotten memory can be collected."""
+    while (worker := reference()) is not None and worker.step():
+        del worker

@@ -1,0 +1,177 @@
+"""Server processes that tests start themselves: a throw-away PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, make_url
+
+SERVER_VARIABLE = "TIERED_MEMORY_TEST_POSTGRES"
+_SETTINGS = (
+    "listen_addresses=127.0.0.1",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "autovacuum=off",
+    "max_connections=60",
+    "shared_buffers=32MB",
+)
+
+
+class NoServerError(Exception):
+    """No PostgreSQL can be had here; the message says why."""
+
+
+@dataclass(kw_only=True)
+class PostgresServer:
+    """A server to make databases on: one of our own, or somebody else's by its URL."""
+
+    url: URL
+    folder: Path | None = None
+    """Of our own server: its programs are run on this data."""
+    programs: Path | None = None
+    user: str | None = None
+    _made: list[str] = field(default_factory=list)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a test may stop it."""
+        return self.folder is not None
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"ltm_test_{uuid.uuid4().hex[:16]}"
+        self._execute(f'CREATE DATABASE "{name}"')
+        self._made.append(name)
+        return self.url.set(database=name).render_as_string(hide_password=False)
+
+    def drop(self, url: str) -> None:
+        """Remove a database that `new_database` gave, whoever is still connected."""
+        name = make_url(url).database
+        self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        self._made.remove(str(name))
+
+    def start(self) -> None:
+        """Start our own server on the port it was made for."""
+        self._control("start", "-w", "-t", "60", "-l", f"{self.folder}/log", "-o", self._options())
+
+    def stop(self) -> None:
+        """Stop our own server at once, as a crash of its machine would."""
+        self._control("stop", "-m", "immediate", "-w")
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        if self.folder is None:
+            for name in list(self._made):
+                self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            return
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _execute(self, statement: str) -> None:
+        engine = create_engine(self.url, isolation_level="AUTOCOMMIT")
+        try:
+            with engine.connect() as connection:
+                connection.exec_driver_sql(statement)
+        finally:
+            engine.dispose()
+
+    def _options(self) -> str:
+        settings = (*_SETTINGS, f"port={self.url.port}", f"unix_socket_directories={self.folder}")
+        return " ".join(f"-c {setting}" for setting in settings)
+
+    def _control(self, *arguments: str) -> None:
+        _run([f"{self.programs}/pg_ctl", "-D", f"{self.folder}/data", *arguments], self.user)
+
+
+def postgres_server() -> PostgresServer:
+    """The server that the environment names, or one started for this call: `remove()` it afterwards.
+
+    Raises:
+        NoServerError: when PostgreSQL is not installed, or cannot be started.
+    """
+    named = os.environ.get(SERVER_VARIABLE)
+    if named:
+        return PostgresServer(url=make_url(named).set(drivername="postgresql+psycopg"))
+    programs = _programs()
+    user = _unprivileged_user()
+    # Short and for the server's user alone: a socket's path has at most 107 characters.
+    folder = Path(tempfile.mkdtemp(prefix="ltm-pg-"))
+    try:
+        if user is not None:
+            shutil.chown(folder, user)
+        initdb = [f"{programs}/initdb", "-D", f"{folder}/data", "-U", "tests", "-A", "trust", "-E", "UTF8"]
+        _run([*initdb, "--locale=C", "--no-sync"], user)
+        url = URL.create(
+            "postgresql+psycopg", username="tests", host="127.0.0.1", port=_free_port(), database="postgres"
+        )
+        server = PostgresServer(url=url, folder=folder, programs=programs, user=user)
+        server.start()
+    except (subprocess.CalledProcessError, OSError, LookupError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        shutil.rmtree(folder, ignore_errors=True)
+        msg = f"PostgreSQL could not be started: {said}"
+        raise NoServerError(msg) from error
+    return server
+
+
+@contextlib.contextmanager
+def unprivileged() -> Iterator[None]:
+    """Run as somebody whom file permissions bind: root passes them all."""
+    if os.geteuid() != 0:
+        yield
+        return
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.seteuid(nobody)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def _programs() -> Path:
+    on_path = shutil.which("pg_ctl")
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: float(path.parts[-3]))
+    for candidate in ([Path(on_path)] if on_path else []) + versions[::-1]:
+        if (candidate.parent / "initdb").exists():
+            return candidate.resolve().parent
+    msg = f"PostgreSQL is not installed: install the package postgresql, or name a server in {SERVER_VARIABLE}"
+    raise NoServerError(msg)
+
+
+def _unprivileged_user() -> str | None:
+    """Whom to run the server as: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _run(command: list[str], user: str | None) -> None:
+    # The server outlives this call and would keep a pipe open: what the programs say goes to a file.
+    with tempfile.TemporaryFile("w+") as said:
+        done = subprocess.run(
+            command, user=user, cwd="/", stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False, timeout=120
+        )
+        said.seek(0)
+        if done.returncode:
+            raise subprocess.CalledProcessError(done.returncode, command, stderr=said.read()[-2000:])

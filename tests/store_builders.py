@@ -1,0 +1,103 @@
+"""Builders of what goes into a store, and of stores."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+from langchain_tiered_memory.decisions.groups import assign_groups
+from langchain_tiered_memory.drafts import Appended, Incoming, SummaryPlan, Written
+from langchain_tiered_memory.records import Draft, PassageDraft, SessionRef, Spent, Summary
+from langchain_tiered_memory.stores.sql import SqlStore
+
+NOW = 1_700_000_000.0
+_numbers = itertools.count(1)
+
+
+def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -> SqlStore:
+    """A store that groups messages as the memory does, at a standing clock."""
+    return SqlStore.open(
+        where,
+        busy_seconds=busy_seconds,
+        now=lambda: NOW,
+        group_rule=lambda drafts, first_seq, waiting: assign_groups(drafts, first_seq, open_calls=waiting),
+    )
+
+
+def incoming(text: str = "hello", message_id: str | None = None, **changes: Any) -> Incoming:
+    """A message on its way in; its text is one passage and its words are its terms."""
+    number = next(_numbers)
+    payload = changes.pop("payload", json.dumps({"content": text}))
+    terms = changes.pop("terms", " ".join(text.lower().split()))
+    values: dict[str, Any] = {
+        "id": message_id if message_id is not None else f"m{number}",
+        "role": "user",
+        "text": text,
+        "payload": payload,
+        "digest": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "tokens": len(text.split()),
+        "at": NOW + number,
+    } | changes
+    passages = (PassageDraft(part=0, start=0, stop=len(text), terms=terms),) if terms else ()
+    return Incoming(draft=Draft(**values), passages=passages)
+
+
+def append(store: SqlStore, session_id: str, *items: Incoming, **changes: Any) -> Appended:
+    """Write messages."""
+    options: dict[str, Any] = {"user": None, "title": None, "now": NOW} | changes
+    return store.transcript.append(session_id, items, **options)
+
+
+def session_with(store: SqlStore, count: int, session_id: str = "s", **changes: Any) -> SessionRef:
+    """A session of `count` messages `m1`, `m2`, ... that say `word1`, `word2`, ..."""
+    items = [incoming(f"word{n} common", f"m{n}", **changes) for n in range(1, count + 1)]
+    return append(store, session_id, *items).ref
+
+
+def plan(level: int, *sources: Any, **changes: Any) -> SummaryPlan:
+    """A plan over sequence numbers (level 1) or summaries (above)."""
+    given: dict[str, Any] = (
+        {"source_seqs": tuple(sources), "track": "main"}
+        if level == 1
+        else {"source_ids": tuple(getattr(one, "id", one) for one in sources)}
+    )
+    values: dict[str, Any] = {"id": uuid.uuid4().hex, "level": level, "strategy": "detailed"} | given
+    return SummaryPlan(**values | changes)
+
+
+def written(text: str = "a summary", **changes: Any) -> Written:
+    """A finished text; its words are its terms."""
+    values: dict[str, Any] = {
+        "text": text,
+        "tokens": len(text.split()),
+        "facts": (),
+        "model": "tests",
+        "spent": Spent(calls=1, input_tokens=10, output_tokens=5, seconds=0.5),
+        "kept_identifiers": 1.0,
+        "source_digest": "0" * 64,
+        "passages": (PassageDraft(part=0, start=0, stop=len(text), terms=" ".join(text.lower().split())),),
+    }
+    return Written(**values | changes)
+
+
+def claim(store: SqlStore, ref: SessionRef, what: SummaryPlan, **changes: Any) -> Summary | None:
+    """Claim a plan."""
+    options: dict[str, Any] = {"owner": "w", "now": NOW, "lease_seconds": 60.0} | changes
+    return store.tree.claim(ref, what, **options)
+
+
+def summarised(store: SqlStore, ref: SessionRef, level: int, *sources: Any, text: str = "a summary") -> Summary:
+    """A finished summary, as the store gives it back."""
+    claimed = claim(store, ref, plan(level, *sources))
+    assert claimed is not None
+    assert store.tree.commit(ref, claimed, written(text), owner="w", now=NOW)
+    return store.tree.by_id(ref, [claimed.id])[0]
+
+
+def ids(found: list[Any]) -> list[str]:
+    """The ids of entries or summaries."""
+    return [one.id for one in found]
