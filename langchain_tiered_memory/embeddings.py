@@ -34,6 +34,8 @@ _BATCH_TEXTS = 64
 _BATCH_TOKENS = 4096
 _HEAD_CHARACTERS = 32_768
 """Far more than 256 tokens of any prose; only texts with words of absurd length need more of themselves read."""
+_WORD_CHARACTERS = 100
+"""Longer words are one unknown token to this tokenizer, whatever their length."""
 
 _MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "deployment", "azure_deployment", "repo_id", "dimensions")
 
@@ -231,9 +233,10 @@ def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
 def _token_ids(tokenizer: Any, text: str) -> list[int]:  # noqa: ANN401 - tokenizers has no types
     """At most 256 token ids. Of a long text only the head is read, unless its head has fewer tokens than that."""
     if len(text) > _HEAD_CHARACTERS:
-        head = text[:_HEAD_CHARACTERS].rsplit(maxsplit=1)[0]
-        ids: list[int] = tokenizer.encode(_speakable(head)).ids
-        if len(ids) == _MAX_TOKENS:
+        head = tokenizer.encode(_speakable(text[:_HEAD_CHARACTERS]))
+        # The cut may fall inside a word, whose tokens would then be others: none of those must be among the kept.
+        if len(head.ids) == _MAX_TOKENS and head.offsets[-2][1] < _HEAD_CHARACTERS - _WORD_CHARACTERS:
+            ids: list[int] = head.ids
             return ids
     whole: list[int] = tokenizer.encode(_speakable(text)).ids
     return whole

@@ -168,6 +168,7 @@ class TieredMemory:
             self._closed = True
             if self._worker is not None:
                 self._worker.stop()
+            self._house.store.tree.release(owner=self._house.worker, now=self._house.now())
             close_house(self._house)
 
     async def aclose(self) -> None:
@@ -279,6 +280,7 @@ class Session:
         tools: Sequence[Any] = (),
         model: str | None = None,
         view: View = "default",
+        branch: Sequence[str] | None = None,
     ) -> Context:
         """Put together what one model call gets.
 
@@ -290,11 +292,13 @@ class Session:
             tools: The request's tools, for their size.
             model: Name of the model that is called, for what calibration learnt about it.
             view: `default` for a conversation that goes on; `recall` gives nearly everything to the answer.
+            branch: Ids of the messages that are on this branch, where the conversation was forked: others, and
+                summaries that stand for any of them, are not shown. Costs time that grows with the session.
 
         Raises:
             BudgetError: when the budget cannot hold what must be shown.
         """
-        return run(self._context(query, max_tokens, system, tools, model, view))
+        return run(self._context(query, max_tokens, system, tools, model, view, branch))
 
     async def acontext(
         self,
@@ -305,9 +309,10 @@ class Session:
         tools: Sequence[Any] = (),
         model: str | None = None,
         view: View = "default",
+        branch: Sequence[str] | None = None,
     ) -> Context:
         """See `context`."""
-        return await arun(self._context(query, max_tokens, system, tools, model, view))
+        return await arun(self._context(query, max_tokens, system, tools, model, view, branch))
 
     def messages(self) -> list[BaseMessage]:
         """The whole transcript of this track, as it was."""
@@ -458,6 +463,7 @@ class Session:
         tools: Sequence[Any],
         model: str | None,
         view: View,
+        branch: Sequence[str] | None,
     ) -> Flow[Context]:
         house = self._house
         if view not in ("default", "recall"):
@@ -471,6 +477,7 @@ class Session:
             tools=tuple(tools),
             model=model,
             view=view,
+            branch=tuple(branch) if branch is not None else None,
         )
         context = yield from assemble(house, self.session_id, request)
         self._memory._note_sent((self.session_id, self.track), context.raw_tokens)  # noqa: SLF001
@@ -481,9 +488,7 @@ class Session:
         ref = yield from do(store.transcript.find, self.session_id)
         if ref is None:
             return []
-        return [
-            decode(entry.payload) for entry in (yield from do(store.transcript.entries, ref, track=self.track))
-        ]
+        return [decode(entry.payload) for entry in (yield from do(store.transcript.entries, ref, track=self.track))]
 
     def _revisions(self, message_id: str) -> Flow[list[BaseMessage]]:
         store = self._house.store

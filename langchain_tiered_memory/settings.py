@@ -75,6 +75,8 @@ class TreeSettings(_Frozen):
     """Every level above those named in `levels`: there is no fixed top."""
     temperature: float | None = Field(default=0.3, ge=0, le=2)
     """For the condensing model; `None` leaves the model as it is."""
+    deadline_seconds: float | None = Field(default=120.0, gt=0)
+    """How long to wait for one answer of the condensing model; `None` leaves that to the model's own timeout."""
     attempts: int = Field(default=3, ge=1)
     """Failed attempts before the extractive condenser writes a degraded summary in the model's stead."""
     backoff_seconds: float = Field(default=5.0, ge=0)

@@ -1,4 +1,4 @@
-r"""For your tests: a chat model that answers from a script, one that condenses plausibly, and a clock that stands still.
+r"""For your tests: a chat model that answers from a script, one that condenses plausibly, and a frozen clock.
 
     model = ScriptedModel(answers=["## Overview\\nAll well."])
     clock = FrozenClock(1_700_000_000)

@@ -6,11 +6,12 @@ user's callbacks or tracing reaches into them.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.flows.asking import run
+from langchain_tiered_memory.flows.asking import FlowStopped, run
 from langchain_tiered_memory.flows.tending import tend
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Worker:
                     target=_tend_forever, args=(weakref.ref(self),), name="tiered-memory", daemon=True
                 )
                 self._thread.start()
+                atexit.register(_stop_at_exit, weakref.ref(self))
             self._changed.notify_all()
 
     def is_idle(self) -> bool:
@@ -90,14 +92,23 @@ class Worker:
     def _tend(self, session_id: str) -> None:
         house = self._house
         try:
-            run(tend(house, session_id))
+            run(tend(house, session_id), stopped=lambda: self._stopped)
             ref = house.store.transcript.find(session_id)
             if ref is not None and house.store.tree.due_later(ref):
                 self._unfinished[session_id] = None
+        except FlowStopped:
+            return
         except Exception as error:  # noqa: BLE001 - the user's model, embedder or disk; reported, and tried again
             if not self._stopped:
                 self._unfinished[session_id] = None
                 house.report("background_failed", f"{type(error).__name__}: {error}", session_id=session_id)
+
+
+def _stop_at_exit(reference: weakref.ref[Worker]) -> None:
+    """End before the interpreter takes the modules away from under the step in hand."""
+    worker = reference()
+    if worker is not None:
+        worker.stop()
 
 
 def _tend_forever(reference: weakref.ref[Worker]) -> None:

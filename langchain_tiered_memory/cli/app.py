@@ -1,7 +1,5 @@
 """The command `tiered-memory`, and the one place where errors become a line on the terminal."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Annotated

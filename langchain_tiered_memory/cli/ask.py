@@ -1,14 +1,11 @@
 """`tiered-memory ask`: the context that a model would get for a question."""
 
-from __future__ import annotations
-
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, SessionId
+from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, SessionId
 
 
 class View(StrEnum):

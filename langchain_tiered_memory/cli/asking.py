@@ -33,5 +33,5 @@ def print_context(
         return
     console = out()
     console.print(account(context))
-    for part in content(context, whole=not brief):
+    for part in content(context, brief=brief):
         console.print(part)

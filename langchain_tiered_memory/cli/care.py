@@ -1,7 +1,5 @@
 """`tiered-memory inspect`, `verify` and `reindex`: looking after a database."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -12,19 +10,17 @@ from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database,
 def inspect(
     db: Database,
     session: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Show this session in detail.", show_default=False)
+        str | None, typer.Argument(metavar="SESSION", help="Show this session in detail.", show_default=False)
     ] = None,
     node: Annotated[
         str | None,
-        typer.Argument(metavar="[SUMMARY]", help="Show this summary and what it stands for.", show_default=False),
+        typer.Argument(metavar="SUMMARY", help="Show this summary and what it stands for.", show_default=False),
     ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in a database: its sessions; one session's levels and cover; or one summary and its sources."""
-    from langchain_tiered_memory.cli.caring import inspect_database  # noqa: PLC0415 - loaded now, so that --help is
-
-    fast
+    from langchain_tiered_memory.cli.caring import inspect_database  # noqa: PLC0415 - keeps --help fast
 
     inspect_database(db, session, node, to_json=as_json)
 
@@ -42,8 +38,6 @@ def verify(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson
 
 def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
     """Build the search indexes anew from messages and summaries: after another embedder, a loss or problems."""
-    from langchain_tiered_memory.cli.caring import reindex_database  # noqa: PLC0415 - loaded now, so that --help is
-
-    fast
+    from langchain_tiered_memory.cli.caring import reindex_database  # noqa: PLC0415 - keeps --help fast
 
     reindex_database(db, no_embeddings=no_embeddings, to_json=as_json)

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
-from langchain_tiered_memory.cli.opening import existing_session, open_memory, session_ids
-from langchain_tiered_memory.cli.replay_report import level_table
-from langchain_tiered_memory.cli.screen import out, plural, print_json
+from langchain_tiered_memory.cli.opening import existing_session, open_memory
+from langchain_tiered_memory.cli.replay_report import level_lines
+from langchain_tiered_memory.cli.screen import grid, out, plural, print_json
+from langchain_tiered_memory.cli.stored import cover_of, summary_of
 from langchain_tiered_memory.records import Entry, utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.records import SessionMetrics, Summary, VerifyReport
+
+_SHORT_ID = 8
+"""As contexts name summaries; any longer beginning of an id is understood too."""
 
 
 def inspect_database(db: str, session_id: str | None, node: str | None, *, to_json: bool) -> None:
@@ -29,19 +32,17 @@ def inspect_database(db: str, session_id: str | None, node: str | None, *, to_js
     """
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
         if session_id is None:
-            metrics = [memory.session(known).metrics() for known in session_ids(memory)]
+            metrics = [memory.session(known).metrics() for known in memory.sessions()]
             if to_json:
                 print_json(metrics)
             else:
                 _show_sessions(metrics)
             return
-        session = existing_session(memory, session_id)
+        existing_session(memory, session_id)
         if node is not None:
-            _inspect_node(session, node, to_json=to_json)
-        elif to_json:
-            print_json(session.metrics())
+            _inspect_node(memory, session_id, node, to_json=to_json)
         else:
-            _show_session(session.metrics())
+            _inspect_session(memory, session_id, to_json=to_json)
 
 
 def verify_database(db: str, *, no_embeddings: bool, to_json: bool) -> bool:
@@ -66,19 +67,11 @@ def reindex_database(db: str, *, no_embeddings: bool, to_json: bool) -> None:
         NotFoundError: when there is no such database.
     """
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory:
-        memory.rebuild_index()
-        _finish(memory)
-        report = memory.verify()
+        report = memory.rebuild_index()
     if to_json:
         print_json(report)
     else:
         _show_report(report)
-
-
-def _finish(memory: TieredMemory) -> None:
-    """Wait for vectors that are still to be embedded."""
-    for known in session_ids(memory):
-        memory.session(known).flush()
 
 
 def _show_report(report: VerifyReport) -> None:
@@ -95,8 +88,8 @@ def _show_report(report: VerifyReport) -> None:
     if report.healthy:
         console.print(Text.assemble(("all is well: ", "green"), checked))
         return
-    table = Table(title=f"{plural(len(report.problems), 'problem')} in {checked}", title_justify="left", pad_edge=False)
-    for name in ("kind", "where", "what"):
+    table = grid(f"{plural(len(report.problems), 'problem')} in {checked}", "kind")
+    for name in ("where", "what"):
         table.add_column(name, overflow="fold")
     for problem in report.problems:
         table.add_row(Text(problem.kind), Text(problem.what), Text(problem.detail))
@@ -104,10 +97,8 @@ def _show_report(report: VerifyReport) -> None:
 
 
 def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
-    table = Table(title=plural(len(metrics), "session"), title_justify="left", pad_edge=False)
-    table.add_column("session", overflow="fold")
-    for name in ("messages", "tokens", "summaries", "cover saves", "to mend"):
-        table.add_column(name, justify="right")
+    numbers = ("messages", "tokens", "summaries", "cover saves", "to mend")
+    table = grid(plural(len(metrics), "session"), "session", numbers=numbers)
     for one in metrics:
         by_level = " + ".join(str(level.summaries) for level in one.levels) or "0"
         to_mend = one.failed + one.degraded + one.stale
@@ -122,24 +113,39 @@ def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
     out().print(table)
 
 
-def _show_session(metrics: SessionMetrics) -> None:
-    console = out()
-    console.print(f"{plural(metrics.messages, 'message')}, {metrics.tokens:,} tokens")
-    console.print(level_table(metrics))
-    if metrics.kept_identifiers is not None:
-        console.print(f"identifiers kept by the summaries: {metrics.kept_identifiers:.0%}")
-    for count, name in ((metrics.failed, "failed"), (metrics.degraded, "degraded"), (metrics.stale, "stale")):
-        if count:
-            console.print(f"{plural(count, 'summary')} {name}", style="yellow")
-
-
-def _inspect_node(session: Session, node: str, *, to_json: bool) -> None:
-    below = session.expand(node)
+def _inspect_session(memory: TieredMemory, session_id: str, *, to_json: bool) -> None:
+    metrics, cover = memory.session(session_id).metrics(), cover_of(memory, session_id)
     if to_json:
-        print_json(below)
+        print_json({"metrics": metrics, "cover": cover})
         return
     console = out()
-    for item in below:
+    console.print(f"{plural(metrics.messages, 'message')}, {metrics.tokens:,} tokens\n")
+    for part in level_lines(metrics):
+        console.print(part)
+    if metrics.kept_identifiers is not None:
+        console.print(f"Identifiers kept by the summaries: {metrics.kept_identifiers:.0%}")
+    for count, state in ((metrics.failed, "failed"), (metrics.degraded, "degraded"), (metrics.stale, "stale")):
+        if count:
+            console.print(f"{plural(count, 'summary')} {state}", style="yellow")
+    table = grid("what stands for the history", "summary", numbers=("level", "messages", "tokens"))
+    for name in ("from", "to"):
+        table.add_column(name)
+    for summary in cover:
+        span = (f"{utc(moment):%Y-%m-%d %H:%M}" for moment in (summary.first_at, summary.last_at))
+        table.add_row(
+            summary.id[:_SHORT_ID], str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span
+        )
+    console.print(table)
+
+
+def _inspect_node(memory: TieredMemory, session_id: str, node: str, *, to_json: bool) -> None:
+    summary = summary_of(memory, session_id, node)
+    sources = memory.session(session_id).expand(summary.id)
+    if to_json:
+        print_json({"summary": summary, "sources": sources})
+        return
+    console = out()
+    for item in (summary, *sources):
         console.print(Rule(Text(_title(item), style="bold"), align="left", style="dim"))
         console.print(Padding(Text(item.text), (0, 0, 0, 2)))
 
@@ -148,4 +154,5 @@ def _title(item: Summary | Entry) -> str:
     if isinstance(item, Entry):
         return f"{item.id}  {item.name or item.role}  {utc(item.at):%Y-%m-%d %H:%M}"
     span = f"{utc(item.first_at):%Y-%m-%d %H:%M} to {utc(item.last_at):%Y-%m-%d %H:%M}"
-    return f"{item.id}  level {item.level}, {plural(item.entry_count, 'message')}, {span}"
+    messages = plural(item.entry_count, "message")
+    return f"{item.id[:_SHORT_ID]}  level {item.level}, {item.strategy}, {messages}, {span}"

@@ -6,55 +6,74 @@ from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
-from langchain_tiered_memory.cli.screen import plural
+from langchain_tiered_memory.cli.screen import grid, plural
 from langchain_tiered_memory.conversations.speaking import speaker_of
 from langchain_tiered_memory.decisions.messages import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from langchain_core.messages import BaseMessage
     from rich.console import RenderableType
+    from rich.table import Table
 
     from langchain_tiered_memory.records import Context, Section
 
-_MESSAGE_LINES = 6
-"""Lines of one message that a summary of the context shows."""
+_BRIEF_LINES = 8
+"""Lines that a brief view shows of one text."""
+_BRIEF_MESSAGES = 4
+"""Messages that a brief view shows of one section: the first, and the last three."""
 _LEFT_OUT = 3
+"""Things left out that the account names; the others are counted."""
 
 
 def account(context: Context) -> Table:
     """One line per section: tokens, what is in, what stayed out."""
-    table = Table(
-        title=f"context: {context.tokens:,} of {context.max_tokens:,} tokens", title_justify="left", pad_edge=False
-    )
-    table.add_column("section", no_wrap=True)
-    table.add_column("tokens", justify="right")
-    table.add_column("at most", justify="right")
+    title = f"context: {context.tokens:,} of {context.max_tokens:,} tokens"
+    table = grid(title, "section", numbers=("tokens", "at most"))
     table.add_column("shows", overflow="fold")
-    table.add_column("left out", overflow="fold")
+    table.add_column("left out", overflow="fold", style="dim")
     for section in context.sections:
-        table.add_row(section.name, f"{section.tokens:,}", f"{section.cap:,}", _shows(section), _left_out(section))
+        row = (section.name, f"{section.tokens:,}", f"{section.cap:,}", _shows(section), _left_out(section))
+        table.add_row(*(Text(cell) for cell in row))
     return table
 
 
-def content(context: Context, *, whole: bool) -> Iterator[RenderableType]:
-    """The messages that a model would get, in order, each under its speaker.
+def content(context: Context, *, brief: bool) -> Iterator[RenderableType]:
+    """What a model would get, section by section.
 
     Args:
         context: What to show.
-        whole: Every line; else the first few of each message.
+        brief: Only the first lines of each text, and a few messages of each section.
     """
-    for number, message in enumerate(context.messages, start=1):
-        stable = number <= context.stable_messages
-        title = Text(f"{number}. {speaker_of(message)}", style="bold")
-        title.append("  stays for the prompt cache" if stable else "", style="dim")
-        yield Rule(title, align="left", style="dim")
-        yield Padding(Text(_clipped(text_of(message), whole=whole)), (0, 0, 0, 2))
+    messages = {message.id: message for message in context.messages}
+    for section in context.sections:
+        own = [messages[entry_id] for entry_id in section.entry_ids if entry_id in messages]
+        if not section.text and not own:
+            continue
+        yield Rule(Text(f"{section.name} ({section.tokens:,} tokens)", style="bold"), align="left", style="dim")
+        if section.text:
+            yield _indented(Text(_clipped(section.text, brief=brief)))
+        else:
+            yield from _messages(own, brief=brief)
     if context.repairs:
         yield Text("repaired for the provider: " + "; ".join(context.repairs), style="yellow")
+
+
+def _messages(messages: Sequence[BaseMessage], *, brief: bool) -> Iterator[RenderableType]:
+    skipped = len(messages) - _BRIEF_MESSAGES if brief else 0
+    for number, message in enumerate(messages):
+        if skipped > 0 and number == 1:
+            yield _indented(Text(f"... {plural(skipped, 'message')} more", style="dim"))
+        if number == 0 or number > skipped:
+            said = _clipped(text_of(message), brief=brief)
+            yield _indented(Text.assemble((f"{speaker_of(message)}: ", "bold"), said))
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 2))
 
 
 def _shows(section: Section) -> str:
@@ -67,15 +86,13 @@ def _shows(section: Section) -> str:
 
 
 def _left_out(section: Section) -> str:
-    if not section.left_out:
-        return ""
     shown = "; ".join(f"{item.what}: {item.reason}" for item in section.left_out[:_LEFT_OUT])
     more = len(section.left_out) - _LEFT_OUT
-    return shown + (f"; and {more} more" if more > 0 else "")
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _clipped(text: str, *, whole: bool) -> str:
+def _clipped(text: str, *, brief: bool) -> str:
     lines = text.split("\n")
-    if whole or len(lines) <= _MESSAGE_LINES:
+    if not brief or len(lines) <= _BRIEF_LINES:
         return text
-    return "\n".join([*lines[:_MESSAGE_LINES], f"... {plural(len(lines) - _MESSAGE_LINES, 'line')} more"])
+    return "\n".join([*lines[:_BRIEF_LINES], f"... {plural(len(lines) - _BRIEF_LINES, 'line')} more"])

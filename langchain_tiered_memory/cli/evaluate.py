@@ -1,21 +1,18 @@
 """`tiered-memory eval`: evidence inside the budget, for the memory and simple methods beside it."""
 
-from __future__ import annotations
-
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from langchain_tiered_memory.cli.options import AsJson, NoEmbeddings
+from langchain_tiered_memory.cli.options import AsJson, NoEmbeddings
 
 
 def evaluate(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Conversations with annotated questions, or folders of them. Files of one folder are one group. "
             "Without any, the sample that comes with the package.",
             show_default=False,
@@ -40,9 +37,7 @@ def evaluate(
     Questions without evidence, with evidence that the file does not have, or about things that were never said are
     listed and left out of the totals.
     """
-    from langchain_tiered_memory.cli.evaluating import evaluate_paths  # noqa: PLC0415 - loaded now, so that --help is
-
-    fast
+    from langchain_tiered_memory.cli.evaluating import evaluate_paths  # noqa: PLC0415 - keeps --help fast
 
     evaluate_paths(
         paths or [],

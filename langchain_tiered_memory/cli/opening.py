@@ -47,17 +47,12 @@ def existing_session(memory: TieredMemory, session_id: str) -> Session:
     Raises:
         NotFoundError: when the database has none; the message names those it has.
     """
-    known = session_ids(memory)
+    known = memory.sessions()
     if session_id not in known:
         has = f"it has {_listed(known)}" if known else "it is empty"
         msg = f"there is no session {session_id!r} in this database: {has}"
         raise NotFoundError(msg)
     return memory.session(session_id)
-
-
-def session_ids(memory: TieredMemory) -> list[str]:
-    """The sessions of a database."""
-    return [ref.session_id for ref in memory.sessions()]
 
 
 def priced_settings(model: str | None, *, price_in: float | None, price_out: float | None) -> Settings:

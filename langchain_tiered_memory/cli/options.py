@@ -1,8 +1,5 @@
 """Arguments and options that several commands share, each with its help text."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -11,6 +8,9 @@ EXIT_ERROR: Final = 2
 """Something was asked that cannot be done; one line on stderr says what and why."""
 EXIT_PROBLEMS: Final = 1
 """`verify` found problems."""
+
+EXIT_DECLINED: Final = 1
+"""The question whether to go on was answered with no."""
 
 Database = Annotated[
     str,
@@ -30,7 +30,4 @@ Model = Annotated[
         "Without one, the built-in extractive condenser does; it needs no key and no network.",
         show_default=False,
     ),
-]
-OutFile = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Write there instead of to standard output.", show_default=False)
 ]

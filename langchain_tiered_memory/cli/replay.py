@@ -1,21 +1,18 @@
 """`tiered-memory replay`: feeds a conversation to a memory and shows what it did with it."""
 
-from __future__ import annotations
-
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
+from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
 
 
 def replay(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Conversation: JSON Lines of messages, an OpenAI-style list, or sessions with dated turns. "
             "Without it, the sample that comes with the package.",
             show_default=False,

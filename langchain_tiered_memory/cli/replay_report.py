@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.markup import escape
 
 from langchain_tiered_memory.cli.context_view import account, content
-from langchain_tiered_memory.cli.screen import duration, out, plural
+from langchain_tiered_memory.cli.screen import duration, grid, out, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from langchain_tiered_memory.evaluation.replay import Durations, ReplayReport
     from langchain_tiered_memory.records import SessionMetrics
 
@@ -18,23 +23,20 @@ def show_replay(report: ReplayReport, *, show_context: bool, price_in: float | N
     """Print `report` for a person."""
     console = out()
     console.print(
-        f"[bold]{report.conversation}[/bold]: {plural(report.messages, 'message')} in "
-        f"{plural(report.sittings, 'sitting')}, {report.metrics.tokens:,} tokens"
+        f"[bold]{escape(report.conversation)}[/bold]: {plural(report.messages, 'message')} in "
+        f"{plural(report.sittings, 'sitting')}, {report.metrics.tokens:,} tokens\n"
     )
-    console.print(level_table(report.metrics))
-    console.print(_sent_table(report, price_in))
-    console.print(_time_table(report))
+    for part in (*level_lines(report.metrics), _sent_table(report, price_in), _time_table(report)):
+        console.print(part)
     if show_context and report.last_context is not None:
         console.print(account(report.last_context))
-        for part in content(report.last_context, whole=False):
+        for part in content(report.last_context, brief=True):
             console.print(part)
 
 
-def level_table(metrics: SessionMetrics) -> Table:
-    """The levels of a session's tree, with what making them took."""
-    table = Table(title="summaries", title_justify="left", pad_edge=False)
-    for name in ("level", "summaries", "source tokens", "tokens", "saved", "time"):
-        table.add_column(name, justify="right")
+def level_lines(metrics: SessionMetrics) -> Iterator[RenderableType]:
+    """The levels of a session's tree, and what making them took."""
+    table = grid("summaries", "level", numbers=("summaries", "of tokens", "in tokens", "saved", "time"))
     for level in metrics.levels:
         table.add_row(
             str(level.level),
@@ -42,27 +44,24 @@ def level_table(metrics: SessionMetrics) -> Table:
             f"{level.source_tokens:,}",
             f"{level.tokens:,}",
             f"{level.ratio:.0%}",
-            duration(level.seconds),
+            duration(level.seconds) if level.seconds else "-",
         )
+    yield table
     spent = metrics.spent
     money = f", cost {metrics.cost:,.4f}" if metrics.cost is not None else ""
-    table.caption = (
-        f"the cover saves {metrics.overall_ratio:.0%} of the history ({metrics.tokens_saved:,} tokens); "
-        f"{plural(spent.calls, 'model call')}, "
-        f"{spent.input_tokens:,} tokens read, {spent.output_tokens:,} written{money}"
+    yield (
+        f"The cover of summaries saves {metrics.overall_ratio:.0%} of the history: {metrics.tokens_saved:,} tokens.\n"
+        f"Making it took {plural(spent.calls, 'model call')}: {spent.input_tokens:,} tokens read, "
+        f"{spent.output_tokens:,} written{money}.\n"
     )
-    table.caption_justify = "left"
-    return table
 
 
 def _sent_table(report: ReplayReport, price_in: float | None) -> Table:
-    table = Table(title=f"sent to the model, {plural(report.calls, 'call')}", title_justify="left", pad_edge=False)
-    names = ["", "per call", "largest", "together"] + (["money"] if price_in is not None else [])
-    for name in names:
-        table.add_column(name, justify="right" if name else "left")
+    numbers = ("per call", "largest", "together", *(("money",) if price_in is not None else ()))
+    table = grid(f"tokens sent in {plural(report.calls, 'model call')}", "", numbers=numbers)
     rows = (
         (f"contexts of at most {report.budget:,}", report.sent_per_call, report.largest_context, report.sent_tokens),
-        ("the whole history", report.full_per_call, report.metrics.tokens, report.full_tokens),
+        ("the whole history", report.full_per_call, report.largest_history, report.full_tokens),
     )
     for name, mean, largest, together in rows:
         money = [f"{together * price_in / 1e6:,.4f}"] if price_in is not None else []
@@ -71,9 +70,7 @@ def _sent_table(report: ReplayReport, price_in: float | None) -> Table:
 
 
 def _time_table(report: ReplayReport) -> Table:
-    table = Table(title="time", title_justify="left", pad_edge=False)
-    for name in ("", "median", "95 %", "together"):
-        table.add_column(name, justify="right" if name else "left")
+    table = grid("time", "", numbers=("median", "95 %", "together"))
     steps: tuple[tuple[str, Durations], ...] = (
         ("adding a message", report.adding),
         ("assembling a context", report.assembling),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.cli.opening import open_memory, priced_settings, session_ids
+from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.replay_report import show_replay
 from langchain_tiered_memory.cli.screen import err, print_json, progress
 from langchain_tiered_memory.conversations import read_conversation, sample_conversation
@@ -40,7 +40,7 @@ def replay_file(
     settings = priced_settings(model, price_in=price_in, price_out=price_out)
     counter = best_counter(model)
     with open_memory(db, model=model, no_embeddings=no_embeddings, settings=settings, counter=counter) as memory:
-        if name in session_ids(memory):
+        if name in memory.sessions():
             msg = f"{db} already has a session {name!r}: name another with --session, or `forget` that one first"
             raise InvalidInputError(msg)
         with progress(f"replaying {conversation.id}", len(conversation.turns)) as step:

@@ -6,14 +6,19 @@ import json
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+_UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
+"""Below how many seconds a unit is used, and how many of it make a second."""
 
 
 def out() -> Console:
@@ -27,13 +32,15 @@ def err() -> Console:
 
 
 def print_json(value: object) -> None:
-    """`value` as indented JSON on standard output: dataclasses as objects, everything unknown as text."""
+    """`value` as indented JSON on standard output: dataclasses as objects, messages in OpenAI's style."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
+    if isinstance(value, BaseMessage):
+        return {"id": value.id, **convert_to_openai_messages([value])[0]}
     if isinstance(value, set | frozenset):
         return sorted(value)
     item = getattr(value, "item", None)
@@ -59,14 +66,18 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-@cache
-def _units() -> tuple[tuple[float, str, float], ...]:
-    return ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
+def grid(title: str, first: str, *, numbers: Sequence[str] = ()) -> Table:
+    """An empty table: a column of names, then columns of numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def duration(seconds: float) -> str:
     """`seconds` as a person reads it."""
-    for limit, unit, factor in _units():
+    for limit, unit, factor in _UNITS:
         if seconds < limit:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds / 60:.1f} min"

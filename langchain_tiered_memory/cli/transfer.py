@@ -1,21 +1,18 @@
 """`tiered-memory export`, `import` and `forget`: messages out, in, and away for good."""
 
-from __future__ import annotations
-
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from langchain_tiered_memory.cli.options import AsJson, Database, Model, NoEmbeddings
+from langchain_tiered_memory.cli.options import EXIT_DECLINED, AsJson, Database, Model, NoEmbeddings
 
 
 def export(
     db: Database,
     sessions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SESSION]...", help="Only these sessions. Default: all.", show_default=False),
+        typer.Argument(metavar="SESSION", help="Only these sessions. Default: all.", show_default=False),
     ] = None,
     *,
     out: Annotated[
@@ -55,9 +52,7 @@ def import_(
 
     Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
     """
-    from langchain_tiered_memory.cli.transferring import import_file  # noqa: PLC0415 - loaded now, so that --help is
-
-    fast
+    from langchain_tiered_memory.cli.transferring import import_file  # noqa: PLC0415 - keeps --help fast
 
     import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json)
 
@@ -65,7 +60,7 @@ def import_(
 def forget(
     db: Database,
     session: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Forget in this session.", show_default=False)
+        str | None, typer.Argument(metavar="SESSION", help="Forget in this session.", show_default=False)
     ] = None,
     *,
     message: Annotated[
@@ -88,6 +83,7 @@ def forget(
         msg = "--message needs the SESSION that the message is in"
         raise typer.BadParameter(msg)
     target = Target(session_id=session, user=user, message_ids=tuple(message or ()))
-    if not yes:
-        typer.confirm(f"Forget {target} in {db}? This cannot be undone.", abort=True, err=True)
+    if not yes and not typer.confirm(f"Forget {target} in {db}? This cannot be undone.", err=True):
+        typer.echo("nothing was forgotten", err=True)
+        raise typer.Exit(EXIT_DECLINED)
     forget_target(db, target, to_json=as_json)

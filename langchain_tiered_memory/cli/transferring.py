@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from langchain_tiered_memory.cli.opening import existing_session, open_memory, session_ids
+from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.screen import err, out, plural, print_json, progress
+from langchain_tiered_memory.cli.stored import entries_of
 from langchain_tiered_memory.conversations import read_conversations
 from langchain_tiered_memory.conversations.exporting import export_line
 from langchain_tiered_memory.conversations.importing import add_conversation
@@ -26,15 +27,15 @@ def export_sessions(db: str, wanted: Sequence[str], *, out: Path | None) -> None
         NotFoundError: when there is no such database or session.
     """
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
-        sessions = [existing_session(memory, name) for name in wanted or session_ids(memory)]
-        total = 0
+        sessions = [existing_session(memory, name) for name in wanted or memory.sessions()]
+        written = 0
         with _written(out) as file, progress("exporting", len(sessions)) as step:
             for session in sessions:
-                for entry in session.entries():
+                for entry in entries_of(memory, session.session_id):
                     file.write(export_line(session.session_id, entry) + "\n")
-                    total += 1
+                    written += 1
                 step()
-    err().print(f"{plural(total, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
+    err().print(f"{plural(written, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
 
 
 def import_file(
@@ -54,7 +55,7 @@ def import_file(
         with progress("importing", sum(len(one.turns) for one in conversations)) as step:
             for conversation in conversations:
                 name = session_id or conversation.id
-                before = memory.session(name).metrics().messages if name in session_ids(memory) else 0
+                before = memory.session(name).metrics().messages if name in memory.sessions() else 0
                 add_conversation(memory, name, conversation, on_step=step)
                 added[name] = memory.session(name).metrics().messages - before
         for name in added:

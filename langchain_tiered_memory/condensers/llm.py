@@ -157,12 +157,12 @@ class ModelCondenser:
             return replace(self._cut(first.text, job.max_tokens), spent=first.spent)
         still = fault(second.text, expected, tokens=second.tokens)
         spent = first.spent + second.spent
-        if still in (None, "too long"):
+        if still is None or still == "too long":
             cut = self._cut(second.text, job.max_tokens)
             return replace(cut, spent=spent, notes=("repaired", *cut.notes))
         if wrong == "too long":
             return replace(self._cut(first.text, job.max_tokens), spent=spent)
-        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still or wrong]}"
+        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
         raise CondensationError(message)
 
     def _cut(self, text: str, max_tokens: int) -> Answer:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MAX_SENTENCE_WORDS = 60
 _MAX_SENTENCE_CHARS = 200  # a shorter one is never cut
 _MAX_CODE_CHARS = 160
+_MAX_PIECES = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
+_MAX_CUE_CHARS = 2000
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
 _DEFINITION = re.compile(
     r"^\s*(?:export |public |async |static )*"
@@ -48,7 +50,7 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
 
 
 def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
-    said = pieces(source.text)
+    said = _worth_a_look(pieces(source.text))
     date = date_of(source.at)
     for place, piece in enumerate(said):
         if piece.kind == "heading":
@@ -66,6 +68,20 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
             weight *= _FAILURE_WEIGHT if cues.FAILURE.search(cues.lowered(text)) else _TOOL_WEIGHT
         when = date if piece.kind != "code" and cues.RELATIVE_TIME.search(cues.lowered(text)) else ""
         yield Unit(text, kind, index, 0.0, speaker=source.speaker or source.role, when=when, weight=weight)
+
+
+def _worth_a_look(said: list[Piece]) -> list[Piece]:
+    """All pieces of a message, or of a giant one those with the most figures and capitals for their length."""
+    if len(said) <= _MAX_PIECES:
+        return said
+    best = sorted(range(len(said)), key=lambda place: (-_density(said[place].text), place))[:_MAX_PIECES]
+    return [said[place] for place in sorted(best)]
+
+
+def _density(text: str) -> float:
+    return sum(char.isdigit() or char.isupper() for char in text[:_MAX_SENTENCE_CHARS]) / (
+        len(text) + _MAX_SENTENCE_CHARS
+    )
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:
@@ -93,7 +109,7 @@ def _shortened(text: str) -> str:
     """A sentence that is too long to keep whole, around its first cue or its start."""
     if len(text) < _MAX_SENTENCE_CHARS:
         return text
-    low = cues.lowered(text)
+    low = cues.lowered(text[:_MAX_CUE_CHARS])
     cue = cues.DECISION.search(low) or cues.CONSTRAINT.search(low) or cues.FAILURE.search(low)
     return shorten(" ".join(text.split()), around=cue.span() if cue else (0, 0), max_words=_MAX_SENTENCE_WORDS)
 

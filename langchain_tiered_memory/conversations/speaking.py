@@ -73,7 +73,7 @@ def message_of(row: Mapping[str, Any]) -> BaseMessage:
 def speaker_of(message: BaseMessage) -> str:
     """Who a message is by: its name, or its role as OpenAI calls it."""
     if isinstance(message, ToolMessage):
-        return f"tool {message.name}" if message.name else "tool"
+        return message.name or "tool"
     if isinstance(message, AIMessage):
         return message.name or "assistant"
     return message.name or ("user" if isinstance(message, HumanMessage) else message.type)

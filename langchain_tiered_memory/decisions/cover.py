@@ -184,3 +184,44 @@ def next_to_refine(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Node
 def refined(items: Sequence[CoverItem], node: Node, children: Sequence[Node]) -> tuple[CoverItem, ...]:
     """`items` with `node` replaced by the level below it."""
     return in_order([item for item in items if item is not node] + list(children))
+
+
+def selected(
+    top: Node | None, level_2: Sequence[Node], level_1: Sequence[Node], *, room: int, threshold: int, share: float
+) -> tuple[Node, ...]:
+    """The selection that this package's design began with: no cover, but the levels in a fixed order of preference.
+
+    With less than `threshold` tokens of room the top level alone; else recent level-2 summaries within `share` of it,
+    then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
+    `selectOptimalContext` of the hierarchical-compression design.
+
+    Args:
+        top: The newest summary of the highest level above 2, if there is one.
+        level_2: Level-2 summaries, newest first.
+        level_1: Level-1 summaries, newest first.
+        room: Tokens.
+        threshold: See above.
+        share: See above.
+    """
+    if room < threshold and top is not None:
+        return (top,) if top.tokens <= room else ()
+    chosen: list[Node] = []
+    left = round(room * share)
+    for node in level_2:
+        if node.tokens > left:
+            break
+        chosen.append(node)
+        left -= node.tokens
+    left = room - sum(node.tokens for node in chosen)
+    if top is not None and top.tokens <= left:
+        chosen.append(top)
+        left -= top.tokens
+    shown = [(node.first_seq, node.last_seq) for node in chosen if node.level == 2]  # noqa: PLR2004 - the level's name
+    for node in level_1:
+        if any(first <= node.first_seq and node.last_seq <= last for first, last in shown):
+            continue
+        if node.tokens > left:
+            break
+        chosen.append(node)
+        left -= node.tokens
+    return tuple(sorted(chosen, key=lambda node: (node.first_seq, -node.level)))

@@ -42,7 +42,7 @@ IMPERATIVE = re.compile(
 )
 CONSTRAINT = re.compile(
     rf"(?<!\w)(?:(?<!\b(?:you|hey) ){_NOT_OBLIGED}? ?(?:must not|mustn['\u2019]t)\b"
-    rf"|(?<!\w)(?!{_NOT_OBLIGED} must)[\w)`'\"-]+ must (?!have\b|love|really|feel|bring|be (?:a|an|so|very|really"
+    rf"|(?<!\w)(?!{_NOT_OBLIGED} must)[\w)`'\"-]{1, 40} must (?!have\b|love|really|feel|bring|be (?:a|an|so|very|really"
     rf"|quite|pretty|such|nice|great|good|hard|tough|fun|awesome|amazing|wonderful|exciting|incredible|fulfilling"
     rf"|frustrating|rewarding|the)\b|for\b)\w+"
     rf"|(?:we|you|it|they|i) must (?!have\b|be\b|admit|say|confess|feel|know|love|really|miss|enjoy)\w+"

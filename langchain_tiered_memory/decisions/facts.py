@@ -48,7 +48,7 @@ _COPULA = (
 )
 _VALUE = rf"(?:{DATE.pattern}|{CODE.pattern}|{NUMBER.pattern})"
 _STATED = re.compile(
-    rf"(?P<noun>(?:[^\W\d_][\w'-]*[ ]){{0,5}}[^\W\d_][\w'-]*)(?:[ ]"
+    rf"\b(?P<noun>(?:[^\W\d_][\w'-]*[ ]){{0,5}}[^\W\d_][\w'-]*)(?:[ ]"
     rf"|(?=[:=\u662f\u4e3a\u306f])){_COPULA}[ ]?(?:the |an? |[$\u20ac\u00a3]?)?(?P<value>{_VALUE})",
     re.IGNORECASE,
 )

@@ -46,7 +46,7 @@ def bm25(
 def over_best(scores: Scores) -> Scores:
     """`scores` (at least 0) as shares of the best; all 0 if that is 0."""
     best = float(scores.max(initial=0.0))
-    return np.divide(scores, best if best > 0 else 1.0, dtype=np.float64)
+    return scores / (best if best > 0 else 1.0)
 
 
 def above_floor(similarities: Sequence[float | None], *, depth: int) -> Scores:
@@ -61,7 +61,8 @@ def above_floor(similarities: Sequence[float | None], *, depth: int) -> Scores:
     best, floor = found[0], found[min(depth, len(found)) - 1]
     if best <= floor:
         return np.where(np.isnan(known), 0.0, 1.0)
-    return np.clip((np.nan_to_num(known, nan=floor) - floor) / (best - floor), 0.0, 1.0)
+    scaled: Scores = np.clip((np.nan_to_num(known, nan=floor) - floor) / (best - floor), 0.0, 1.0)
+    return scaled
 
 
 def best_of_each(scores: Scores, owners: Places, *, count: int) -> Scores:

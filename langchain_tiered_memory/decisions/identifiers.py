@@ -31,10 +31,12 @@ _UNIT = (
     r"|points?|k|am|pm)\b"
 )
 URL = re.compile(r"\b(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|file)://[^\s<>\"'`)\]}]+", re.IGNORECASE)
-EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+EMAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
+_PART = r"[\w.@+-]{1,80}"  # bounded, as every repetition here: a blob must not take quadratic time
 PATH = re.compile(
-    rf"(?<![\w/:.])(?:(?:~|\.{{1,2}})?/(?:[\w.@+-]+/)*[\w.@+-]*\w|(?:[\w.@+-]+/)+[\w.@+-]*\.\w{{1,8}}\b"
-    rf"|(?:[\w.@+-]+/){{2,}}[\w.@+-]*\w|[A-Za-z]:\\(?:[\w.@ +-]+\\)*[\w.@+-]*\w|[\w-][\w.-]*\.(?:{_EXTENSION})\b(?!\())"
+    rf"(?<![\w/:.])(?:(?:~|\.{{1,2}})?/(?:{_PART}/){{0,30}}[\w.@+-]{{0,80}}\w"
+    rf"|(?:{_PART}/){{1,30}}[\w.@+-]{{0,80}}\.\w{{1,8}}\b|(?:{_PART}/){{2,30}}[\w.@+-]{{0,80}}\w"
+    rf"|[A-Za-z]:\\(?:[\w.@ +-]{{1,80}}\\){{0,30}}[\w.@+-]{{0,80}}\w|[\w-][\w.-]{{0,80}}\.(?:{_EXTENSION})\b(?!\())"
 )
 DATE = re.compile(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]\d{{2}}:\d{{2}}(?::\d{{2}})?)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b"
@@ -51,12 +53,12 @@ CODE = re.compile(
     r"|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
 )
 SYMBOL = re.compile(
-    r"\b(?:[A-Za-z]\w*(?:\.[A-Za-z_]\w*)*\(\)|[a-zA-Z]\w*_\w+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}"
+    r"\b(?:[A-Za-z]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}"
     r"|[A-Z][a-z]+[A-Z]{2,}\w*"
     r"|[A-Z]{2,}[a-z]\w+|[A-Za-z]\w+(?:\.[a-z_]\w+){2,})|(?<!\w)--[a-z][\w-]+"
 )
 NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.,])[$\u20ac\u00a3\u00a5]?[+-]?\d+(?:[.,\u00a0\u2009' ]\d{3}(?!\d))*(?:[.,]\d+)?(?![\w.]*\d)"
+    r"(?<![A-Za-z0-9_.,])[$\u20ac\u00a3\u00a5]?[+-]?\d++(?:[.,\u00a0\u2009' ]\d{3}(?!\d))*(?:[.,]\d+)?(?![\w.]*\d)"
     rf"(?:[ \u00a0-]?(?:{_UNIT}))?"
 )
 QUOTED = re.compile(
@@ -84,6 +86,7 @@ _SHAPES = (  # each with the cheapest sign that it can occur at all: most senten
 _TRAILING = ".,;:!?'\"\u2019\u201d)]}"
 _MAX_QUOTED_WORDS = 6
 _MIN_BARE_DIGITS = 2
+_MAX_MEASURED_CHARS = 400_000
 _TAKEN = "\x00"
 
 
@@ -97,8 +100,11 @@ def identifiers(text: str) -> frozenset[str]:
 
 
 def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
-    """Share (0 to 1) of the sources' identifiers that `summary_text` still states; 1 where they have none."""
-    wanted = frozenset[str]().union(*(identifiers(text) for text in source_texts))
+    """Share (0 to 1) of the sources' identifiers that `summary_text` still states; 1 where they have none.
+
+    Of a source beyond 400,000 characters only the beginning is measured.
+    """
+    wanted = frozenset[str]().union(*(identifiers(text[:_MAX_MEASURED_CHARS]) for text in source_texts))
     if not wanted:
         return 1.0
     stated = identifiers(summary_text)

@@ -32,8 +32,8 @@ Chosen: TypeAlias = dict[str, dict[int, frozenset[int]]]
 
 WINDOW: Final = "last-k window"
 HALF: Final = "half window, half fused"
-USER_ONLY: Final = "fused chunked, user turns only"
-"""Knows that the questions are about what the user said: reported, and nobody's target."""
+USER_ONLY: Final = "user turns only"
+"""As `fused chunked`, over the user's turns. Knows that the questions are about what the user said: reported, and nobody's target."""
 
 _FUSION = 60
 """Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion* (2009): the constant of their experiments."""
@@ -43,7 +43,7 @@ _NOTHING_FITS = 8
 """With fewer tokens left than this no turn is tried."""
 _CHUNK_WORDS = 100
 _STOPWORDS = frozenset(
-    (
+    (  # noqa: SIM905 - sixty words read better as a sentence
         "a an and are as at be but by did do does for from had has have he her his how i in is it its me my of on "
         "or our she so that the their them they this to was we were what when where which who whom why will with "
         "would you your"

@@ -59,9 +59,14 @@ class Outcome:
     """Why there is no context."""
 
     @property
-    def within_budget(self) -> bool:
-        """Whether it paid no more than it had, by either count."""
-        return self.price <= self.budget and (self.tokens or 0) <= self.budget
+    def overspent(self) -> bool:
+        """Whether the memory's request is larger than the budget, by the memory's own count."""
+        return self.tokens is not None and self.tokens > self.budget
+
+    @property
+    def excess(self) -> int:
+        """Tokens by which the turns shown whole cost more than the budget, by the common prices."""
+        return max(0, self.price - self.budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

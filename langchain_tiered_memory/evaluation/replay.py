@@ -44,6 +44,8 @@ class ReplayReport:
     full_tokens: int
     """What the same calls would have sent with the whole history in each."""
     largest_context: int
+    largest_history: int
+    """Tokens of the whole history at the last call."""
     adding: Durations
     assembling: Durations
     finishing_seconds: float
@@ -93,7 +95,7 @@ def replay(
         TieredMemoryError: whatever the memory raises; turns added before remain.
     """
     adding, assembling = list[float](), list[float]()
-    history = sent = full = largest = 0
+    history = longest = sent = full = largest = 0
     context: Context | None = None
     for turn, called in zip(conversation.turns, calls_a_model(conversation.turns), strict=True):
         began = time.perf_counter()
@@ -104,7 +106,8 @@ def replay(
             began = time.perf_counter()
             context = session.context(max_tokens=max_tokens)
             assembling.append(time.perf_counter() - began)
-            sent, full, largest = sent + context.tokens, full + history, max(largest, context.tokens)
+            sent, full, longest = sent + context.tokens, full + history, history
+            largest = max(largest, context.tokens)
         on_step()
     began = time.perf_counter()
     session.flush()
@@ -119,6 +122,7 @@ def replay(
         sent_tokens=sent,
         full_tokens=full,
         largest_context=largest,
+        largest_history=longest,
         adding=_durations(adding),
         assembling=_durations(assembling),
         finishing_seconds=finishing_seconds,

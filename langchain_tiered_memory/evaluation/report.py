@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -29,11 +30,13 @@ def renderables(summary: Summary) -> Iterator[RenderableType]:
     if summary.overall is None:
         yield Text("No question has evidence that can be looked for.", style="yellow")
         return
-    for figure in _SHOWN:
+    first, *others = _SHOWN
+    yield _figure_table(summary, summary.overall, first)
+    yield from _comparison_tables(summary)
+    for figure in others:
         yield _figure_table(summary, summary.overall, figure)
     if len(summary.categories) > 1:
         yield _category_table(summary)
-    yield _comparison_table(summary)
     yield _honesty(summary)
 
 
@@ -62,11 +65,11 @@ def _figure_table(summary: Summary, table: Table, figure: Figure) -> RichTable:
         if method in ours:
             continue
         shares = table.shares[figure][method]
-        cells = [
+        marked = [
             Text(_cell(shares.get(budget)), style="underline" if figure == "all" and best[budget] == method else "")
             for budget in summary.budgets
         ]
-        rich.add_row(method, *cells, style="" if is_rival(method) else "dim")
+        rich.add_row(method, *marked, style="" if is_rival(method) else "dim")
     return rich
 
 
@@ -87,35 +90,44 @@ def _category_table(summary: Summary) -> RichTable:
     return rich
 
 
-def _comparison_table(summary: Summary) -> RichTable:
-    rich = _grid("difference in points, all evidence (95 % interval of the paired bootstrap)", summary)
-    found: dict[tuple[str, str], dict[int, Text]] = {}
-    for comparison in summary.comparisons:
-        change = comparison.difference
-        text = f"{100 * change.mean:+.1f} [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
-        cell = Text(text, style=_COLOURS[comparison.verdict])
-        found.setdefault((comparison.view, comparison.method), {})[comparison.budget] = cell
+def _comparison_tables(summary: Summary) -> Iterator[RichTable]:
     for view in MEMORY_METHODS.values():
-        rows = {method: cells for (by, method), cells in found.items() if by == view}
-        if rows:
-            rich.add_section()
+        rows: dict[str, dict[int, Text]] = {}
+        for comparison in summary.comparisons:
+            if comparison.view == view:
+                change = comparison.difference
+                text = f"{100 * change.mean:+.1f} ±{100 * change.half_width:.1f}"
+                cells = rows.setdefault(comparison.method, {})
+                cells[comparison.budget] = Text(text, style=_COLOURS[comparison.verdict])
+        rich = _grid(f"{view} against each method, points of all evidence", summary)
         for method, cells in rows.items():
-            name = f"{view.removeprefix('memory, ').removesuffix(' view')} - {method}"
-            rich.add_row(name, *(cells.get(budget, Text("")) for budget in summary.budgets))
-    return rich
+            rich.add_row(method, *(cells.get(budget, Text("")) for budget in summary.budgets))
+        if rows:
+            yield rich
 
 
 def _honesty(summary: Summary) -> Text:
-    if summary.over_budget or summary.refused:
-        over, refused = summary.over_budget, summary.refused
-        return Text(f"{over} contexts of the memory were over budget; {refused} could not be made.", style="red")
-    return Text(
-        "Every context of the memory kept within its budget, by its own count and by the prices above.", style="dim"
-    )
+    """Whether the memory kept to the budget: by its own count of the request, and by the prices that the others pay."""
+    text = Text()
+    if summary.overspent or summary.refused:
+        text.append(
+            f"Of {summary.contexts} contexts of the memory, {summary.overspent} were over budget and {summary.refused} "
+            "could not be made.\n",
+            style="red",
+        )
+    else:
+        text.append(f"All {summary.contexts} contexts of the memory kept within their budgets.\n", style="dim")
+    if summary.priced_above:
+        text.append(
+            f"By the prices of the other methods, the whole turns of {summary.priced_above} would cost more, "
+            f"at most by {summary.largest_excess:,} tokens.\n",
+            style="yellow",
+        )
+    return text
 
 
 def _grid(title: str, summary: Summary) -> RichTable:
-    rich = RichTable(title=title, title_justify="left", title_style="italic", pad_edge=False, expand=False)
+    rich = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     rich.add_column("", overflow="fold")
     for budget in summary.budgets:
         rich.add_column(f"{budget:,}", justify="right", no_wrap=True)

@@ -86,8 +86,15 @@ class Summary:
     categories: tuple[Table, ...]
     """Also of categories that are not in the totals."""
     comparisons: tuple[Comparison, ...]
-    over_budget: int
-    """Contexts of the memory that cost more than they had, by its own count or by the common prices."""
+    contexts: int
+    """Of the memory."""
+    overspent: int
+    """Contexts of the memory that are larger than the budget, by its own count."""
+    priced_above: int
+    """Contexts whose whole turns would cost more than the budget by the common prices. The memory counts its text as one
+    piece, where the prices add up lines: a difference of framing, and an advantage to look at if it is large."""
+    largest_excess: int
+    """The most that such a context is above, in tokens."""
     refused: int
     """Contexts that the memory could not make within the budget."""
 
@@ -130,7 +137,10 @@ def summarise(name: str, measured: Sequence[Measured]) -> Summary:
         overall=overall,
         categories=tuple(_table(name, [o for o in outcomes if o.category == name]) for name in categories),
         comparisons=tuple(_comparisons(counted)),
-        over_budget=sum(not outcome.within_budget for outcome in ours),
+        contexts=len(ours),
+        overspent=sum(outcome.overspent for outcome in ours),
+        priced_above=sum(outcome.excess > 0 for outcome in ours),
+        largest_excess=max((outcome.excess for outcome in ours), default=0),
         refused=sum(outcome.note is not None for outcome in ours),
     )
 

@@ -10,6 +10,9 @@ on the event loop. No other module knows the difference between the colours.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import queue
+import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -41,6 +44,8 @@ class ModelCall:
     messages: list[BaseMessage]
     config: RunnableConfig
     options: dict[str, Any]
+    deadline_seconds: float | None
+    """How long to wait for it; a model that takes longer gives a `TimeoutError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,19 @@ def do(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
 
 
 def call_model(
-    model: BaseChatModel, messages: list[BaseMessage], config: RunnableConfig, **options: object
+    model: BaseChatModel,
+    messages: list[BaseMessage],
+    config: RunnableConfig,
+    *,
+    deadline_seconds: float | None = None,
+    **options: object,
 ) -> Flow[BaseMessage]:
-    """Ask for one answer of a chat model. `options` go to the model's `invoke` as they are."""
-    answer: BaseMessage = yield ModelCall(model, messages, config, options)
+    """Ask for one answer of a chat model. `options` go to the model's `invoke` as they are.
+
+    Raises:
+        TimeoutError: when the model took longer than `deadline_seconds`.
+    """
+    answer: BaseMessage = yield ModelCall(model, messages, config, options, deadline_seconds)
     return answer
 
 
@@ -88,9 +102,18 @@ class _Finished(Generic[T]):
     value: T
 
 
-def _advance(flow: Flow[T], answer: _Answer | _Failure) -> ModelCall | Pause | _Finished[T]:
+class FlowStopped(Exception):  # noqa: N818 - no error: somebody asked for it
+    """A flow was ended between two requests, because `stopped` said so."""
+
+
+def _advance(
+    flow: Flow[T], answer: _Answer | _Failure, stopped: Callable[[], bool] | None = None
+) -> ModelCall | Pause | _Finished[T]:
     """Drive a flow through its blocking work, up to the next model call, wait or end."""
     while True:
+        if stopped is not None and stopped():
+            flow.close()
+            raise FlowStopped
         try:
             request = flow.throw(answer.error) if isinstance(answer, _Failure) else flow.send(answer.value)
         except StopIteration as stop:
@@ -103,11 +126,50 @@ def _advance(flow: Flow[T], answer: _Answer | _Failure) -> ModelCall | Pause | _
             answer = _Failure(error)
 
 
-def run(flow: Flow[T]) -> T:
-    """Drive a flow in this thread."""
+def _invoked(request: ModelCall) -> BaseMessage:
+    """Call a model in this thread, or, with a deadline, in one that is left behind when it hangs."""
+    if request.deadline_seconds is None:
+        return request.model.invoke(request.messages, request.config, **request.options)
+    answers: queue.SimpleQueue[BaseMessage | BaseException] = queue.SimpleQueue()
+    context = contextvars.copy_context()
+
+    def call() -> None:
+        try:
+            answers.put(context.run(request.model.invoke, request.messages, request.config, **request.options))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            answers.put(error)
+
+    threading.Thread(target=call, name="tiered-memory-model", daemon=True).start()
+    try:
+        answer = answers.get(timeout=request.deadline_seconds)
+    except queue.Empty:
+        raise _too_late(request) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+async def _ainvoked(request: ModelCall) -> BaseMessage:
+    waiting = request.model.ainvoke(request.messages, request.config, **request.options)
+    try:
+        return await asyncio.wait_for(waiting, request.deadline_seconds)
+    except TimeoutError as error:
+        raise _too_late(request) from error
+
+
+def _too_late(request: ModelCall) -> TimeoutError:
+    return TimeoutError(f"no answer within {request.deadline_seconds} seconds")
+
+
+def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None) -> T:
+    """Drive a flow in this thread.
+
+    Raises:
+        FlowStopped: when `stopped` said so between two requests.
+    """
     answer: _Answer | _Failure = _Answer()
     while True:
-        request = _advance(flow, answer)
+        request = _advance(flow, answer, stopped)
         if isinstance(request, _Finished):
             return request.value
         try:
@@ -115,7 +177,7 @@ def run(flow: Flow[T]) -> T:
                 time.sleep(request.seconds)
                 answer = _Answer()
             else:
-                answer = _Answer(request.model.invoke(request.messages, request.config, **request.options))
+                answer = _Answer(_invoked(request))
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
             answer = _Failure(error)
 
@@ -132,6 +194,6 @@ async def arun(flow: Flow[T]) -> T:
                 await asyncio.sleep(request.seconds)
                 answer = _Answer()
             else:
-                answer = _Answer(await request.model.ainvoke(request.messages, request.config, **request.options))
+                answer = _Answer(await _ainvoked(request))
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
             answer = _Failure(error)

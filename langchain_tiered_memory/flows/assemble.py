@@ -48,6 +48,8 @@ class Request:
     tools: Sequence[Any]
     model: str | None
     view: View
+    branch: tuple[str, ...] | None = None
+    """Ids of the messages on this branch; `None`: all are."""
 
 
 def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
@@ -61,7 +63,10 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
     system = system_message(request.system)
     fixed = PRIMING_TOKENS + house.counter.count_tools(request.tools)
     fixed += house.counter.count_message(system) if system is not None else 0
-    musts = (yield from read_musts(house, ref, request.track)) if ref is not None else Musts()
+    off = frozenset[int]()
+    if ref is not None and request.branch is not None:
+        off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
+    musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()
     query = musts.last_user_text if request.query is None else request.query
     rooms = split(
         request.max_tokens,
@@ -76,13 +81,13 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         stable = Stable()
         if ref is not None and request.view == "default":
             stable = yield from stable_part(
-                house, ref, rooms, musts, track=request.track, margin=margin, ratio=calibration.ratio
+                house, ref, rooms, musts, track=request.track, margin=margin, ratio=calibration.ratio, off=off
             )
         elif ref is not None:
             stable = Stable(pieces=_pins_alone(house, rooms, musts))
         recalled = Recalled()
         if ref is not None and query.strip():
-            recalled = yield from _recalled(house, ref, query, rooms, musts, stable, margin=margin)
+            recalled = yield from _recalled(house, ref, query, rooms, musts, stable, margin=margin, off=off)
         context = _finished(house, request, rooms, calibration, system, stable, recalled)
         if context.tokens <= request.max_tokens:
             return context
@@ -114,7 +119,15 @@ def _pins_alone(house: House, rooms: Rooms, musts: Musts) -> tuple[Piece, ...]:
 
 
 def _recalled(
-    house: House, ref: SessionRef, query: str, rooms: Rooms, musts: Musts, stable: Stable, *, margin: int
+    house: House,
+    ref: SessionRef,
+    query: str,
+    rooms: Rooms,
+    musts: Musts,
+    stable: Stable,
+    *,
+    margin: int,
+    off: frozenset[int],
 ) -> Flow[Recalled]:
     framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
     used = rooms.fixed + sum(piece.tokens for piece in stable.pieces)
@@ -129,7 +142,7 @@ def _recalled(
             query,
             room=rooms.total - used - framing - margin,
             code_room=max(rooms.code, rooms.recall // 2) if not stable.plan_kept else rooms.code,
-            shown=frozenset(in_view),
+            shown=frozenset(in_view) | off,
             filters=SearchFilters(),
         )
     )

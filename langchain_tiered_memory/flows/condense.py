@@ -249,4 +249,3 @@ def _written(
         error=error,
         retry_at=retry_at,
     )
-

@@ -36,10 +36,12 @@ class Musts:
         return self.last_user.text if self.last_user is not None else ""
 
 
-def read_musts(house: House, ref: SessionRef, track: str) -> Flow[Musts]:
-    """Read them."""
+def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]) -> Flow[Musts]:
+    """Read them, without what is `off` this branch."""
+    most = len(off)
     transcript = house.store.transcript
-    opening = yield from do(transcript.entries, ref, track=track, roles=("system", "user"), limit=_KEEP_LAST)
+    opening = yield from do(transcript.entries, ref, track=track, roles=("system", "user"), limit=_KEEP_LAST + most)
+    opening = [entry for entry in opening if entry.seq not in off][:_KEEP_LAST]
     goal = next((place for place, entry in enumerate(opening) if entry.role == "user"), None)
     users = yield from do(
         transcript.entries,
@@ -47,15 +49,19 @@ def read_musts(house: House, ref: SessionRef, track: str) -> Flow[Musts]:
         track=track,
         roles=("user",),
         newest_first=True,
-        limit=house.settings.context.keep_user_messages,
+        limit=house.settings.context.keep_user_messages + most,
     )
-    newest = yield from do(transcript.entries, ref, track=track, newest_first=True, limit=_KEEP_LAST)
+    users = [entry for entry in users if entry.seq not in off][: house.settings.context.keep_user_messages]
+    newest = yield from do(transcript.entries, ref, track=track, newest_first=True, limit=_KEEP_LAST + most)
+    newest = [entry for entry in newest if entry.seq not in off][:_KEEP_LAST]
     waiting = yield from do(transcript.waiting_heads, ref, track=track)
     pinned = yield from do(transcript.pinned, ref)
     since = users[-1].seq if users else 0
-    guarded = [entry.group for entry in newest] + [head.seq for head in waiting if head.seq >= since]
+    guarded = [entry.group for entry in newest] + [
+        head.seq for head in waiting if head.seq >= since and head.seq not in off
+    ]
     return Musts(
         opening=tuple(opening[: goal + 1]) if goal is not None else (),
-        pinned=tuple(pinned),
+        pinned=tuple(entry for entry in pinned if entry.seq not in off),
         recent=Recent(guard=min(guarded, default=1), users=tuple(reversed(users))),
     )

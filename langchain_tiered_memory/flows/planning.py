@@ -20,6 +20,7 @@ from langchain_tiered_memory.decisions.cover import (
     next_to_refine,
     nodes_of,
     refined,
+    selected,
     tokens_of,
 )
 from langchain_tiered_memory.decisions.groups import as_groups
@@ -38,6 +39,8 @@ _ROOTS = 400
 _PAGE = 64
 _REFINEMENTS = 64
 """Nodes looked into while a cover is refined."""
+_LEAST_SUMMARY_TOKENS = 32
+"""A summary with its header is hardly smaller: bounds how many a room can hold."""
 _BLOCK_JOINT = 2
 """Tokens of the blank line between two parts of a block."""
 
@@ -75,12 +78,17 @@ def plan_view(
     previous: ViewPlan | None,
     ratio: float,
     library: Library,
+    off: frozenset[int],
 ) -> Flow[ViewPlan]:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
-    border, found = yield from _next_border(house, ref, track, keep=rooms.keep, guard=recent.guard, floor=floor)
+    border, found = yield from _next_border(
+        house, ref, track, keep=rooms.keep, guard=recent.guard, floor=floor, off=off
+    )
     appended: tuple[CoverItem, ...] | None = None
-    if previous is not None and not previous.provisional:
+    if house.settings.context.older == "selection":
+        appended = yield from _selection(house, ref, border=border, room=rooms.cover, library=library)
+    elif previous is not None and not previous.provisional and not off:
         new = yield from do(house.store.tree.level_1_between, ref, after=floor, up_to=border)
         appended = previous.items + tuple(_node(house, one) for one in library.add(new))
         known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
@@ -88,7 +96,7 @@ def plan_view(
         if tokens_of(appended, gap_tokens=_gap_counter(house)) > rooms.cover:
             appended = None
     if appended is None:
-        appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library)
+        appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library, off=off)
     skip, tail_from = _overlap(border, found)
     shown_users = [entry.seq for entry in recent.users if entry.seq < tail_from]
     return ViewPlan(
@@ -102,11 +110,11 @@ def plan_view(
 
 
 def _next_border(
-    house: House, ref: SessionRef, track: str, *, keep: int, guard: int, floor: int
+    house: House, ref: SessionRef, track: str, *, keep: int, guard: int, floor: int, off: frozenset[int]
 ) -> Flow[tuple[int, list[tuple[str, int, int]]]]:
     """The new border, and the level-1 summaries around it."""
     tree = house.store.tree
-    wanted = yield from _keep_from(house, ref, track, keep)
+    wanted = yield from _keep_from(house, ref, track, keep, off=off)
     blocked = yield from do(tree.first_uncondensed, ref, track=track, after=floor)
     limit = guard if blocked is None else min(guard, blocked)
     near = yield from do(tree.borders, ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
@@ -120,7 +128,7 @@ def _next_border(
     return border, ([before] if before is not None else []) + around
 
 
-def _keep_from(house: House, ref: SessionRef, track: str, keep: int) -> Flow[int]:
+def _keep_from(house: House, ref: SessionRef, track: str, keep: int, *, off: frozenset[int]) -> Flow[int]:
     """The first message of the newest ones that together fit `keep` tokens."""
     first, left, up_to = 0, keep, None
     while True:
@@ -128,7 +136,7 @@ def _keep_from(house: House, ref: SessionRef, track: str, keep: int) -> Flow[int
             house.store.transcript.entries, ref, track=track, up_to=up_to, newest_first=True, limit=_PAGE
         )
         for entry in page:
-            left -= entry.tokens
+            left -= entry.tokens if entry.seq not in off else 0
             if left < 0:
                 return first or entry.seq + 1
             first = entry.seq
@@ -145,17 +153,27 @@ def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[
 
 
 def _cover(
-    house: House, ref: SessionRef, track: str, *, border: int, cap: int, library: Library
+    house: House, ref: SessionRef, track: str, *, border: int, cap: int, library: Library, off: frozenset[int]
 ) -> Flow[tuple[CoverItem, ...]]:
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
     roots = library.add((yield from do(house.store.tree.roots, ref, limit=_ROOTS)))
-    inside: list[Node] = []
+    inside: list[CoverItem] = []
     waiting = roots
     while waiting:
-        inside += [_node(house, one) for one in waiting if one.last_seq <= border]
-        reaching_over = [one.id for one in waiting if one.last_seq > border and one.level > 1]
+        for one in waiting:
+            astray = sum(one.first_seq <= seq <= one.last_seq for seq in off)
+            if one.last_seq <= border and not astray:
+                inside.append(_node(house, one))
+            elif one.last_seq <= border and one.level == 1 and astray < one.entry_count:
+                left = one.entry_count - astray
+                inside.append(Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=()))
+        reaching_over = [
+            one.id
+            for one in waiting
+            if one.level > 1 and (one.last_seq > border or any(one.first_seq <= seq <= one.last_seq for seq in off))
+        ]
         below = yield from do(house.store.tree.children, reaching_over)
         waiting = library.add(one for children in below.values() for one in children)
     spans = yield from do(house.store.tree.uncondensed, ref, track=track, up_to=border)
@@ -166,6 +184,31 @@ def _cover(
     gap_tokens = _gap_counter(house)
     chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
     return (yield from _refine(house, chosen, room=round(cap * GROWTH_RESERVE), library=library))
+
+
+def _selection(
+    house: House, ref: SessionRef, *, border: int, room: int, library: Library
+) -> Flow[tuple[CoverItem, ...]]:
+    """What the original selection shows of everything up to `border`."""
+    tree = house.store.tree
+    settings = house.settings.context
+    top: Node | None = None
+    for level in range((yield from do(tree.height, ref)) - 1, 2, -1):
+        found = library.add((yield from do(tree.newest, ref, level=level, up_to=border, limit=1)))
+        if found:
+            top = _node(house, found[0])
+            break
+    at_most = room // _LEAST_SUMMARY_TOKENS + 1
+    level_2 = library.add((yield from do(tree.newest, ref, level=2, up_to=border, limit=at_most)))
+    level_1 = library.add((yield from do(tree.newest, ref, level=1, up_to=border, limit=at_most)))
+    return selected(
+        top,
+        [_node(house, one) for one in level_2],
+        [_node(house, one) for one in level_1],
+        room=room,
+        threshold=settings.selection_threshold_tokens,
+        share=settings.selection_share,
+    )
 
 
 def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: Library) -> Flow[tuple[CoverItem, ...]]:

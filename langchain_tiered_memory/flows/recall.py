@@ -99,7 +99,7 @@ def find(
                 PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
             ),
             speaker=entries[seq].name or "",
-            by_person=entries[seq].role == "user",
+            by_person=_is_person(entries[seq]),
             time=utc(entries[seq].at),
         )
         for seq, found in passages.items()
@@ -120,6 +120,11 @@ def find(
         sittings=sittings,
         hits=frozenset(hits),
     )
+
+
+def _is_person(entry: Entry) -> bool:
+    """Whether a person said it: the user, or anybody who goes by a name of their own."""
+    return entry.role == "user" or bool(entry.name and entry.name.lower() not in _LABELS)
 
 
 def telling(statistics: TextStatistics) -> dict[str, float]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.terms import analyse
-from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import (
+    EmbedderMismatchError,
+    IndexUnavailableError,
+    InvalidInputError,
+    NotFoundError,
+)
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.indexing import usable_index
 from langchain_tiered_memory.flows.recall import find, telling

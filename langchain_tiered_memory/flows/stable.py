@@ -52,10 +52,19 @@ class _Desk:
     room: int
     ratio: float
     library: Library
+    off: frozenset[int]
 
 
 def stable_part(
-    house: House, ref: SessionRef, rooms: Rooms, musts: Musts, *, track: str, margin: int, ratio: float
+    house: House,
+    ref: SessionRef,
+    rooms: Rooms,
+    musts: Musts,
+    *,
+    track: str,
+    margin: int,
+    ratio: float,
+    off: frozenset[int],
 ) -> Flow[Stable]:
     """Goal, pins, cover and recent messages within the hard limit, by the kept plan or by a new one."""
     desk = _Desk(
@@ -67,13 +76,14 @@ def stable_part(
         room=rooms.hard - rooms.fixed - margin,
         ratio=ratio,
         library=Library(),
+        off=off,
     )
     name = _plan_name(desk)
     kept = yield from do(house.store.plans.read, ref, name)
     plan = ViewPlan.from_json(kept) if kept is not None else None
     if plan is not None and plan.provisional and (yield from _can_advance(desk, plan)):
         plan = yield from plan_view(
-            house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library
+            house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library, off=off
         )
     if plan is None and (yield from _everything_may_fit(desk)):
         plan = ViewPlan(border=0, tail_from=1, ratio=ratio)
@@ -86,7 +96,7 @@ def stable_part(
                 break
         if renewal == 0:
             plan = yield from plan_view(
-                house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library
+                house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library, off=off
             )
     assert plan is not None  # noqa: S101 - the loop made one
     tail = yield from _tail(desk, plan)
@@ -110,7 +120,8 @@ _GAP_TOKENS = 32
 
 def _plan_name(desk: _Desk) -> str:
     track = hashlib.sha256(desk.track.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"default:{track}:{desk.rooms.total}:{desk.rooms.recall}"
+    branch = hashlib.sha256(repr(sorted(desk.off)).encode()).hexdigest()[:8] if desk.off else ""
+    return f"default:{track}:{desk.rooms.total}:{desk.rooms.recall}:{branch}"
 
 
 def _can_advance(desk: _Desk, plan: ViewPlan) -> Flow[bool]:
@@ -131,9 +142,9 @@ def _tail(desk: _Desk, plan: ViewPlan) -> Flow[list[Entry]]:
         track=desk.track,
         after=plan.tail_from - 1,
         newest_first=True,
-        limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8,
+        limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(desk.off),
     )
-    return [entry for entry in reversed(entries) if entry.summary_id not in plan.skip]
+    return [entry for entry in reversed(entries) if entry.summary_id not in plan.skip and entry.seq not in desk.off]
 
 
 def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:

@@ -167,9 +167,7 @@ def _vector_problems(house: House) -> Flow[tuple[int, list[Problem]]]:
         wanted: set[int] = set()
         after = 0
         while page := (
-            yield from do(
-                house.store.vector_queue.settled, fingerprint=index.fingerprint, after=after, limit=_PAGE
-            )
+            yield from do(house.store.vector_queue.settled, fingerprint=index.fingerprint, after=after, limit=_PAGE)
         ):
             wanted.update(page)
             after = page[-1]

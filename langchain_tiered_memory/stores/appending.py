@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -105,7 +104,7 @@ def _open_heads(connection: Connection, key: int) -> list[tuple[int, str, list[s
         .order_by(entries.c.seq.desc())
         .limit(OPEN_HEADS)
     )
-    return [(seq, unpacked(track), json.loads(calls)) for seq, track, calls in connection.execute(query)]
+    return [(seq, unpacked(track), rows.names_from_json(calls)) for seq, track, calls in connection.execute(query)]
 
 
 def _insert_new(
@@ -155,7 +154,7 @@ def _insert_new(
 
 
 def _calls_json(calls: list[str] | None) -> str | None:
-    return json.dumps(calls) if calls else None
+    return rows.names_to_json(calls) if calls else None
 
 
 def _terms_in(index_rows: Sequence[Mapping[str, Any]]) -> int:

@@ -61,7 +61,8 @@ class Inspection:
         )
         with self.database.read() as connection:
             for part in chunks(list(seqs)):
-                found |= dict(connection.execute(query.where(entries.c.seq.in_(part))).tuples())
+                rows_found = connection.execute(query.where(entries.c.seq.in_(part)))
+                found |= {row.seq: row.open_calls for row in rows_found}
         return found
 
     def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, and_, delete, func, select, update
 from langchain_tiered_memory.drafts import Removed
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.records import SessionRef, SummaryState
+from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.ancestry import ancestors
 from langchain_tiered_memory.stores.appending import chunks, unanswered
 from langchain_tiered_memory.stores.index_rows import drop_passages
@@ -147,5 +147,5 @@ def _open_again(connection: Connection, ref: SessionRef, heads: set[int]) -> Non
         mine = and_(entries.c.session_key == ref.key, entries.c.seq == head)
         calls = connection.scalar(select(entries.c.calls).where(mine))
         if calls:
-            left = unanswered(connection, ref.key, head, json.loads(calls))
+            left = unanswered(connection, ref.key, head, rows.names_from_json(calls))
             connection.execute(update(entries).where(mine).values(open_calls=left))

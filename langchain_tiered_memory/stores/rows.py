@@ -34,6 +34,16 @@ def _packed_or_none(value: str | None) -> str | None:
     return None if value is None else packed(value)
 
 
+def names_to_json(names: Sequence[str]) -> str:
+    """Ids that came from outside, as a list in one column. Packed first: JSON would join halves of a surrogate pair."""
+    return json.dumps([packed(name) for name in names])
+
+
+def names_from_json(value: str | None) -> list[str]:
+    """The ids that `names_to_json` was given; none for an empty column."""
+    return [unpacked(name) for name in json.loads(value)] if value else []
+
+
 def session_ref(row: RowMapping) -> SessionRef:
     """A row of `ltm_sessions`."""
     return SessionRef(
@@ -48,7 +58,6 @@ def session_ref(row: RowMapping) -> SessionRef:
 
 def entry(row: RowMapping) -> Entry:
     """A row of `ltm_entries`."""
-    calls = row["calls"]
     return Entry(
         seq=row["seq"],
         id=unpacked(row["message_id"]),
@@ -62,7 +71,7 @@ def entry(row: RowMapping) -> Entry:
         track=unpacked(row["track"]),
         kind=_unpacked_or_none(row["kind"]),
         task=_unpacked_or_none(row["task"]),
-        calls=tuple(json.loads(calls)) if calls else (),
+        calls=tuple(names_from_json(row["calls"])),
         answers=_unpacked_or_none(row["answers"]),
         group=row["group_seq"],
         pinned=bool(row["pinned"]),
@@ -105,7 +114,7 @@ def entry_values(draft: Draft) -> dict[str, Any]:
         "digest": draft.digest,
         "tokens": draft.tokens,
         "at": draft.at,
-        "calls": json.dumps(draft.calls) if draft.calls else None,
+        "calls": names_to_json(draft.calls) if draft.calls else None,
         "answers": _packed_or_none(draft.answers),
     }
 
@@ -168,7 +177,7 @@ def summary(row: RowMapping) -> Summary:
         level=row["level"],
         track=_unpacked_or_none(row["track"]),
         state=SummaryState(row["state"]),
-        sources=tuple(json.loads(row["sources"])),
+        sources=tuple(names_from_json(row["sources"])),
         source_digest=row["source_digest"],
         first_seq=row["first_seq"],
         last_seq=row["last_seq"],

@@ -246,5 +246,8 @@ def digest_of(value: str) -> str:
 
 
 def scope_of(session_key: int, level: int) -> str:
-    """The term that stands with every passage of one level of one session, so that no search leaves its session."""
-    return f"s{session_key}l{level}"
+    """The term that stands with every passage of one level of one session, so that no search leaves its session.
+
+    No analysed term has its colon: it can never be asked for.
+    """
+    return f"{session_key}:{level}"

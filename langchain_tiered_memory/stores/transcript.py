@@ -123,6 +123,15 @@ class Transcript:
                 found += [rows.entry(row) for row in connection.execute(query).mappings()]
         return sorted(found, key=lambda one: one.seq)
 
+    def off_branch(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> frozenset[int]:
+        """`seq`s of a track's messages that are not among these. Reads every number of the track."""
+        on_branch = {digest_of(one) for one in message_ids}
+        query = select(entries.c.seq, entries.c.id_digest).where(
+            entries.c.session_key == ref.key, entries.c.track == packed(track)
+        )
+        with self.database.read() as connection:
+            return frozenset(row.seq for row in connection.execute(query) if row.id_digest not in on_branch)
+
     def groups_of(self, ref: SessionRef, group_seqs: Sequence[int]) -> list[Entry]:
         """Every entry of these groups, in order."""
         found: list[Entry] = []

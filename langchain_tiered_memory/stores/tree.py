@@ -8,15 +8,13 @@ message is ever under two summaries, and two processes can never make the same s
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
 from langchain_tiered_memory.drafts import SummaryPlan, WaitingEntry, Written, digest_of_summary
-from langchain_tiered_memory.records import Fact, SessionRef, Spent, Summary, SummaryState
+from langchain_tiered_memory.records import SessionRef, Spent, Summary, SummaryState
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.appending import chunks
 from langchain_tiered_memory.stores.index_rows import drop_passages
@@ -261,6 +259,15 @@ class Tree:
                 )
             )
 
+    def release(self, *, owner: str, now: float) -> None:
+        """Give back every lease of an owner that ends: others need not wait until they run out."""
+        with self.database.write() as connection:
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.lease_owner == owner)
+                .values(lease_owner=None, lease_until=None, retry_at=now)
+            )
+
     def archive(self, ref: SessionRef) -> None:
         """The session was closed: its highest summaries are archived."""
         with self.database.write() as connection:
@@ -302,7 +309,7 @@ class Tree:
         return [found[one] for one in ids if one in found]
 
     def by_prefix(self, ref: SessionRef, summary_id: str) -> list[Summary]:
-        """The summary whose id begins so, as views show ids by their first characters; several where it is too short."""
+        """The summary whose id begins so: views show the first characters. Several where those are too few."""
         safe = "".join(one for one in summary_id if one.isalnum())
         if not safe:
             return []
@@ -369,6 +376,21 @@ class Tree:
                 summaries.c.state.in_(_FINISHED),
             )
             .order_by(summaries.c.first_seq)
+        )
+        return self._read(query)
+
+    def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
+        """Finished summaries of a level that end at `up_to` or before, newest first."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == level,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(_FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(limit)
         )
         return self._read(query)
 
@@ -496,7 +518,7 @@ def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan)
     )
     found = connection.execute(query.order_by(entries.c.seq)).all()
     return {
-        "sources": json.dumps([unpacked(row.message_id) for row in found]),
+        "sources": rows.names_to_json([unpacked(row.message_id) for row in found]),
         "first_seq": found[0].seq,
         "last_seq": found[-1].seq,
         "entry_count": len(found),
@@ -522,7 +544,7 @@ def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPla
     query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
     found = connection.execute(query).mappings().all()
     return {
-        "sources": json.dumps([row["id"] for row in found]),
+        "sources": rows.names_to_json([row["id"] for row in found]),
         "first_seq": min(row["first_seq"] for row in found),
         "last_seq": max(row["last_seq"] for row in found),
         "entry_count": sum(row["entry_count"] for row in found),

@@ -1,0 +1,199 @@
+"""What the vector queue, the plans and the inspection must do on every database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, select, text, update
+from store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised
+
+from langchain_tiered_memory.records import PassageDraft
+from langchain_tiered_memory.stores import schema
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.stores.sql import SqlStore
+
+
+def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore) -> None:
+    ref = append(store, "s", incoming("hello world", name="A\0nn", kind="k"), incoming("bye", role="tool")).ref
+    other = append(store, "other", incoming("elsewhere")).ref
+    summary = summarised(store, ref, 1, 1, 2, text="they met")
+    rows = store.vector_queue.pending(limit=9)
+    assert [row.text for row in rows] == ["A\0nn: hello world", "tool: bye", "user: elsewhere", "they met"]
+    assert rows[0].metadata == {
+        "session": ref.key,
+        "level": 0,
+        "seq": 1,
+        "track": "main",
+        "at": store.transcript.entries(ref)[0].at,
+        "kind": "k",
+    }
+    assert (rows[3].metadata["level"], rows[3].metadata["seq"]) == (1, summary.last_seq)
+    assert [row.text for row in store.vector_queue.pending(limit=2, newest_first=True)] == ["they met", "user: elsewhere"]
+    assert len(store.vector_queue.pending(limit=9, levels_above_0=False)) == 3
+    assert [row.text for row in store.vector_queue.pending(limit=9, ref=other)] == ["user: elsewhere"]
+    assert (store.vector_queue.count(), store.vector_queue.count(ref=ref, levels_above_0=False)) == (4, 2)
+    store.vector_queue.settle([rows[0].id, rows[3].id], fingerprint="f" * 50)
+    assert [row.id for row in store.vector_queue.pending(limit=9)] == [rows[1].id, rows[2].id]
+    assert store.vector_queue.settled(fingerprint="f" * 50, after=0, limit=9) == [rows[0].id, rows[3].id]
+    assert store.vector_queue.settled(fingerprint="f" * 50, after=rows[0].id, limit=9) == [rows[3].id]
+
+
+def test_only_a_passage_of_a_long_message_is_embedded(store: SqlStore) -> None:
+    item = incoming("\N{GRINNING FACE} one. two. three.", "m")
+    parts = (PassageDraft(part=0, start=0, stop=6, terms="one"), PassageDraft(part=1, start=7, stop=11, terms="two"))
+    append(store, "s", type(item)(draft=item.draft, passages=parts))
+    rows = store.vector_queue.pending(limit=9)
+    assert [row.text for row in rows] == ["user: \N{GRINNING FACE} one.", "user: two."]
+
+
+def test_vectors_of_what_was_removed_or_rewritten_are_to_be_forgotten(store: SqlStore) -> None:
+    ref = session_with(store, 3)
+    first, second, third = (row.id for row in store.vector_queue.pending(limit=9))
+    append(store, "s", incoming("edited", "m1"))
+    store.removal.messages(ref, ["m2"])
+    assert sorted(store.vector_queue.forgotten(limit=9)) == [first, second]
+    store.vector_queue.settle_forgotten([first, second])
+    assert store.vector_queue.forgotten(limit=9) == []
+    store.removal.session(ref)
+    assert len(store.vector_queue.forgotten(limit=9)) == 2
+    assert third in store.vector_queue.forgotten(limit=9)
+
+
+def test_a_vector_that_comes_after_its_passage_was_forgotten_is_to_be_forgotten_again(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    being_embedded = [row.id for row in store.vector_queue.pending(limit=9)]
+    store.removal.messages(ref, ["m1"])
+    store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=9))
+    store.vector_queue.settle(being_embedded, fingerprint="f")
+    assert store.vector_queue.forgotten(limit=9) == [being_embedded[0]]
+    assert store.vector_queue.settled(fingerprint="f", after=0, limit=9) == [being_embedded[1]]
+
+
+def test_a_reset_puts_everything_back_into_the_queue(store: SqlStore) -> None:
+    ref = session_with(store, 3)
+    store.vector_queue.settle([row.id for row in store.vector_queue.pending(limit=9)], fingerprint="f")
+    store.removal.messages(ref, ["m1"])
+    store.vector_queue.reset()
+    assert (store.vector_queue.count(), store.vector_queue.forgotten(limit=9)) == (2, [])
+
+
+def test_the_embedder_is_remembered(store: SqlStore) -> None:
+    assert store.vector_queue.embedder() is None
+    store.vector_queue.set_embedder("one")
+    store.vector_queue.set_embedder("two")
+    assert store.vector_queue.embedder() == "two"
+
+
+def test_a_plan_holds_for_its_epoch(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    odd = "view \0 \ud800" + "x" * 5000
+    store.plans.write(ref, odd, "{}", now=NOW)
+    store.plans.write(ref, odd, '{"a": 1}', now=NOW)
+    assert store.plans.read(ref, odd) == '{"a": 1}'
+    assert store.plans.read(ref, "other") is None
+    edited = append(store, "s", incoming("edited", "m1")).ref
+    assert store.plans.read(edited, odd) is None
+    store.plans.write(ref, odd, "late", now=NOW)
+    assert store.plans.read(edited, odd) is None
+    store.plans.write(edited, odd, "new", now=NOW)
+    assert store.plans.read(edited, odd) == "new"
+
+
+def test_a_plan_for_a_session_that_was_removed_is_not_kept(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    store.removal.session(ref)
+    store.plans.write(ref, "view", "secret", now=NOW)
+    with store.database.read() as connection:
+        assert connection.execute(select(schema.plans)).all() == []
+
+
+def test_the_oldest_of_too_many_plans_is_dropped(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    for number in range(40):
+        store.plans.write(ref, f"view{number}", "{}", now=NOW + number)
+    kept = [number for number in range(40) if store.plans.read(ref, f"view{number}") is not None]
+    assert kept == list(range(8, 40))
+
+
+def test_a_calibration_is_kept_by_model_and_counter(store: SqlStore) -> None:
+    long = "m" * 500
+    assert store.plans.calibration(long, "c") is None
+    store.plans.set_calibration(long, "c", ratio=1.5, samples=2)
+    store.plans.set_calibration(long, "c", ratio=1.25, samples=3)
+    store.plans.set_calibration("mod\0el", "c", ratio=0.5, samples=1)
+    assert store.plans.calibration(long, "c") == (1.25, 3)
+    assert store.plans.calibration("mod\0el", "c") == (0.5, 1)
+
+
+def test_the_inspection_reads_everything(store: SqlStore) -> None:
+    ref = session_with(store, 1100)
+    summary = summarised(store, ref, 1, 1, 2)
+    pages = list(store.inspection.entry_pages(ref))
+    assert [len(page) for page in pages] == [500, 500, 100]
+    assert [one.seq for page in pages for one in page] == list(range(1, 1101))
+    ((found, totals),) = store.inspection.sessions()
+    assert (found, totals["entries"]) == (ref, 1100)
+    assert len(store.inspection.passages_of(ref, seqs=range(1, 1101))) == 1100
+    assert [one.summary_id for one in store.inspection.passages_of(ref, summary_ids=[summary.id])] == [summary.id]
+    assert store.inspection.passages_of(ref) == []
+    assert store.inspection.passage_count() == 1101
+    assert store.inspection.damaged_database() is None
+    assert store.inspection.damaged_text_index() == []
+    assert store.inspection.orphan_passages() == []
+
+
+def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
+    ref = session_with(store, 6)
+    one = summarised(store, ref, 1, 1, 2)
+    with store.database.write() as connection:
+        connection.execute(delete(schema.entries).where(schema.entries.c.seq == 6))
+        connection.execute(update(schema.sessions).values(tokens=999, terms=7, passages=1, entries=0, last_at=None))
+    (orphan,) = store.inspection.orphan_passages()
+    store.inspection.drop_orphan_passages([orphan])
+    store.inspection.mend_tokens(ref, {3: 50})
+    entry = store.transcript.by_seq(ref, [4])[0]
+    store.inspection.replace_passages(ref, entry, [PassageDraft(part=0, start=0, stop=2, terms="mended twice")])
+    store.inspection.replace_passages(ref, one, [PassageDraft(part=0, start=0, stop=2, terms="new")])
+    store.inspection.mend_totals(ref)
+    totals = store.transcript.totals(ref)
+    assert (totals["entries"], totals["tokens"], totals["passages"], totals["terms"]) == (5, 58, 5, 10)
+    assert totals["last_at"] == store.transcript.by_seq(ref, [5])[0].at
+    assert [hit.seq for hit in store.text_index.find(ref, {"mended": 1.0}, limit=9)] == [4]
+    assert [hit.summary_id for hit in store.text_index.find(ref, {"new": 1.0}, level=1, limit=9)] == [one.id]
+    assert store.inspection.orphan_passages() == []
+    assert store.inspection.damaged_text_index() == []
+
+
+def test_a_damaged_text_index_is_found_and_rebuilt(store: SqlStore) -> None:
+    ref = session_with(store, 3)
+    if store.database.dialect == "sqlite":
+        statement = "INSERT INTO ltm_passages_fts(ltm_passages_fts, rowid, scope, terms) SELECT 'delete', id, scope, terms FROM ltm_passages WHERE seq = 2"
+        with store.database.write() as connection:
+            connection.execute(text(statement))
+        damaged = store.inspection.damaged_text_index()
+        assert damaged is not None
+        assert len(damaged) == 1
+        with store.database.write() as connection:
+            connection.execute(text("UPDATE ltm_passages SET terms = 'planted' WHERE seq = 3"))
+            connection.execute(text("INSERT INTO ltm_passages_fts(ltm_passages_fts) VALUES ('rebuild')"))
+            connection.execute(text("UPDATE ltm_passages SET terms = 'word3 common' WHERE seq = 3"))
+        assert store.inspection.damaged_text_index() is None
+    store.inspection.rebuild_text_index()
+    assert store.inspection.damaged_text_index() == []
+    assert [hit.seq for hit in store.text_index.find(ref, {"common": 1.0}, limit=9)] == [3, 2, 1]
+
+
+def test_a_discarded_summary_takes_those_above_it_along_and_frees_what_they_covered(store: SqlStore) -> None:
+    ref = session_with(store, 6)
+    one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
+    summarised(store, ref, 2, one, two)
+    store.inspection.discard_summaries([one.id])
+    assert ids(store.tree.all(ref)) == [two.id]
+    assert ids(store.tree.roots(ref, limit=9)) == [two.id]
+    assert [waiting.seq for waiting in store.tree.waiting_entries(ref, track="main", limit=9)] == [1, 2, 5, 6]
+    assert store.text_index.find(ref, {"summary": 1.0}, level=2, limit=9) == []
+    moved = store.transcript.find("s")
+    assert moved is not None
+    assert moved.epoch > ref.epoch
+    assert claim(store, ref, plan(2, two)) is not None

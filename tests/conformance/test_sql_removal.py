@@ -1,0 +1,217 @@
+"""Forgetting: what must go, what must stay, and that no byte of it remains in SQLite's files."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import select, text
+from store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
+
+from langchain_tiered_memory.drafts import Removed
+from langchain_tiered_memory.records import Fact, SummaryState
+from langchain_tiered_memory.stores import schema
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.sql import SqlStore
+
+
+def test_a_removed_message_takes_all_above_it_and_frees_its_siblings(store: SqlStore) -> None:
+    ref = session_with(store, 8)
+    one, two, three = (summarised(store, ref, 1, first, first + 1) for first in (1, 3, 5))
+    top = summarised(store, ref, 2, one, two)
+    append(store, "s", incoming("edited words here", "m1"))
+    removed = store.removal.messages(ref, ["m1", "nobody"])
+    assert removed == Removed(entries=1, revisions=1, summaries=2, passages=3)
+    assert ids(store.transcript.entries(ref)) == [f"m{n}" for n in range(2, 9)]
+    assert ids(store.tree.all(ref)) == [two.id, three.id]
+    assert {found.state for found in store.tree.all(ref)} == {SummaryState.ACTIVE}
+    assert store.tree.by_id(ref, [top.id, one.id]) == []
+    assert [one.seq for one in store.tree.waiting_entries(ref, track="main", limit=9)] == [2, 7, 8]
+    assert ids(store.tree.waiting_summaries(ref, level=1, limit=9)) == [two.id, three.id]
+    assert claim(store, ref, plan(2, two, three)) is not None
+
+
+def test_totals_plans_and_epoch_follow_a_removal(store: SqlStore) -> None:
+    ref = session_with(store, 3)
+    store.plans.write(ref, "view", "{}", now=NOW)
+    store.removal.messages(ref, ["m3"])
+    after = store.transcript.find("s")
+    assert after is not None
+    assert after.epoch == ref.epoch + 1
+    assert store.plans.read(after, "view") is None
+    totals = store.transcript.totals(ref)
+    assert (totals["entries"], totals["tokens"], totals["passages"], totals["terms"]) == (2, 4, 2, 4)
+    assert totals["last_at"] == store.transcript.entries(ref)[-1].at
+    store.removal.messages(ref, ["m1", "m2"])
+    assert store.transcript.totals(ref)["last_at"] is None
+
+
+def test_numbers_of_removed_messages_are_not_given_again(store: SqlStore) -> None:
+    ref = session_with(store, 3)
+    store.removal.messages(ref, ["m3"])
+    append(store, "s", incoming("again", "m3"))
+    assert [entry.seq for entry in store.transcript.entries(ref)] == [1, 2, 4]
+
+
+def test_a_call_whose_result_was_removed_waits_again(store: SqlStore) -> None:
+    ref = append(
+        store, "s", incoming("call", "h", calls=("a", "b")), incoming("1", "r1", answers="a"), incoming("2", "r2", answers="b")
+    ).ref
+    assert store.transcript.waiting_heads(ref, track="main") == []
+    store.removal.messages(ref, ["r2"])
+    assert store.inspection.open_calls(ref, [1]) == {1: '["b"]'}
+    append(store, "s", incoming("2 again", "r3", answers="b"))
+    assert store.transcript.by_id(ref, ["r3"])[0].group == 1
+    store.removal.messages(ref, ["h"])
+    assert ids(store.transcript.entries(ref)) == ["r1", "r3"]
+
+
+def test_a_summary_that_is_being_made_of_what_was_removed_comes_to_nothing(store: SqlStore) -> None:
+    ref = session_with(store, 4)
+    children = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
+    parent = claim(store, ref, plan(2, *children))
+    assert parent is not None
+    store.removal.messages(ref, ["m1"])
+    assert not store.tree.commit(ref, parent, written("secret"), owner="w", now=NOW)
+    assert ids(store.tree.roots(ref, limit=9)) == [children[1].id]
+    assert store.text_index.find(ref, {"secret": 1.0}, level=2, limit=9) == []
+
+
+def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> None:
+    ref, other = session_with(store, 4), session_with(store, 4, "other")
+    summarised(store, ref, 1, 1, 2)
+    append(store, "s", incoming("edited", "m1"))
+    store.plans.write(ref, "view", "{}", now=NOW)
+    assert store.removal.session(ref) == Removed(entries=4, revisions=1, summaries=1, passages=5, session_ids=("s",))
+    assert store.removal.session(ref) == Removed()
+    assert store.transcript.find("s") is None
+    with store.database.read() as connection:
+        for table in (schema.entries, schema.revisions, schema.passages, schema.summaries, schema.plans):
+            keys = set(connection.scalars(select(table.c.session_key)))
+            assert keys <= {other.key}
+    assert len(store.transcript.entries(other)) == 4
+    assert store.inspection.damaged_text_index() == []
+    again = session_with(store, 1)
+    assert again.key != ref.key
+    assert ids(store.transcript.entries(again)) == ["m1"]
+
+
+def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
+    ref = session_with(store, 1300)
+    for first in range(1, 1300, 2):
+        claim(store, ref, plan(1, first, first + 1))
+    assert store.removal.messages(ref, [f"m{n}" for n in range(1, 1300)]).summaries == 650
+    assert ids(store.transcript.entries(ref)) == ["m1300"]
+    assert store.transcript.totals(ref)["entries"] == 1
+
+
+@pytest.mark.postgres
+def test_on_postgresql_the_receipt_says_what_may_remain(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    ref = session_with(store, 3)
+    store.removal.session(ref)
+    (remains,) = store.removal.erase_traces()
+    assert "PostgreSQL" in remains
+    store.database.close()
+
+
+SECRETS = ("Zanzibarquux", "zanzibarstem", "Wolkenkuckuck", "payloadsecret", "revisionsecret", "summarysecret",
+           "factsecret", "plansecret", "ownersecret", "titlesecret", "kindsecret", "tracksecret", "idsecret", "errorsecret")  # fmt: skip
+
+
+def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
+    """A session with each secret in another place, among others that stay."""
+    session_with(store, 300, "kept")
+    session_with(store, 40, session_id)
+    secret = incoming(
+        "Zanzibarquux Wolkenkuckuck", "idsecret", terms="zanzibarstem wolkenkuckuck", name="namesecret",
+        kind="kindsecret", track="tracksecret", payload='{"x": "payloadsecret"}',
+    )  # fmt: skip
+    first = incoming("revisionsecret", "idsecret", payload='"revisionsecret"')
+    ref = append(store, session_id, first, secret, title="titlesecret", user="ownersecret").ref
+    assert store.transcript.revisions(ref, "idsecret") == ['"revisionsecret"']
+    claimed = claim(store, ref, plan(1, 1, 41))
+    assert claimed is not None
+    fact = Fact(kind="decision", text="factsecret", seq=41, at=NOW)
+    said = written("summarysecret", facts=(fact,), error="errorsecret")
+    assert store.tree.commit(ref, claimed, said, owner="w", now=NOW)
+    summarised(store, ref, 2, claimed, text="summarysecret again")
+    found = store.transcript.find(session_id)
+    assert found is not None
+    store.plans.write(found, "view", '"plansecret"', now=NOW)
+    session_with(store, 20, "later")
+    return found
+
+
+def traces(where: Path) -> dict[str, list[str]]:
+    """Secrets that stand in any file of the database, by file."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(where.parent.iterdir()):
+        content = path.read_bytes().lower()
+        mine = [secret for secret in SECRETS if secret.lower().encode() in content]
+        mine += [secret for secret in SECRETS if secret.lower().encode("utf-16-le") in content]
+        if mine:
+            found[path.name] = mine
+    return found
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    """A file in a folder of its own. Overrides the shared fixture: bytes are promised for SQLite only."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return folder / "memory.db"
+
+
+class TestTraces:
+    """Only on SQLite's files."""
+
+    @pytest.fixture
+    def store(self, where: Path) -> SqlStore:
+        return open_store(where, busy_seconds=0.3)
+
+    def test_a_removed_message_leaves_no_byte_behind(self, store: SqlStore, where: Path) -> None:
+        ref = planted(store)
+        assert traces(where)
+        store.removal.messages(ref, ["idsecret"])
+        store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=99))
+        assert store.removal.erase_traces() == ()
+        left = set(itertools.chain.from_iterable(traces(where).values()))
+        assert left == {"ownersecret", "titlesecret"}, "the session itself stays"
+
+    def test_a_removed_session_leaves_no_byte_behind(self, store: SqlStore, where: Path) -> None:
+        store.removal.session(planted(store))
+        assert store.removal.erase_traces() == ()
+        assert traces(where) == {}
+
+    def test_an_idle_connection_of_somebody_else_does_not_keep_traces(self, store: SqlStore, where: Path) -> None:
+        somebody = open_store(where)
+        ref = planted(store)
+        assert len(somebody.transcript.entries(ref)) == 41
+        store.removal.session(ref)
+        assert store.removal.erase_traces() == ()
+        assert traces(where) == {}
+        assert len(somebody.transcript.sessions()) == 2
+
+    def test_somebody_elses_open_read_is_named_as_what_may_keep_traces(self, store: SqlStore, where: Path) -> None:
+        somebody = open_store(where)
+        ref = planted(store)
+        with somebody.database.read() as connection:
+            connection.execute(text("SELECT count(*) FROM ltm_entries")).all()
+            store.removal.session(ref)
+            (remains,) = store.removal.erase_traces()
+        assert "SQLite" in remains
+        assert store.removal.erase_traces() == ()
+        assert traces(where) == {}
+
+    def test_a_message_written_edited_and_removed_in_a_fresh_database_leaves_nothing(
+        self, store: SqlStore, where: Path
+    ) -> None:
+        ref = append(store, "s", incoming("Zanzibarquux", "a"), incoming("Wolkenkuckuck", "a"), incoming("kept")).ref
+        store.removal.messages(ref, ["a"])
+        assert store.removal.erase_traces() == ()
+        assert traces(where) == {}
