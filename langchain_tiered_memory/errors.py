@@ -19,6 +19,8 @@ TieredMemoryError
 
 from __future__ import annotations
 
+from langchain_tiered_memory.records import Spent
+
 
 class TieredMemoryError(Exception):
     """Base of everything this package raises on purpose."""
@@ -77,7 +79,16 @@ class EmbedderMismatchError(TieredMemoryError):
 
 
 class CondensationError(TieredMemoryError):
-    """A summary could not be made; the messages it would have covered are untouched."""
+    """A summary could not be made; the messages it would have covered are untouched.
+
+    Args:
+        message: What happened.
+        spent: What the failed calls took.
+    """
+
+    def __init__(self, message: str, *, spent: Spent | None = None) -> None:
+        super().__init__(message)
+        self.spent = spent if spent is not None else Spent()
 
 
 class ClosedError(TieredMemoryError):

@@ -18,7 +18,7 @@ from langchain_tiered_memory.flows.remember import When, remember
 from langchain_tiered_memory.flows.search import expand, search
 from langchain_tiered_memory.flows.tending import flush
 from langchain_tiered_memory.flows.verify import rebuild_index, verify
-from langchain_tiered_memory.opening import close_house, open_house
+from langchain_tiered_memory.opening import close_house, name_of, open_house
 from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.worker import Worker
 
@@ -278,7 +278,7 @@ class Session:
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
         tools: Sequence[Any] = (),
-        model: str | None = None,
+        model: str | BaseChatModel | None = None,
         view: View = "default",
         branch: Sequence[str] | None = None,
     ) -> Context:
@@ -290,7 +290,8 @@ class Session:
                 given.
             system: The request's system prompt.
             tools: The request's tools, for their size.
-            model: Name of the model that is called, for what calibration learnt about it.
+            model: The model that is called, or its name: for what calibration learnt about it, and for its window
+                where `max_tokens` is not given.
             view: `default` for a conversation that goes on; `recall` gives nearly everything to the answer.
             branch: Ids of the messages that are on this branch, where the conversation was forked: others, and
                 summaries that stand for any of them, are not shown. Costs time that grows with the session.
@@ -307,7 +308,7 @@ class Session:
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
         tools: Sequence[Any] = (),
-        model: str | None = None,
+        model: str | BaseChatModel | None = None,
         view: View = "default",
         branch: Sequence[str] | None = None,
     ) -> Context:
@@ -461,7 +462,7 @@ class Session:
         max_tokens: int | None,
         system: str | BaseMessage | None,
         tools: Sequence[Any],
-        model: str | None,
+        model: str | BaseChatModel | None,
         view: View,
         branch: Sequence[str] | None,
     ) -> Flow[Context]:
@@ -472,10 +473,10 @@ class Session:
         request = Request(
             track=self.track,
             query=query,
-            max_tokens=max_tokens if max_tokens is not None else house.settings.context.max_tokens,
+            max_tokens=max_tokens if max_tokens is not None else _default_budget(house, model),
             system=system,
             tools=tuple(tools),
-            model=model,
+            model=model if isinstance(model, str) or model is None else name_of(model),
             view=view,
             branch=tuple(branch) if branch is not None else None,
         )
@@ -532,6 +533,17 @@ class Session:
         if ref is not None:
             yield from do(store.transcript.end, ref, now=self._house.now())
             yield from do(store.tree.archive, ref)
+
+
+def _default_budget(house: House, model: str | BaseChatModel | None) -> int:
+    """The budget of the settings, within the model's own window where it tells one."""
+    chosen = house.settings.context.max_tokens
+    profile = getattr(model, "profile", None) or {}
+    window = profile.get("max_input_tokens")
+    if not window:
+        return chosen
+    reserved = profile.get("max_output_tokens") or house.settings.context.reserved_output_tokens
+    return max(min(chosen, window - min(reserved, window // 2)), 1)
 
 
 def _seconds(moment: dt.datetime | None) -> float | None:

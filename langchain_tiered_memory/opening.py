@@ -130,13 +130,14 @@ def _condenser(
     from langchain_tiered_memory.condensers.llm import ModelCondenser  # noqa: PLC0415 - only where a model is used
 
     chosen = _chat_model(model) if isinstance(model, str) else model
-    name = model if isinstance(model, str) else _name_of(chosen)
+    name = model if isinstance(model, str) else name_of(chosen)
     return ModelCondenser(
         chosen,
         name=name,
         count_text=counter.count_text,
         count_message=counter.count_message,
         default_window=settings.default_window,
+        deadline_seconds=settings.tree.deadline_seconds,
     )
 
 
@@ -157,7 +158,8 @@ def _chat_model(name: str) -> BaseChatModel:
     return model
 
 
-def _name_of(model: BaseChatModel) -> str:
+def name_of(model: BaseChatModel) -> str:
+    """What a model calls itself, as providers report it with their usage."""
     for attribute in ("model_name", "model"):
         found = getattr(model, attribute, None)
         if isinstance(found, str) and found:

@@ -116,7 +116,9 @@ class ContextSettings(_Frozen):
     """How a context is put together."""
 
     max_tokens: int = Field(default=8000, ge=1)
-    """Budget of one context where the call names none."""
+    """Budget of one context where the call names none; less for a model whose window is smaller."""
+    reserved_output_tokens: int = Field(default=4096, ge=0)
+    """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
     """What remains of the recent messages after a condensation of the view; they grow from there to the hard limit.
     At most a quarter of the budget."""

@@ -21,7 +21,6 @@ SERVER_VARIABLE = "TIERED_MEMORY_TEST_POSTGRES"
 _SETTINGS = (
     "listen_addresses=127.0.0.1",
     "fsync=off",
-    "synchronous_commit=off",
     "full_page_writes=off",
     "autovacuum=off",
     "max_connections=60",

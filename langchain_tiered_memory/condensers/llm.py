@@ -44,6 +44,7 @@ class ModelCondenser:
         default_window: Tokens assumed for a model that has no `profile["max_input_tokens"]`; said once in a warning.
         custom_prompts: Instructions by strategy, in the place of ours (see `prompts.instructions`).
         monotonic: Seconds of a clock that never goes back, for `Spent.seconds`.
+        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ModelCondenser:
         default_window: int = 8192,
         custom_prompts: Mapping[str, str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        deadline_seconds: float | None = None,
     ) -> None:
         self._calls = ModelCalls(
             model,
@@ -64,6 +66,7 @@ class ModelCondenser:
             count_message=count_message,
             default_window=default_window,
             monotonic=monotonic,
+            deadline_seconds=deadline_seconds,
         )
         self._name = name
         self._count_text = count_text
@@ -153,8 +156,8 @@ class ModelCondenser:
         except (CondensationError, PromptOverflowError) as error:
             if wrong != "too long":
                 message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
-                raise CondensationError(message) from error
-            return replace(self._cut(first.text, job.max_tokens), spent=first.spent)
+                raise CondensationError(message, spent=first.spent + error.spent) from error
+            return replace(self._cut(first.text, job.max_tokens), spent=first.spent + error.spent)
         still = fault(second.text, expected, tokens=second.tokens)
         spent = first.spent + second.spent
         if still is None or still == "too long":
@@ -163,7 +166,7 @@ class ModelCondenser:
         if wrong == "too long":
             return replace(self._cut(first.text, job.max_tokens), spent=spent)
         message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
-        raise CondensationError(message)
+        raise CondensationError(message, spent=spent)
 
     def _cut(self, text: str, max_tokens: int) -> Answer:
         """`text` within its size; noted where something had to go."""

@@ -72,6 +72,7 @@ class ModelCalls:
         count_message: Tokens of a message as billed; `None` to count its text.
         default_window: Tokens assumed where the model does not tell; said once in a warning.
         monotonic: Seconds of a clock that never goes back.
+        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class ModelCalls:
         count_message: Callable[[BaseMessage], int] | None = None,
         default_window: int = 8192,
         monotonic: Callable[[], float] = time.monotonic,
+        deadline_seconds: float | None = None,
     ) -> None:
+        self._deadline_seconds = deadline_seconds
         self._model = model
         self._name = name
         self._count_text = count_text
@@ -122,13 +125,17 @@ class ModelCalls:
         started = self._monotonic()
         options = self._options(job)
         try:
-            answer = yield from call_model(self._model, prompt, _config(job), **options)
+            answer = yield from call_model(
+                self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
+            )
         except Exception as error:
             if not (options and "temperature" in str(error).casefold()):
                 raise self._failed(error, prompt, started) from error
             self._takes_temperature = False
             try:
-                answer = yield from call_model(self._model, prompt, _config(job))
+                answer = yield from call_model(
+                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds
+                )
             except Exception as second:
                 raise self._failed(second, prompt, started) from second
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
@@ -142,7 +149,8 @@ class ModelCalls:
     def _failed(self, error: Exception, prompt: list[BaseMessage], started: float) -> Exception:
         if not _is_overflow(error):
             message = f"{self._name} failed: {type(error).__name__}: {error}; the messages are untouched"
-            return CondensationError(message)
+            spent = Spent(calls=1, seconds=self._monotonic() - started)
+            return CondensationError(message, spent=spent)
         self._learned_window = int(self.count(prompt) * _SHRUNK)
         logger.warning("%s: its window is taken as %d tokens from here on: %s", self._name, self._learned_window, error)
         return PromptOverflowError(Spent(calls=1, seconds=self._monotonic() - started))

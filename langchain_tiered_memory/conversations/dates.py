@@ -128,7 +128,8 @@ def _day_of(text: str, whole: str) -> tuple[int, int, int]:
             return year, two, one
         if two > 12 or one == two:  # noqa: PLR2004 - months
             return year, one, two
-        msg = f"{whole!r} can be read in two ways: write the year first, as {year}-{one:02}-{two:02}"
+        forms = f"{year}-{one:02}-{two:02} or {year}-{two:02}-{one:02}"
+        msg = f"{whole!r} can be read in two ways: write the year first, as {forms}"
         raise InvalidInputError(msg)
     msg = f"{whole!r} is not a date that can be read: write it as 2024-03-15 or 2024-03-15T13:56:00Z"
     raise InvalidInputError(msg)

@@ -42,8 +42,8 @@ IMPERATIVE = re.compile(
 )
 CONSTRAINT = re.compile(
     rf"(?<!\w)(?:(?<!\b(?:you|hey) ){_NOT_OBLIGED}? ?(?:must not|mustn['\u2019]t)\b"
-    rf"|(?<!\w)(?!{_NOT_OBLIGED} must)[\w)`'\"-]{1, 40} must (?!have\b|love|really|feel|bring|be (?:a|an|so|very|really"
-    rf"|quite|pretty|such|nice|great|good|hard|tough|fun|awesome|amazing|wonderful|exciting|incredible|fulfilling"
+    rf"|(?<!\w)(?!{_NOT_OBLIGED} must)[\w)`'\"-]{{1,40}} must (?!have\b|love|really|feel|bring|be (?:a|an|so|very"
+    rf"|really|quite|pretty|such|nice|great|good|hard|tough|fun|awesome|amazing|wonderful|exciting|incredible|fulfilling"
     rf"|frustrating|rewarding|the)\b|for\b)\w+"
     rf"|(?:we|you|it|they|i) must (?!have\b|be\b|admit|say|confess|feel|know|love|really|miss|enjoy)\w+"
     r"|(?:should|shall) (?:never|always|only)|(?:may|can) (?:only|not exceed)\b|(?:need|has|have)s? to (?:always"

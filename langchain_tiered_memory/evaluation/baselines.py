@@ -33,7 +33,7 @@ Chosen: TypeAlias = dict[str, dict[int, frozenset[int]]]
 WINDOW: Final = "last-k window"
 HALF: Final = "half window, half fused"
 USER_ONLY: Final = "user turns only"
-"""As `fused chunked`, over the user's turns. Knows that the questions are about what the user said: reported, and nobody's target."""
+"""As `fused chunked`, but knowing that questions are about what the user said: reported, and nobody's target."""
 
 _FUSION = 60
 """Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion* (2009): the constant of their experiments."""

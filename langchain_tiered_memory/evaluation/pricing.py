@@ -84,7 +84,7 @@ class Basket:
 
     def offer(self, indexes: Iterable[int]) -> bool:
         """Take all of these turns if they fit together, else none; says whether they fitted."""
-        new = [index for index in indexes if index not in self.taken]
+        new = {index for index in indexes if index not in self.taken}
         sittings = {self._turns.sittings[index] for index in new}
         cost = sum(self._turns.costs[index] for index in new)
         cost += sum(self._turns.header_costs[sitting] for sitting in sittings - self._dated)

@@ -91,8 +91,10 @@ class Summary:
     overspent: int
     """Contexts of the memory that are larger than the budget, by its own count."""
     priced_above: int
-    """Contexts whose whole turns would cost more than the budget by the common prices. The memory counts its text as one
-    piece, where the prices add up lines: a difference of framing, and an advantage to look at if it is large."""
+    """Contexts whose whole turns would cost more than the budget by the common prices.
+
+    The memory counts its text as one piece where the prices add up lines: an advantage, if the excess were large.
+    """
     largest_excess: int
     """The most that such a context is above, in tokens."""
     refused: int

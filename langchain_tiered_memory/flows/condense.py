@@ -73,17 +73,16 @@ def _next_plan(house: House, ref: SessionRef) -> Flow[SummaryPlan | None]:
         plan = yield from _plan_level_1(house, ref, track)
         if plan is not None:
             return plan
-    level = 2
-    while True:
+    height = yield from do(house.store.tree.height, ref)
+    for level in range(2, height + 1):
+        # A level may have nothing that waits while the one above it is due.
         waiting = yield from do(house.store.tree.waiting_summaries, ref, level=level - 1, limit=_WAITING_SUMMARIES)
-        if not waiting:
-            return None
         chosen = house.settings.tree.level(level)
         due = due_summaries(waiting, chosen)
         if due is not None:
             sources = tuple(str(one) for one in due.sources)
             return SummaryPlan(id=uuid.uuid4().hex, level=level, strategy=chosen.strategy, source_ids=sources)
-        level += 1
+    return None
 
 
 def _plan_level_1(house: House, ref: SessionRef, track: str) -> Flow[SummaryPlan | None]:
@@ -201,7 +200,7 @@ def _write(house: House, ref: SessionRef, summary: Summary, job: CondenseJob) ->
                 owner=house.worker,
                 error=str(error),
                 retry_at=retry_at,
-                spent=getattr(error, "spent", Spent()),
+                spent=error.spent,
             )
             house.report(
                 "condensation_failed",

@@ -229,12 +229,12 @@ def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: L
 
 
 def slid(
-    plan: ViewPlan, tail: Sequence[Entry], *, room: int, guard: int, recent: Recent
+    plan: ViewPlan, tail: Sequence[Entry], *, earlier: int, room: int, guard: int, recent: Recent
 ) -> tuple[ViewPlan, list[Entry]]:
     """`plan` with its oldest recent groups left out, where no summary stands for them yet, until `room` is kept.
 
     The last resort before the musts themselves are shortened: a line names what is left out, and the next plan takes
-    it up as soon as it is condensed.
+    it up as soon as it is condensed. `earlier` messages behind the plan's border come before `tail`: they go first.
     """
     groups = as_groups(tail)
     dropped: list[Entry] = []
@@ -242,12 +242,12 @@ def slid(
     while groups and total > room and groups[0].last_seq < guard:
         total -= groups[0].tokens
         dropped += groups.pop(0).entries
-    if not dropped:
+    if not (dropped or earlier):
         return plan, list(tail)
     gap = Gap(
-        first_seq=dropped[0].seq,
-        last_seq=max(entry.seq for entry in dropped),
-        entry_count=len(dropped),
+        first_seq=plan.tail_from if earlier else dropped[0].seq,
+        last_seq=max([entry.seq for entry in dropped], default=tail[0].seq - 1),
+        entry_count=earlier + len(dropped),
         ids=(),
     )
     left = sorted((entry for group in groups for entry in group.entries), key=lambda entry: entry.seq)

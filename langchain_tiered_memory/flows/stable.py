@@ -27,6 +27,8 @@ _LEAST_ENTRY_TOKENS = 3
 _LEAD_SHARE = 0.25
 """Of the budget, for the last user message where it stands before the recent ones."""
 _OTHER_TRACKS = 16
+_OTHER_SUMMARIES = 64
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,12 @@ def stable_part(
     over = _total(head) + sum(entry.tokens for entry in tail) > desk.room
     if over:
         plan, tail = slid(
-            plan, tail, room=desk.room - _total(head) - _GAP_TOKENS, guard=musts.recent.guard, recent=musts.recent
+            plan,
+            tail,
+            earlier=(yield from _count_earlier(desk, plan, tail)),
+            room=desk.room - _total(head) - _GAP_TOKENS,
+            guard=musts.recent.guard,
+            recent=musts.recent,
         )
         head = yield from _head(desk, plan, tail)
     if plan != before or kept is None:
@@ -145,6 +152,25 @@ def _tail(desk: _Desk, plan: ViewPlan) -> Flow[list[Entry]]:
         limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(desk.off),
     )
     return [entry for entry in reversed(entries) if entry.summary_id not in plan.skip and entry.seq not in desk.off]
+
+
+def _count_earlier(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int]:
+    """How many messages of a plan's recent part are older than those that `_tail` took. Read once: then they are left out."""
+    count, after = 0, plan.tail_from - 1
+    while tail and after < tail[0].seq - 1:
+        page = yield from do(
+            desk.house.store.transcript.entries,
+            desk.ref,
+            track=desk.track,
+            after=after,
+            up_to=tail[0].seq - 1,
+            limit=_PAGE,
+        )
+        if not page:
+            break
+        count += sum(entry.summary_id not in plan.skip for entry in page)
+        after = page[-1].seq
+    return count
 
 
 def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:
@@ -224,16 +250,22 @@ def _fitting(desk: _Desk, head: Sequence[Piece], tail: Sequence[Entry]) -> list[
 
 def _other_tracks(desk: _Desk, plan: ViewPlan) -> Flow[tuple[LeftOut, ...]]:
     """What other tracks said that no summary of this view stands for yet."""
-    found: list[LeftOut] = []
+    waiting: dict[str, None] = {}
     track: str | None = None
     for _ in range(_OTHER_TRACKS):
         track = yield from do(desk.house.store.tree.next_waiting_track, desk.ref, after=track)
         if track is None:
             break
-        if track != desk.track:
-            found.append(LeftOut(what=f"track {track}", reason="another track, not condensed yet"))
+        waiting[track] = None
+    begun = yield from do(desk.house.store.tree.waiting_summaries, desk.ref, level=1, limit=_OTHER_SUMMARIES)
+    waiting |= {one.track: None for one in begun if one.track is not None and not one.state.finished}
+    found = [
+        LeftOut(what=f"track {one}", reason="another track, not condensed yet") for one in waiting if one != desk.track
+    ]
     later = yield from do(
-        desk.house.store.tree.level_1_of_others, desk.ref, track=desk.track, after=plan.border, limit=_OTHER_TRACKS
+        desk.house.store.tree.level_1_of_others, desk.ref, track=desk.track, after=plan.border, limit=_OTHER_SUMMARIES
     )
     found += [LeftOut(what=one, reason="another track, condensed after this view") for one in later]
+    if len(later) == _OTHER_SUMMARIES or len(begun) == _OTHER_SUMMARIES:
+        found.append(LeftOut(what=f"{plan.border + 1}-", reason="other tracks, more than are named here"))
     return tuple(found)

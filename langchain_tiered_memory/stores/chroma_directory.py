@@ -189,9 +189,10 @@ class EmbeddedDirectory:
     def _close_unused(self, opened: _Opened) -> None:
         if opened.retired and opened.users == 0 and opened.spelling in self._spellings:
             # A forked child must not touch the parent's threads and connections: it only lets go of them.
-            if opened.process == os.getpid():
-                _close(opened.client)
-            self._spellings.discard(opened.spelling)
+            forked = opened.process != os.getpid()
+            # What could not be closed would be handed out again under its spelling, with its old memory.
+            if not forked and _close(opened.client):
+                self._spellings.discard(opened.spelling)
 
     @contextmanager
     def _using(self, opened: _Opened) -> Iterator[None]:
@@ -235,10 +236,12 @@ def embedded_directory(path: Path, *, tenant: str, database: str) -> EmbeddedDir
         return directory
 
 
-def _close(client: Any) -> None:  # noqa: ANN401 - `close` came with Chroma 1.1, the types may be older
+def _close(client: Any) -> bool:  # noqa: ANN401 - Chroma is loaded lazily
+    """Whether it could be closed: Chroma 1.0.20 has no way to, 1.5.9 has one."""
     close = getattr(client, "close", None)
     if close is not None:
         close()
+    return close is not None
 
 
 if sys.platform == "win32":

@@ -371,6 +371,17 @@ def test_a_session_of_repeated_answers_is_found_whole(tmp_path: Path) -> None:
     index.close()
 
 
+def test_a_session_of_more_rows_than_are_compared_one_by_one_is_searched_too(tmp_path: Path) -> None:
+    index = ChromaIndex(ScatteringEmbeddings(), tmp_path, namespace="n")
+    index.add([row(number, session=1 + number % 2) for number in range(2400)])
+    found = index.search("passage number400", session_keys=[1], limit=5)
+    assert found[0][0] == 400
+    assert len(found) == 5
+    assert all(number % 2 == 0 for number, _ in found)
+    assert len(index.search("passage number400", session_keys=[1], limit=5000)) == 1200
+    index.close()
+
+
 def bytes_with(folder: Path, marker: bytes) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes())
 

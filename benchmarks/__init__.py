@@ -1,0 +1,1 @@
+"""Benchmarks of the memory, each against named peers in the same run. See `README.md`."""

@@ -1,0 +1,138 @@
+"""What every turn asks of SQLite goes through an index: no table is read from end to end, nothing is sorted whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import event
+from store_builders import NOW, append, claim, incoming, open_store, plan, session_with, summarised, written
+
+from langchain_tiered_memory.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from langchain_tiered_memory.records import SessionRef, Summary
+    from langchain_tiered_memory.stores.sql import SqlStore
+
+HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
+    "find": lambda s, r, _: s.transcript.find("s"),
+    "recent entries": lambda s, r, _: s.transcript.entries(r, track="main", after=20),
+    "entries of all tracks": lambda s, r, _: s.transcript.entries(r, after=20, up_to=30),
+    "last user messages": lambda s, r, _: s.transcript.entries(
+        r, track="main", roles=["user"], newest_first=True, limit=3
+    ),
+    "first user message": lambda s, r, _: s.transcript.entries(r, track="main", roles=["user"], limit=1),
+    "entries by number": lambda s, r, _: s.transcript.by_seq(r, [1, 5, 9]),
+    "entries by id": lambda s, r, _: s.transcript.by_id(r, ["m1", "m5"]),
+    "groups": lambda s, r, _: s.transcript.groups_of(r, [1, 5]),
+    "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
+    "pins": lambda s, r, _: s.transcript.pinned(r),
+    "totals": lambda s, r, _: s.transcript.totals(r),
+    "next waiting track": lambda s, r, _: s.tree.next_waiting_track(r, after="a"),
+    "waiting entries": lambda s, r, _: s.tree.waiting_entries(r, track="main", limit=64),
+    "waiting summaries": lambda s, r, _: s.tree.waiting_summaries(r, level=1, limit=64),
+    "roots": lambda s, r, _: s.tree.roots(r, limit=50),
+    "children": lambda s, r, one: s.tree.children([one.id]),
+    "summaries by id": lambda s, r, one: s.tree.by_id(r, [one.id]),
+    "due": lambda s, r, _: s.tree.due(r, now=NOW, remake_stale=True),
+    "unfinished": lambda s, r, _: s.tree.unfinished(r),
+    "borders": lambda s, r, _: s.tree.borders(r, track="main", after=3, limit=9),
+    "last border": lambda s, r, _: s.tree.last_border(r, track="main", before=9),
+    "level 1 between": lambda s, r, _: s.tree.level_1_between(r, after=3, up_to=9),
+    "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
+    "plan": lambda s, r, _: s.plans.read(r, "view"),
+    "calibration": lambda s, r, _: s.plans.calibration("m", "c"),
+    "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
+    "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),
+    "text search": lambda s, r, _: s.text_index.find(r, {"word1": 1.0}, limit=9),
+    "passages by id": lambda s, r, _: s.text_index.by_id(r, [1, 2]),
+    "passages of entries": lambda s, r, _: s.text_index.of_entries(r, [1, 2]),
+    "vectors to make": lambda s, r, _: s.vector_queue.pending(limit=9),
+    "vectors to make for a session": lambda s, r, _: s.vector_queue.pending(limit=9, ref=r, newest_first=True),
+    "vectors to forget": lambda s, r, _: s.vector_queue.forgotten(limit=9),
+}
+HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
+    "append": lambda s, r, _: append(s, "s", incoming("new", "new"), incoming("r", "r", answers="c")),
+    "edit": lambda s, r, _: append(s, "s", incoming("edited", "m1")),
+    "pin": lambda s, r, _: s.transcript.set_pin(r, "m1", pinned=True),
+    "claim": lambda s, r, _: claim(s, r, plan(1, 21, 22)),
+    "commit": lambda s, r, one: s.tree.commit(r, one, written("x"), owner="w", now=NOW),
+    "lease": lambda s, r, one: s.tree.lease(one, owner="w", now=NOW + 99, lease_seconds=9),
+    "fail": lambda s, r, one: s.tree.fail(one, owner="w", error="x", retry_at=NOW, spent=Spent()),
+    "plan": lambda s, r, _: s.plans.write(r, "view", "{}", now=NOW),
+    "settle": lambda s, r, _: s.vector_queue.settle([1, 2], fingerprint="f"),
+    "remove": lambda s, r, _: s.removal.messages(r, ["m2"]),
+}
+MAY_SORT = {
+    "roots": "few: those of two states",
+    "children": "few",
+    "due": "few: those with a time for their next attempt",
+    "claim": "as many as one summary covers",
+    "plan": "at most as many as are kept",
+    "text search": "the candidates are ranked",
+    "level 1 between": "as many as stand between two borders",
+    "settle": "the sessions of one batch",
+}
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Iterator[tuple[SqlStore, SessionRef, Summary]]:
+    """A session with some of everything. No statistics were gathered, as nobody runs ANALYZE."""
+    store = open_store(tmp_path / "memory.db")
+    for name in ("s", "other"):
+        ref = session_with(store, 40, name)
+        one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
+        summarised(store, ref, 2, one, two)
+        append(store, name, incoming("call", "call", calls=("c",)), incoming("edited", "m3"))
+        being_made = claim(store, ref, plan(1, 5, 6))
+    found = store.transcript.find("other")
+    assert found is not None
+    assert being_made is not None
+    mine = store.transcript.find("s")
+    assert mine is not None
+    yield store, mine, next(one for one in store.tree.all(mine) if not one.state.finished)
+    store.database.close()
+
+
+def plans_of(store: SqlStore, use: Callable[[], object]) -> list[tuple[str, str]]:
+    """Each statement that `use` runs, with a line of SQLite's plan for it."""
+    statements: list[tuple[str, Any]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401
+        statements.append((statement, parameters))
+
+    event.listen(store.database.engine, "before_cursor_execute", note)
+    use()
+    event.remove(store.database.engine, "before_cursor_execute", note)
+    found = []
+    with store.database.read() as connection:
+        for statement, parameters in statements:
+            if statement.lstrip()[:6].upper() in ("SELECT", "UPDATE", "DELETE", "INSERT"):
+                values = parameters[0] if isinstance(parameters, list) else parameters
+                lines = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+                found += [(statement, str(line[3])) for line in lines]
+    return found
+
+
+@pytest.mark.parametrize("name", HOT_READS)
+def test_a_hot_read_uses_an_index(prepared: tuple[SqlStore, SessionRef, Summary], name: str) -> None:
+    check(plans_of(prepared[0], lambda: HOT_READS[name](*prepared)), name)
+
+
+@pytest.mark.parametrize("name", HOT_WRITES)
+def test_a_hot_write_uses_an_index(prepared: tuple[SqlStore, SessionRef, Summary], name: str) -> None:
+    check(plans_of(prepared[0], lambda: HOT_WRITES[name](*prepared)), name)
+
+
+def check(plans: list[tuple[str, str]], name: str) -> None:
+    assert plans
+    for statement, line in plans:
+        if line.startswith("SCAN"):
+            # A scan in an index's order that a LIMIT ends, or a virtual table asked through its own index.
+            allowed = "VIRTUAL TABLE INDEX" in line or "ltm_removed_vectors" in line or "USING INDEX ltm_passages_queue" in line
+            assert allowed or "anon" in line or "subquery" in line.lower() or "(" in line, f"{line}\n{statement}"
+        if "TEMP B-TREE" in line:
+            assert name in MAY_SORT, f"{line}\n{statement}"

@@ -1,0 +1,251 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from langchain_tiered_memory import TieredMemory
+from langchain_tiered_memory.cli.app import app, run
+from langchain_tiered_memory.conversations import read_conversations, sample_conversation
+
+COMMANDS = ("replay", "ask", "eval", "inspect", "verify", "reindex", "export", "import", "forget")
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def chat(folder: Path, *, messages: int = 60, name: str = "chat") -> Path:
+    path = folder / f"{name}.jsonl"
+    rows = [
+        {
+            "id": f"m{number}",
+            "role": "assistant" if number % 2 else "user",
+            "content": f"Point {number}: the {('pump', 'valve', 'gauge')[number % 3]} in hall {number % 7} was checked.",
+            "timestamp": 1_700_000_000 + 60 * number,
+        }
+        for number in range(messages)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def database(folder: Path, *, messages: int = 60) -> str:
+    path = str(folder / "memory.db")
+    assert called("import", path, str(chat(folder, messages=messages)), "--no-embeddings").exit_code == 0
+    return path
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a command which cannot be done leaves on standard error."""
+    assert run(list(arguments)) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    shown = called(command, "--help")
+    assert shown.exit_code == 0
+    assert "Usage" in shown.output
+
+
+@pytest.mark.slow
+def test_replaying_the_sample_needs_nothing_else() -> None:
+    shown = called("replay", "--no-embeddings")
+    assert shown.exit_code == 0
+    assert "seed-library" in shown.output
+    assert "the whole history" in shown.output
+
+
+def test_a_replay_reports_levels_tokens_times_and_the_last_context_as_json(tmp_path: Path) -> None:
+    shown = called("replay", str(chat(tmp_path)), "--no-embeddings", "--budget", "600", "--json", "--price-in", "2")
+    report = json.loads(shown.stdout)
+    assert report["messages"] == 60
+    assert report["calls"] == 30
+    assert report["largest_context"] <= 600
+    assert report["sent_tokens"] < report["full_tokens"]
+    assert report["metrics"]["levels"][0]["summaries"] > 0
+    assert report["adding"]["count"] == 60
+    assert report["last_context"]["messages"][-1]["role"] == "user"
+
+
+def test_a_replay_into_a_database_can_be_asked_afterwards(tmp_path: Path) -> None:
+    db = str(tmp_path / "memory.db")
+    assert called("replay", str(chat(tmp_path)), "--db", db, "--no-embeddings", "--session", "s/1").exit_code == 0
+    shown = called("ask", db, "s/1", "What about point 17?", "--budget", "300", "--no-embeddings", "--json")
+    context = json.loads(shown.stdout)
+    assert context["tokens"] <= 300
+    assert "m17" in context["entry_ids"]
+    assert "Point 17" in called("ask", db, "s/1", "What about point 17?", "--no-embeddings").output
+
+
+def test_a_session_is_not_replayed_on_top_of_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = failed(capsys, "replay", str(chat(tmp_path)), "--db", database(tmp_path), "--no-embeddings")
+    assert "already has a session 'chat'" in error
+
+
+def test_measuring_gives_pure_json_and_a_line_per_outcome(tmp_path: Path) -> None:
+    path = chat(tmp_path)
+    asked = [{"id": "q", "q": "What was checked at point 17?", "answer": "gauge", "evidence": ["m17"]}]
+    path.with_name("chat.questions.json").write_text(json.dumps(asked), encoding="utf-8")
+    rows = tmp_path / "rows.jsonl"
+    shown = called("eval", str(path), "--budgets", "300,150", "--no-embeddings", "--rows", str(rows), "--json")
+    (group,) = json.loads(shown.stdout)["groups"]
+    assert group["budgets"] == [150, 300]
+    assert group["questions"] == 1
+    assert group["overspent"] == 0
+    assert group["overall"]["shares"]["all"]["memory, recall view"]["300"]["mean"] == 1
+    outcomes = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+    assert {(one["method"], one["budget"]) for one in outcomes} == {
+        (m, b) for m in group["methods"] for b in (150, 300)
+    }
+
+
+def test_a_folder_without_questions_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chat(tmp_path)
+    assert "no annotated questions" in failed(capsys, "eval", str(tmp_path), "--no-embeddings")
+
+
+def test_a_database_can_be_inspected_down_to_its_messages(tmp_path: Path) -> None:
+    db = database(tmp_path)
+    assert [one["session_id"] for one in json.loads(called("inspect", db, "--json").stdout)] == ["chat"]
+    cover = json.loads(called("inspect", db, "chat", "--json").stdout)["cover"]
+    found = json.loads(called("inspect", db, "chat", cover[0]["id"][:8], "--json").stdout)
+    assert found["summary"]["id"] == cover[0]["id"]
+    assert found["sources"]
+    for arguments in ([], ["chat"], ["chat", cover[0]["id"]]):
+        assert called("inspect", db, *arguments).exit_code == 0
+
+
+def test_verify_tells_a_healthy_database_from_a_damaged_one(tmp_path: Path) -> None:
+    db = database(tmp_path)
+    healthy = called("verify", db, "--no-embeddings", "--json")
+    assert (healthy.exit_code, json.loads(healthy.stdout)["problems"]) == (0, [])
+    with TieredMemory.open(db, embeddings=None) as memory:
+        store = memory._house.store
+        ref = store.transcript.find("chat")
+        assert ref is not None
+        store.inspection.mend_tokens(ref, {1: 99_999})
+    damaged = called("verify", db, "--no-embeddings")
+    assert damaged.exit_code == 1
+    assert "problem" in damaged.output
+    assert called("reindex", db, "--no-embeddings").exit_code == 0
+    assert called("verify", db, "--no-embeddings").exit_code == 0
+
+
+def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    db, other = database(tmp_path), str(tmp_path / "other.db")
+    with TieredMemory.open(db, embeddings=None) as memory:
+        memory.session("chat").pin("m3")
+        memory.session("chat", track="side").add_messages(
+            [sample_conversation().turns[0].message], kind="note", task="t"
+        )
+    assert called("export", db, "--out", str(first)).exit_code == 0
+    added = json.loads(called("import", other, str(first), "--no-embeddings", "--json").stdout)
+    assert added == {"added": {"chat": 61}}
+    assert called("export", other, "--out", str(second)).exit_code == 0
+    assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
+    assert len(read_conversations(first)[0].turns) == 61
+
+
+def test_an_import_can_be_repeated(tmp_path: Path) -> None:
+    db = database(tmp_path)
+    again = called("import", db, str(tmp_path / "chat.jsonl"), "--no-embeddings", "--json")
+    assert json.loads(again.stdout) == {"added": {"chat": 0}}
+
+
+def test_forgetting_asks_first_and_gives_a_receipt(tmp_path: Path) -> None:
+    db = database(tmp_path)
+    declined = CliRunner().invoke(app, ["forget", db, "chat"], input="n\n")
+    assert declined.exit_code == 1
+    receipt = json.loads(called("forget", db, "chat", "-m", "m5", "--yes", "--json").stdout)
+    assert receipt["entries"] == 1
+    receipt = json.loads(called("forget", db, "chat", "--yes", "--json").stdout)
+    assert receipt["entries"] == 59
+    assert json.loads(called("inspect", db, "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("forget", "x.db"), ("ask", "x.db"), ("eval", "--budgets", "many"), ("replay", "--budget", "0"), ("fly",)],
+)
+def test_a_mistake_in_the_arguments_is_explained(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(list(arguments)) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Error" in shown.err
+
+
+def test_errors_are_one_line_and_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db, missing = database(tmp_path), str(tmp_path / "missing.db")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"role": "user", "content": "hi"}\n{"role"\n', encoding="utf-8")
+    foreign = tmp_path / "foreign.db"
+    foreign.write_text("this is no database at all, but long enough to look at " * 40, encoding="utf-8")
+    capsys.readouterr()
+    assert "there is no database" in failed(capsys, "verify", missing)
+    assert not Path(missing).exists()
+    assert "it has 'chat'" in failed(capsys, "ask", db, "nobody", "?", "--no-embeddings")
+    assert "no summary" in failed(capsys, "inspect", db, "chat", "zzz")
+    assert "broken.jsonl:2" in failed(capsys, "replay", str(broken), "--no-embeddings")
+    assert "foreign.db" in failed(capsys, "verify", str(foreign), "--no-embeddings")
+
+
+@pytest.mark.parametrize("command", [["tiered-memory"], [sys.executable, "-m", "langchain_tiered_memory"]])
+def test_the_command_runs_as_a_process_of_its_own(command: list[str]) -> None:
+    if command == ["tiered-memory"]:
+        script = Path(sys.executable).with_name("tiered-memory")
+        if not script.exists():
+            pytest.skip("the package is not installed here, so there is no script")
+        command = [str(script)]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("tiered-memory ")
+
+
+def test_help_loads_neither_langchain_nor_a_store() -> None:
+    script = (
+        "import sys; from langchain_tiered_memory.cli.app import run; run(['replay', '--help']);"
+        "sys.exit(any(name.split('.')[0] in ('langchain_core', 'sqlalchemy', 'chromadb', 'numpy') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
+def test_ctrl_c_leaves_a_whole_database(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    command = [sys.executable, "-m", "langchain_tiered_memory", "replay", "--db", str(db), "--no-embeddings"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}, text=True)
+    deadline = time.monotonic() + 60
+    while stored(db) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "stopped" in said
+    with TieredMemory.open(db, embeddings=None) as memory:
+        memory.flush()
+        assert memory.verify().problems == ()
+        kept = [message.id for message in memory.session("seed-library").messages()]
+    assert len(kept) >= 5
+    assert kept == [turn.id for turn in sample_conversation().turns[: len(kept)]]
+
+
+def stored(db: Path) -> int:
+    if not db.is_file():
+        return 0
+    with TieredMemory.open(db, embeddings=None) as memory:
+        return len(memory.session("seed-library").messages())

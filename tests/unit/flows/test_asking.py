@@ -1,0 +1,123 @@
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from langchain_tiered_memory.flows.asking import Flow, FlowStopped, arun, call_model, do, pause, run
+from langchain_tiered_memory.testing import ScriptedModel
+
+
+def both(flow_of: Any) -> Iterator[Any]:
+    yield run(flow_of())
+    yield asyncio.run(arun(flow_of()))
+
+
+def test_a_flow_gets_the_answer_of_what_it_asks_in_both_colours() -> None:
+    def flow() -> Flow[list[object]]:
+        doubled = yield from do(lambda number: number * 2, 21)
+        yield from pause(0)
+        answer = yield from call_model(ScriptedModel(answers=["yes"]), [HumanMessage("?")], {})
+        return [doubled, answer.text]
+
+    assert list(both(flow)) == [[42, "yes"], [42, "yes"]]
+
+
+def test_what_the_work_raises_reaches_the_flow_which_may_go_on() -> None:
+    def flow() -> Flow[str]:
+        try:
+            yield from do(int, "no number")
+        except ValueError:
+            return "mended"
+        return "not reached"
+
+    assert list(both(flow)) == ["mended", "mended"]
+
+
+def test_what_a_flow_raises_reaches_the_caller() -> None:
+    def flow() -> Flow[None]:
+        yield from do(lambda: None)
+        message = "out of the flow"
+        raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match="out of the flow"):
+        run(flow())
+    with pytest.raises(RuntimeError, match="out of the flow"):
+        asyncio.run(arun(flow()))
+
+
+def test_blocking_work_stands_on_no_event_loop() -> None:
+    def flow() -> Flow[int]:
+        return (yield from do(threading.get_ident))
+
+    async def both_threads() -> tuple[int, int]:
+        return threading.get_ident(), await arun(flow())
+
+    loop, worker = asyncio.run(both_threads())
+    assert loop != worker
+
+
+class _Hanging(ScriptedModel):
+    def _generate(self, *arguments: Any, **options: Any) -> Any:
+        time.sleep(5)
+        return super()._generate(*arguments, **options)
+
+    async def _agenerate(self, *arguments: Any, **options: Any) -> Any:
+        await asyncio.sleep(5)
+        return await super()._agenerate(*arguments, **options)
+
+
+def test_a_model_that_hangs_past_its_deadline_gives_a_timeout_in_both_colours() -> None:
+    def flow() -> Flow[BaseMessage | str]:
+        try:
+            return (yield from call_model(_Hanging(answers=["late"]), [HumanMessage("?")], {}, deadline_seconds=0.05))
+        except TimeoutError as error:
+            return str(error)
+
+    assert list(both(flow)) == ["no answer within 0.05 seconds"] * 2
+
+
+def test_a_model_within_its_deadline_answers_as_without_one() -> None:
+    def flow() -> Flow[str]:
+        answer = yield from call_model(ScriptedModel(answers=["soon"]), [HumanMessage("?")], {}, deadline_seconds=30)
+        return str(answer.text)
+
+    assert list(both(flow)) == ["soon", "soon"]
+
+
+def test_a_flow_that_is_stopped_ends_between_two_requests_and_closes() -> None:
+    seen: list[str] = []
+
+    def flow() -> Flow[None]:
+        try:
+            while True:
+                yield from do(seen.append, "step")
+        finally:
+            seen.append("closed")
+
+    with pytest.raises(FlowStopped):
+        run(flow(), stopped=lambda: len(seen) >= 3)
+    assert seen == ["step", "step", "step", "closed"]
+
+
+async def test_a_cancelled_flow_ends_and_lets_the_step_in_hand_finish() -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        time.sleep(0.05)
+        seen.append("finished")
+
+    def flow() -> Flow[None]:
+        yield from do(work)
+        yield from call_model(_Hanging(answers=["late"]), [HumanMessage("?")], {})
+
+    task = asyncio.create_task(arun(flow()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.2)
+    assert seen == ["finished"]
