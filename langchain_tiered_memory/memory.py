@@ -1,4 +1,4 @@
-"""The engine's face: `TieredMemory`, and `Session`. Each verb is a line per colour that drives a flow; no rule lives here."""
+"""The engine's face: `TieredMemory` and `Session`. A verb is a line per colour that drives a flow, and no more."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class TieredMemory:
         """Open a memory.
 
         Args:
-            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for memory that ends with the
-                process.
+            where: A path (SQLite), an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for memory that ends with
+                the process.
             model: Who condenses: a chat model, or a string for `init_chat_model`. `None`: the extractive condenser,
                 which needs neither key nor download.
             embeddings: `"auto"`: MiniLM where its files are at hand (nothing is downloaded unannounced); `None`: search
@@ -220,7 +220,7 @@ class TieredMemory:
 
 
 class Session:
-    """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; holds no state."""
+    """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def __init__(
         self, memory: TieredMemory, session_id: str, *, user: str | None, track: str, title: str | None
@@ -299,7 +299,11 @@ class Session:
         Raises:
             BudgetError: when the budget cannot hold what must be shown.
         """
-        return run(self._context(query, max_tokens, system, tools, model, view, branch))
+        return run(
+            self._context(
+                query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+            )
+        )
 
     async def acontext(
         self,
@@ -313,7 +317,11 @@ class Session:
         branch: Sequence[str] | None = None,
     ) -> Context:
         """See `context`."""
-        return await arun(self._context(query, max_tokens, system, tools, model, view, branch))
+        return await arun(
+            self._context(
+                query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+            )
+        )
 
     def messages(self) -> list[BaseMessage]:
         """The whole transcript of this track, as it was."""
@@ -342,7 +350,7 @@ class Session:
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota."""
-        return run(self._search(query, k, tracks, levels, since, until))
+        return run(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until))
 
     async def asearch(
         self,
@@ -355,7 +363,7 @@ class Session:
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """See `search`."""
-        return await arun(self._search(query, k, tracks, levels, since, until))
+        return await arun(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until))
 
     def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
@@ -459,6 +467,7 @@ class Session:
     def _context(
         self,
         query: str | None,
+        *,
         max_tokens: int | None,
         system: str | BaseMessage | None,
         tools: Sequence[Any],
@@ -499,6 +508,7 @@ class Session:
     def _search(
         self,
         query: str,
+        *,
         k: int,
         tracks: Sequence[str] | None,
         levels: Sequence[int] | None,
@@ -543,7 +553,7 @@ def _default_budget(house: House, model: str | BaseChatModel | None) -> int:
     if not window:
         return chosen
     reserved = profile.get("max_output_tokens") or house.settings.context.reserved_output_tokens
-    return max(min(chosen, window - min(reserved, window // 2)), 1)
+    return max(min(chosen, int(window) - min(int(reserved), int(window) // 2)), 1)
 
 
 def _seconds(moment: dt.datetime | None) -> float | None:

@@ -31,7 +31,7 @@ ChromaChoice = Any
 """`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
 
 
-def open_house(  # noqa: PLR0913 - what a user may choose
+def open_house(
     where: str | Path | None,
     *,
     model: str | BaseChatModel | None,
@@ -49,7 +49,8 @@ def open_house(  # noqa: PLR0913 - what a user may choose
     """
     settings = settings if settings is not None else Settings()
     now = clock if clock is not None else time.time
-    counter = best_counter(model if isinstance(model, str) else None) if token_counter is None else adapt_counter(token_counter)
+    named = model if isinstance(model, str) else None
+    counter = best_counter(named) if token_counter is None else adapt_counter(token_counter)
     fallback = ExtractiveCondenser(counter.count_text)
     condenser = _condenser(model, counter, settings, fallback)
     if embeddings not in ("auto", None) and isinstance(embeddings, str):
@@ -64,7 +65,6 @@ def open_house(  # noqa: PLR0913 - what a user may choose
         condenser=condenser,
         fallback=fallback,
         open_index=_Once(lambda: _open_index(store, embeddings, chroma, settings)),
-        has_index=embeddings is not None,
         worker=f"{socket.gethostname()[:24]}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
         monotonic=time.monotonic,
     )
@@ -117,9 +117,7 @@ def _open_index(
             "a Chroma server with chroma='http://host:port', or search by words alone with embeddings=None"
         )
         raise SettingsError(msg)
-    return ChromaIndex(
-        chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents
-    )
+    return ChromaIndex(chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents)
 
 
 def _condenser(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.condensers.jobs import CondenseJob, Condensed
+    from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
     from langchain_tiered_memory.flows.asking import Flow
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator

@@ -18,7 +18,7 @@ app = typer.Typer(
     name="tiered-memory",
     help="Tiered conversation memory: feed it conversations, ask what a model would see, measure it, look after it.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

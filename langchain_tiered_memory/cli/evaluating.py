@@ -10,7 +10,7 @@ from langchain_tiered_memory.cli.screen import err, out, print_json, progress
 from langchain_tiered_memory.conversations import Conversation, read_conversations, sample_conversation
 from langchain_tiered_memory.embeddings import resolve_embeddings
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.evaluation.measure import Outcome, measure, steps_of
+from langchain_tiered_memory.evaluation.measure import Measured, Outcome, measure, steps_of
 from langchain_tiered_memory.evaluation.report import renderables
 from langchain_tiered_memory.evaluation.summary import Summary, as_json, summarise
 from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings
@@ -49,18 +49,17 @@ def evaluate_paths(
     if rows is not None:
         rows.write_text("", encoding="utf-8")
     summaries: list[Summary] = []
-    total = sum(steps_of(conversation) for conversations in groups.values() for conversation in conversations)
-    with progress("measuring", total) as step:
-        for name, conversations in groups.items():
-            measured = []
+    for name, conversations in groups.items():
+        measured: list[Measured] = []
+        with progress(f"measuring {name}", sum(map(steps_of, conversations))) as step:
             for conversation in conversations:
                 measured.append(measure(conversation, budgets, counter=counter, embeddings=embeddings, on_step=step))
                 if rows is not None:
                     _append(rows, measured[-1].outcomes)
-            summaries.append(summarise(name, measured))
-            if not to_json:
-                for part in renderables(summaries[-1]):
-                    out().print(part)
+        summaries.append(summarise(name, measured))
+        if not to_json:
+            for part in renderables(summaries[-1]):
+                out().print(part)
     if to_json:
         print_json({"counter": counter.fingerprint, "groups": [as_json(summary) for summary in summaries]})
 

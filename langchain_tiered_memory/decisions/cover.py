@@ -158,7 +158,7 @@ def fitted(items: Sequence[CoverItem], *, cap: int, gap_tokens: Callable[[Gap], 
     while tokens_of(chosen, gap_tokens=gap_tokens) > cap:
         nodes = nodes_of(chosen)
         if not nodes:
-            break
+            return as_one_gap(chosen)
         weakest = min(nodes, key=lambda node: (node.level, node.last_seq))
         gap = Gap(
             first_seq=weakest.first_seq,
@@ -168,6 +168,21 @@ def fitted(items: Sequence[CoverItem], *, cap: int, gap_tokens: Callable[[Gap], 
         )
         chosen = merged_gaps([gap if item is weakest else item for item in chosen])
     return chosen
+
+
+def as_one_gap(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
+    """One line for everything that `items` stand for."""
+    if len(items) < 2:  # noqa: PLR2004 - one is one
+        return tuple(items)
+    ids = [(item.id,) if isinstance(item, Node) else item.ids for item in in_order(items)]
+    return (
+        Gap(
+            first_seq=min(item.first_seq for item in items),
+            last_seq=max(item.last_seq for item in items),
+            entry_count=sum(item.entry_count for item in items),
+            ids=tuple(one for some in ids for one in some),
+        ),
+    )
 
 
 def tokens_of(items: Sequence[CoverItem], *, gap_tokens: Callable[[Gap], int]) -> int:

@@ -48,7 +48,7 @@ def redacted(message: BaseMessage, redact: Callable[[str], str]) -> BaseMessage:
     return decode(json.dumps(walk(json.loads(encode(message).payload))))
 
 
-def draft_of(  # noqa: PLR0913 - what a caller may say about a message
+def draft_of(
     message: BaseMessage,
     *,
     counter: TokenCounter,

@@ -74,8 +74,8 @@ def split(
     total = math.floor(max_tokens / ratio)
     if fixed > total - _MARGIN_TOKENS:
         msg = (
-            f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave no "
-            "room for a conversation: raise max_tokens, or shorten them"
+            f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave "
+            "no room for a conversation: raise max_tokens, or shorten them"
         )
         raise BudgetError(msg)
     shares = settings.shares

@@ -51,25 +51,27 @@ def due_entries(waiting: Sequence[WaitingEntry], level: LevelSettings, *, more: 
             return None  # the rest of this group may not have been read
         if position >= len(groups) - ABANDONED_AFTER and any(entry.waits for entry in group):
             return None  # its results may still come
-        if level.seconds is not None and len(taken) >= MIN_ENTRIES_BY_TIME:
-            span = group[0].at - taken[0].at
-            if span >= level.seconds:
-                return _due(taken, f"{span:.0f} seconds")
-        taken += group
-        if level.messages is not None and len(taken) >= level.messages:
-            return _due(taken, f"{len(taken)} messages")
-        tokens = sum(entry.tokens for entry in taken)
-        if level.tokens is not None and tokens >= level.tokens:
-            return _due(taken, f"{tokens} tokens")
-        if level.seconds is not None and len(taken) >= MIN_ENTRIES_BY_TIME:
-            span = taken[-1].at - taken[0].at
-            if span >= level.seconds:
-                return _due(taken, f"{span:.0f} seconds")
+        # A pause closes the chunk before the message that ends it: a new sitting is another subject.
+        reason = _waited(taken, group[0].at, level)
+        if not reason:
+            taken += group
+            reason = _full(taken, level) or _waited(taken, taken[-1].at, level)
+        if reason:
+            return Due(sources=tuple(entry.seq for entry in taken), reason=reason)
     return None
 
 
-def _due(taken: Sequence[WaitingEntry], reason: str) -> Due:
-    return Due(sources=tuple(entry.seq for entry in taken), reason=reason)
+def _full(taken: Sequence[WaitingEntry], level: LevelSettings) -> str:
+    tokens = sum(entry.tokens for entry in taken)
+    if level.messages is not None and len(taken) >= level.messages:
+        return f"{len(taken)} messages"
+    return f"{tokens} tokens" if level.tokens is not None and tokens >= level.tokens else ""
+
+
+def _waited(taken: Sequence[WaitingEntry], now: float, level: LevelSettings) -> str:
+    if level.seconds is None or len(taken) < MIN_ENTRIES_BY_TIME or now - taken[0].at < level.seconds:
+        return ""
+    return f"{now - taken[0].at:.0f} seconds"
 
 
 def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:

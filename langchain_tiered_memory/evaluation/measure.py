@@ -1,8 +1,9 @@
 """Runs the memory and the simple methods over a conversation's questions and notes how much evidence each shows.
 
-All see the same text and pay the same prices. The memory is asked with `max_tokens` equal to the budget and counts as
-finding a turn only where the turn's whole text stands in its context; turns of which it shows a passage are noted
-apart.
+All see the same text and pay the same prices. The memory is asked with `max_tokens` equal to the budget, and finds a
+turn only where the turn's whole text stands in its context; turns of which it shows a passage are noted apart. Where
+the turns that it shows whole would cost more than the budget by the common prices (its own framing may be cheaper), it
+is asked again with as much less, so that no figure rests on another way of counting.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ View: TypeAlias = Literal["recall", "default"]
 _ASKED_AFTER_SECONDS = 60.0
 """The questions are asked a minute after the conversation's end."""
 
+_ATTEMPTS = 6
+"""How often the memory is asked again with less. What is still above then is counted and reported."""
+
 VIEWS: tuple[View, ...] = ("recall", "default")
 MEMORY_METHODS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
 
@@ -55,6 +59,8 @@ class Outcome:
     """Of all turns shown whole, by the common prices."""
     tokens: int | None
     """Of the memory's whole request by its own count; `None` for the other methods."""
+    asked: int | None = None
+    """`max_tokens` that the memory was given: the budget, or less where its own framing was cheaper than the prices."""
     note: str | None = None
     """Why there is no context."""
 
@@ -164,7 +170,6 @@ class _Notes:
     turns: PricedTurns
 
     def outcome(self, question: Question, method: str, budget: int, shown: _Shown) -> Outcome:
-        places = {turn_id: index for index, turn_id in enumerate(self.turns.ids)}
         return Outcome(
             conversation=self.conversation,
             question=question.id,
@@ -175,8 +180,9 @@ class _Notes:
             evidence=len(question.evidence),
             whole=sum(turn_id in shown.whole for turn_id in question.evidence),
             touched=sum(turn_id in shown.whole or turn_id in shown.passages for turn_id in question.evidence),
-            price=self.turns.price({places[turn_id] for turn_id in shown.whole}),
+            price=self.turns.price_of(shown.whole),
             tokens=shown.tokens,
+            asked=shown.asked,
             note=shown.note,
         )
 
@@ -186,6 +192,7 @@ class _Shown:
     whole: frozenset[str]
     passages: frozenset[str] = frozenset()
     tokens: int | None = None
+    asked: int | None = None
     note: str | None = None
 
 
@@ -224,7 +231,7 @@ def _memory(
         for question in asked.questions:
             for view in asked.views:
                 for budget in asked.budgets:
-                    shown = _shown(session, question.text, budget, view)
+                    shown = _shown(session, notes.turns, question.text, budget=budget, view=view)
                     yield notes.outcome(question, MEMORY_METHODS[view], budget, shown)
             on_step()
 
@@ -241,9 +248,22 @@ def remember(session: Session, conversation: Conversation) -> None:
     session.flush()
 
 
-def _shown(session: Session, question: str, budget: int, view: View) -> _Shown:
-    try:
-        context: Context = session.context(question, max_tokens=budget, view=view)
-    except BudgetError as error:
-        return _Shown(whole=frozenset(), tokens=0, note=str(error))
-    return _Shown(whole=frozenset(context.entry_ids), passages=frozenset(context.passage_ids), tokens=context.tokens)
+def _shown(session: Session, turns: PricedTurns, question: str, *, budget: int, view: View) -> _Shown:
+    """What the memory shows within `budget`, by its own count and by the common prices."""
+    asked = budget
+    for _ in range(_ATTEMPTS):
+        try:
+            context: Context = session.context(question, max_tokens=asked, view=view)
+        except BudgetError as error:
+            return _Shown(whole=frozenset(), tokens=0, asked=asked, note=str(error))
+        shown = _Shown(
+            whole=frozenset(context.entry_ids),
+            passages=frozenset(context.passage_ids),
+            tokens=context.tokens,
+            asked=asked,
+        )
+        excess = turns.price_of(shown.whole) - budget
+        if excess <= 0:
+            break
+        asked -= excess
+    return shown

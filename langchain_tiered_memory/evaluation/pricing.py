@@ -46,6 +46,10 @@ class PricedTurns:
             self.header_costs[s] for s in {self.sittings[i] for i in indexes}
         )
 
+    def price_of(self, turn_ids: Collection[str]) -> int:
+        """What showing exactly the turns of these ids costs; ids of other things are free."""
+        return self.price([index for index, turn_id in enumerate(self.ids) if turn_id in turn_ids])
+
 
 def priced(conversation: Conversation, count_text: Callable[[str], int]) -> PricedTurns:
     """`conversation` with prices by `count_text`."""

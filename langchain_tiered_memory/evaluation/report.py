@@ -108,22 +108,19 @@ def _comparison_tables(summary: Summary) -> Iterator[RichTable]:
 
 def _honesty(summary: Summary) -> Text:
     """Whether the memory kept to the budget: by its own count of the request, and by the prices that the others pay."""
-    text = Text()
-    if summary.overspent or summary.refused:
-        text.append(
-            f"Of {summary.contexts} contexts of the memory, {summary.overspent} were over budget and {summary.refused} "
-            "could not be made.\n",
-            style="red",
+    above, refused = summary.overspent + summary.priced_above, summary.refused
+    if above or refused:
+        said = (
+            f"Of {summary.contexts} contexts of the memory, {above} were over budget and {refused} could not be made."
         )
-    else:
-        text.append(f"All {summary.contexts} contexts of the memory kept within their budgets.\n", style="dim")
-    if summary.priced_above:
-        text.append(
-            f"By the prices of the other methods, the whole turns of {summary.priced_above} would cost more, "
-            f"at most by {summary.largest_excess:,} tokens.\n",
-            style="yellow",
+        return Text(said, style="red")
+    said = f"All {summary.contexts} contexts of the memory kept within their budgets."
+    if summary.asked_again:
+        said += (
+            f" {summary.asked_again} were made again with less (at most {summary.largest_cut} tokens), because their"
+            " whole turns cost more by the prices that the other methods pay."
         )
-    return text
+    return Text(f"{said}\n", style="dim")
 
 
 def _grid(title: str, summary: Summary) -> RichTable:

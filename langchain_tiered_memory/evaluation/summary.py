@@ -91,12 +91,11 @@ class Summary:
     overspent: int
     """Contexts of the memory that are larger than the budget, by its own count."""
     priced_above: int
-    """Contexts whose whole turns would cost more than the budget by the common prices.
-
-    The memory counts its text as one piece where the prices add up lines: an advantage, if the excess were large.
-    """
-    largest_excess: int
-    """The most that such a context is above, in tokens."""
+    """Contexts whose whole turns cost more than the budget by the common prices, even when asked again with less."""
+    asked_again: int
+    """Contexts that were made again with less, because their whole turns cost more by the common prices."""
+    largest_cut: int
+    """The most that one of them was given less, in tokens."""
     refused: int
     """Contexts that the memory could not make within the budget."""
 
@@ -119,6 +118,7 @@ def summarise(name: str, measured: Sequence[Measured]) -> Summary:
     outcomes = [outcome for one in measured for outcome in one.outcomes]
     counted = [outcome for outcome in outcomes if not outcome.adversarial]
     ours = [outcome for outcome in outcomes if outcome.method in MEMORY_METHODS.values()]
+    cuts = [outcome.budget - outcome.asked for outcome in ours if outcome.asked is not None]
     overall = _table("overall", counted) if counted else None
     adversarial = {(outcome.conversation, outcome.question) for outcome in outcomes if outcome.adversarial}
     left_out: Counter[str] = Counter()
@@ -142,7 +142,8 @@ def summarise(name: str, measured: Sequence[Measured]) -> Summary:
         contexts=len(ours),
         overspent=sum(outcome.overspent for outcome in ours),
         priced_above=sum(outcome.excess > 0 for outcome in ours),
-        largest_excess=max((outcome.excess for outcome in ours), default=0),
+        asked_again=sum(cut > 0 for cut in cuts),
+        largest_cut=max(cuts, default=0),
         refused=sum(outcome.note is not None for outcome in ours),
     )
 

@@ -60,7 +60,7 @@ Flow: TypeAlias = Generator[Request, Any, T]
 
 
 def do(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
-    """Ask for blocking work and give its result: `entries = yield from do(store.entries, ref)`."""
+    """Ask for blocking work and give its result, as in `entries = yield from do(store.entries, ref)`."""
     answer: T = yield Work(lambda: call(*args, **kwargs))
     return answer
 

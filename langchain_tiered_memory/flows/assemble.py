@@ -6,8 +6,7 @@ condensed again; recall stands last. The account says what is in, what stayed ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.decisions.accounting import account
@@ -23,10 +22,12 @@ from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.musts import Musts, read_musts
 from langchain_tiered_memory.flows.recall import Recalled, recall
-from langchain_tiered_memory.flows.stable import Stable, stable_part
+from langchain_tiered_memory.flows.stable import Stable, plan_name, stable_part
 from langchain_tiered_memory.records import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.flows.house import House
@@ -68,27 +69,42 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
     musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()
     query = musts.last_user_text if request.query is None else request.query
-    rooms = split(
-        request.max_tokens,
-        fixed=fixed,
-        ratio=calibration.ratio,
-        has_query=bool(query.strip()),
-        view=request.view,
-        settings=house.settings.context,
-    )
+    has_query = bool(query.strip())
+
+    def rooms_for(ratio: float) -> Rooms:
+        return split(
+            request.max_tokens,
+            fixed=fixed,
+            ratio=ratio,
+            has_query=has_query,
+            view=request.view,
+            settings=house.settings.context,
+        )
+
+    name = plan_name(request.track, max_tokens=request.max_tokens, has_query=has_query, off=off)
     margin = 0
     for _ in range(_ATTEMPTS):
-        stable = Stable()
+        stable = Stable(rooms=rooms_for(calibration.ratio), ratio=calibration.ratio)
         if ref is not None and request.view == "default":
             stable = yield from stable_part(
-                house, ref, rooms, musts, track=request.track, margin=margin, ratio=calibration.ratio, off=off
+                house,
+                ref,
+                rooms_for,
+                musts,
+                track=request.track,
+                name=name,
+                margin=margin,
+                ratio=calibration.ratio,
+                off=off,
             )
         elif ref is not None:
-            stable = Stable(pieces=_pins_alone(house, rooms, musts))
+            stable = replace(stable, pieces=_pins_alone(house, stable.rooms, musts))
         recalled = Recalled()
-        if ref is not None and query.strip():
-            recalled = yield from _recalled(house, ref, query, rooms, musts, stable, margin=margin, off=off)
-        context = _finished(house, request, rooms, calibration, system, stable, recalled)
+        if ref is not None and has_query:
+            recalled = yield from _recalled(
+                house, ref, query, request.view, musts=musts, stable=stable, margin=margin, off=off
+            )
+        context = _finished(house, request, system, stable, recalled)
         if context.tokens <= request.max_tokens:
             return context
         margin += context.tokens - request.max_tokens
@@ -122,13 +138,14 @@ def _recalled(
     house: House,
     ref: SessionRef,
     query: str,
-    rooms: Rooms,
+    view: View,
+    *,
     musts: Musts,
     stable: Stable,
-    *,
     margin: int,
     off: frozenset[int],
 ) -> Flow[Recalled]:
+    rooms = stable.rooms
     framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
     used = rooms.fixed + sum(piece.tokens for piece in stable.pieces)
     in_view = {entry.seq for piece in stable.pieces for entry in piece.whole_entries}
@@ -141,7 +158,7 @@ def _recalled(
             ref,
             query,
             room=rooms.total - used - framing - margin,
-            code_room=max(rooms.code, rooms.recall // 2) if not stable.plan_kept else rooms.code,
+            code_room=rooms.code if view == "default" else rooms.recall // 2,
             shown=frozenset(in_view) | off,
             filters=SearchFilters(),
         )
@@ -151,8 +168,6 @@ def _recalled(
 def _finished(
     house: House,
     request: Request,
-    rooms: Rooms,
-    calibration: Calibration,
     system: BaseMessage | None,
     stable: Stable,
     recalled: Recalled,
@@ -183,11 +198,15 @@ def _finished(
     parts = dict.fromkeys(entry.id for piece in pieces for entry in piece.passages if entry.id not in whole)
     return Context(
         messages=validated.messages,
-        tokens=calibration.apply(raw),
+        tokens=Calibration(ratio=stable.ratio).apply(raw),
         raw_tokens=raw,
         max_tokens=request.max_tokens,
         sections=account(
-            pieces, rooms=rooms, items=stable.items, other_left_out=stable.left_out, recalled_left_out=recalled.left_out
+            pieces,
+            rooms=stable.rooms,
+            items=stable.items,
+            other_left_out=stable.left_out,
+            recalled_left_out=recalled.left_out,
         ),
         entry_ids=tuple(whole),
         passage_ids=tuple(parts),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.condensers.jobs import CondenseJob, Condensed, SourceText
+from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.decisions.deduplication import near_duplicates
 from langchain_tiered_memory.decisions.drafting import passage_drafts
 from langchain_tiered_memory.decisions.facts import extract_facts
@@ -21,13 +21,12 @@ from langchain_tiered_memory.decisions.verification import sources_digest
 from langchain_tiered_memory.drafts import SummaryPlan, Written
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.records import Fact, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import Entry, SessionRef, Summary
+    from langchain_tiered_memory.records import Entry, Fact, SessionRef, Summary
 
 _LOOK_AHEAD = 64
 """Messages read to find the next chunk; doubled while it is not among them."""
@@ -156,7 +155,7 @@ def _summary_sources(below: Sequence[Summary]) -> tuple[tuple[SourceText, ...], 
     return sources, facts, ()
 
 
-def _job(  # noqa: PLR0913 - the parts of a job
+def _job(
     house: House,
     ref: SessionRef,
     summary: Summary,

@@ -33,8 +33,6 @@ class House:
     """Writes degraded ones when `condenser` fails for good: the extractive condenser."""
     open_index: Callable[[], VectorIndex | None]
     """The vector index, opened on first use; `None` where search is lexical only."""
-    has_index: bool
-    """Whether there is a vector index at all."""
     worker: str
     """Who signs leases: unique to this opened memory."""
     monotonic: Callable[[], float]

@@ -93,7 +93,7 @@ def plan_view(
         appended = previous.items + tuple(_node(house, one) for one in library.add(new))
         known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
         library.add((yield from do(house.store.tree.by_id, ref, known)))
-        if tokens_of(appended, gap_tokens=_gap_counter(house)) > rooms.cover:
+        if tokens_of(appended, gap_tokens=gap_counter(house)) > rooms.cover:
             appended = None
     if appended is None:
         appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library, off=off)
@@ -181,7 +181,7 @@ def _cover(
         *inside,
         *(Gap(first_seq=first, last_seq=last, entry_count=count, ids=()) for first, last, count in spans),
     ]
-    gap_tokens = _gap_counter(house)
+    gap_tokens = gap_counter(house)
     chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
     return (yield from _refine(house, chosen, room=round(cap * GROWTH_RESERVE), library=library))
 
@@ -213,7 +213,7 @@ def _selection(
 
 def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: Library) -> Flow[tuple[CoverItem, ...]]:
     """Replace nodes by the level below them, the most recent first, while `room` lasts."""
-    gap_tokens = _gap_counter(house)
+    gap_tokens = gap_counter(house)
     tried: frozenset[str] = frozenset()
     for _ in range(_REFINEMENTS):
         node = next_to_refine(items, tried=tried)
@@ -275,5 +275,6 @@ def _node(house: House, summary: Summary) -> Node:
     )
 
 
-def _gap_counter(house: House) -> Callable[[Gap], int]:
+def gap_counter(house: House) -> Callable[[Gap], int]:
+    """Counts the line that stands for a gap."""
     return lambda gap: house.counter.count_text(gap_line(gap)) + _BLOCK_JOINT

@@ -37,8 +37,12 @@ _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 _POINTER_TOKENS = 16
 _FILLINGS = 4
 """Times that a room is filled, each with the last one's error mended."""
-_SMALL_CHANGE = 12
-"""Tokens not worth another filling."""
+_WELL_FILLED = 0.9
+"""A block that takes this share of its room is left as it is: quotes are priced one by one, and cost a little less
+together."""
+_FRAMING_BEYOND_A_QUOTE = 1
+_NAME_BEYOND_A_QUOTE = 2
+"""What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
 
@@ -197,7 +201,7 @@ def recall(
         tokens = count(text)
         if quotes and best.tokens < tokens <= room:
             best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))
-        if room - _SMALL_CHANGE <= tokens <= room or not quotes:
+        if room * _WELL_FILLED <= tokens <= room or not quotes:
             break
         budget += room - tokens
     return best
@@ -229,7 +233,7 @@ def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> l
     code = 0
     for one in ranked:
         entry = found.entries[one.sequence]
-        tokens = entry.tokens
+        tokens = _price(entry)
         if is_code(entry) and entry.role != "user":
             if code + tokens > code_room:
                 continue
@@ -252,6 +256,11 @@ def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> l
             )
         )
     return offers
+
+
+def _price(entry: Entry) -> int:
+    """Tokens of an entry as one quote, from the count that was made when it came in."""
+    return max(entry.tokens - _FRAMING_BEYOND_A_QUOTE - (_NAME_BEYOND_A_QUOTE if entry.name else 0), 1)
 
 
 def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:

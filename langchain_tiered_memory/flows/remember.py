@@ -22,7 +22,7 @@ When = dt.datetime | float
 """A moment: a `datetime` (naive ones are taken as UTC) or seconds since the epoch."""
 
 
-def remember(  # noqa: PLR0913 - what a caller may say about messages
+def remember(
     house: House,
     session_id: str,
     messages: Sequence[object],

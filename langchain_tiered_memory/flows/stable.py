@@ -1,21 +1,21 @@
-"""The part of a context that stays byte for byte until the view is condensed again: goal, pins, cover, recent messages."""
+"""The part of a context that stays byte for byte between condensations: goal, pins, cover, recent messages."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.cover import CoverItem, ViewPlan, nodes_of
+from langchain_tiered_memory.decisions.cover import CoverItem, ViewPlan, fitted, nodes_of, tokens_of
 from langchain_tiered_memory.decisions.rendering import history_block, pins_block
 from langchain_tiered_memory.decisions.request import Piece, ours, shortened, shown, water_level
 from langchain_tiered_memory.decisions.shortening import head_and_tail
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.planning import Library, plan_view, slid
+from langchain_tiered_memory.flows.planning import Library, gap_counter, plan_view, slid
 from langchain_tiered_memory.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.decisions.rooms import Rooms
     from langchain_tiered_memory.flows.house import House
@@ -29,17 +29,21 @@ _LEAD_SHARE = 0.25
 _OTHER_TRACKS = 16
 _OTHER_SUMMARIES = 64
 _PAGE = 500
+_GAP_TOKENS = 32
+"""A line that names what was left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stable:
     """The stable part, and what it left out."""
 
+    rooms: Rooms
+    """How the budget was split."""
+    ratio: float
+    """Billed per raw token, as the split took it."""
     pieces: tuple[Piece, ...] = ()
     items: tuple[CoverItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    plan_kept: bool = False
-    """Whether it follows a plan of the view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,51 +64,66 @@ class _Desk:
 def stable_part(
     house: House,
     ref: SessionRef,
-    rooms: Rooms,
+    rooms_for: Callable[[float], Rooms],
     musts: Musts,
     *,
     track: str,
+    name: str,
     margin: int,
     ratio: float,
     off: frozenset[int],
 ) -> Flow[Stable]:
-    """Goal, pins, cover and recent messages within the hard limit, by the kept plan or by a new one."""
-    desk = _Desk(
-        house=house,
-        ref=ref,
-        rooms=rooms,
-        musts=musts,
-        track=track,
-        room=rooms.hard - rooms.fixed - margin,
-        ratio=ratio,
-        library=Library(),
-        off=off,
-    )
-    name = _plan_name(desk)
+    """Goal, pins, cover and recent messages within the hard limit, by the kept plan or by a new one.
+
+    Args:
+        house: The memory.
+        ref: The session.
+        rooms_for: Splits the budget for a ratio of billed to raw tokens.
+        musts: What must be shown.
+        track: Which line of the session.
+        name: Of the view's plan.
+        margin: Tokens to leave free beyond the budget's own rooms.
+        ratio: What calibration knows now. A kept plan goes on with the ratio that it was made with.
+        off: `seq`s that are not on this branch.
+    """
+    library = Library()
+
+    def desk_for(ratio: float) -> _Desk:
+        rooms = rooms_for(ratio)
+        room = rooms.hard - rooms.fixed - margin
+        return _Desk(
+            house=house,
+            ref=ref,
+            rooms=rooms,
+            musts=musts,
+            track=track,
+            room=room,
+            ratio=ratio,
+            library=library,
+            off=off,
+        )
+
     kept = yield from do(house.store.plans.read, ref, name)
     plan = ViewPlan.from_json(kept) if kept is not None else None
+    desk = desk_for(plan.ratio if plan is not None else ratio)
     if plan is not None and plan.provisional and (yield from _can_advance(desk, plan)):
-        plan = yield from plan_view(
-            house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library, off=off
-        )
+        desk = desk_for(ratio)
+        plan = yield from _renewed(desk, plan)
     if plan is None and (yield from _everything_may_fit(desk)):
         plan = ViewPlan(border=0, tail_from=1, ratio=ratio)
-    before = plan
+    tail: list[Entry] = []
+    head: list[Piece] = []
     for renewal in range(2):
         if plan is not None:
             tail = yield from _tail(desk, plan)
             head = yield from _head(desk, plan, tail)
-            if _total(head) + sum(entry.tokens for entry in tail) <= desk.room:
+            if _total(head) + _tokens(tail) <= desk.room:
                 break
         if renewal == 0:
-            plan = yield from plan_view(
-                house, ref, track, rooms, musts.recent, previous=plan, ratio=ratio, library=desk.library, off=off
-            )
+            desk = desk_for(ratio)
+            plan = yield from _renewed(desk, plan)
     assert plan is not None  # noqa: S101 - the loop made one
-    tail = yield from _tail(desk, plan)
-    head = yield from _head(desk, plan, tail)
-    over = _total(head) + sum(entry.tokens for entry in tail) > desk.room
-    if over:
+    if _total(head) + _tokens(tail) > desk.room:
         plan, tail = slid(
             plan,
             tail,
@@ -113,22 +132,40 @@ def stable_part(
             guard=musts.recent.guard,
             recent=musts.recent,
         )
-        head = yield from _head(desk, plan, tail)
-    if plan != before or kept is None:
-        yield from do(house.store.plans.write, ref, name, plan.to_json(), now=house.now())
-    pieces = _fitting(desk, head, tail)
-    left_out = yield from _other_tracks(desk, plan)
-    return Stable(pieces=tuple(pieces), items=plan.items, left_out=left_out, plan_kept=True)
+        plan, head = yield from _leaner(desk, plan, tail)
+    payload = plan.to_json()
+    if payload != kept:
+        yield from do(house.store.plans.write, ref, name, payload, now=house.now())
+    return Stable(
+        pieces=tuple(_fitting(desk, head, tail)),
+        items=plan.items,
+        left_out=(yield from _other_tracks(desk, plan)),
+        rooms=desk.rooms,
+        ratio=desk.ratio,
+    )
 
 
-_GAP_TOKENS = 32
-"""A line that names what was left out."""
+def _renewed(desk: _Desk, plan: ViewPlan | None) -> Flow[ViewPlan]:
+    return (
+        yield from plan_view(
+            desk.house,
+            desk.ref,
+            desk.track,
+            desk.rooms,
+            desk.musts.recent,
+            previous=plan,
+            ratio=desk.ratio,
+            library=desk.library,
+            off=desk.off,
+        )
+    )
 
 
-def _plan_name(desk: _Desk) -> str:
-    track = hashlib.sha256(desk.track.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    branch = hashlib.sha256(repr(sorted(desk.off)).encode()).hexdigest()[:8] if desk.off else ""
-    return f"default:{track}:{desk.rooms.total}:{desk.rooms.recall}:{branch}"
+def plan_name(track: str, *, max_tokens: int, has_query: bool, off: frozenset[int]) -> str:
+    """Under which name a view's plan is kept: one for each track, budget and branch."""
+    line = hashlib.sha256(track.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    branch = hashlib.sha256(repr(sorted(off)).encode()).hexdigest()[:8] if off else ""
+    return f"default:{line}:{max_tokens}:{int(has_query)}:{branch}"
 
 
 def _can_advance(desk: _Desk, plan: ViewPlan) -> Flow[bool]:
@@ -155,7 +192,7 @@ def _tail(desk: _Desk, plan: ViewPlan) -> Flow[list[Entry]]:
 
 
 def _count_earlier(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int]:
-    """How many messages of a plan's recent part are older than those that `_tail` took. Read once: then they are left out."""
+    """How many messages of a plan's recent part are older than those that `_tail` took."""
     count, after = 0, plan.tail_from - 1
     while tail and after < tail[0].seq - 1:
         page = yield from do(
@@ -171,6 +208,18 @@ def _count_earlier(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[i
         count += sum(entry.summary_id not in plan.skip for entry in page)
         after = page[-1].seq
     return count
+
+
+def _leaner(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[tuple[ViewPlan, list[Piece]]]:
+    """`plan` with as much less of its cover as the musts need, and its head. The next condensation makes it anew."""
+    head = yield from _head(desk, plan, tail)
+    excess = _total(head) + _tokens(tail) - desk.room
+    if excess <= 0 or not plan.items:
+        return plan, head
+    tokens = gap_counter(desk.house)
+    cap = max(tokens_of(plan.items, gap_tokens=tokens) - excess, 0)
+    plan = replace(plan, items=fitted(plan.items, cap=cap, gap_tokens=tokens), provisional=True)
+    return plan, (yield from _head(desk, plan, tail))
 
 
 def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:
@@ -238,10 +287,18 @@ def _total(pieces: Sequence[Piece]) -> int:
     return sum(piece.tokens for piece in pieces)
 
 
+def _tokens(entries: Sequence[Entry]) -> int:
+    return sum(entry.tokens for entry in entries)
+
+
 def _fitting(desk: _Desk, head: Sequence[Piece], tail: Sequence[Entry]) -> list[Piece]:
     """Head and recent messages; where the musts alone are too large, the longest are shown head and tail."""
+    wanted = _tokens(tail)
+    if _total(head) + wanted > desk.room:
+        # No must: what it stands for is named in the account all the same.
+        head = [piece for piece in head if piece.part != "history"]
     room = desk.room - _total(head)
-    if sum(entry.tokens for entry in tail) <= room:
+    if wanted <= room:
         return [*head, *(shown(entry) for entry in tail)]
     level = water_level([entry.tokens for entry in tail], room)
     counter = desk.house.counter

@@ -52,9 +52,10 @@ def flush(house: House, session_id: str | None, *, timeout: float | None) -> Flo
     if session_id is None:
         embedded += yield from index_pending(house)
     pending = 0
+    has_index = (yield from do(house.open_index)) is not None
     for ref in refs:
         pending += yield from do(house.store.tree.unfinished, ref)
-        if house.has_index:
+        if has_index:
             pending += yield from do(
                 house.store.vector_queue.count, levels_above_0=house.settings.tree.embed_summaries, ref=ref
             )

@@ -226,7 +226,8 @@ class ChromaIndex:
         """Let go of files and connections. An index in memory is gone."""
         if self._closed:
             return
-        if self._owned:
+        # Nothing is stored before the embedder is known; an index that was never used need not load Chroma to end.
+        if self._owned and self._fingerprint is not None:
             self.clear()
         self._closed = True
         self._source.close()

@@ -5,7 +5,7 @@ Found by reading the files after writing and deleting marked rows (Chroma 1.5.9)
 - `chroma.sqlite3` keeps deleted rows in free pages and in the trigram index's segments, and its write-ahead table
   `embeddings_queue` keeps the metadata (and documents) of the last thousand or so changes, deletions included.
 - A vector folder's `data_level0.bin` is written from memory that nobody has cleared: past the last element it holds
-  whatever the process had on its heap, which may be the text of messages that were never given to Chroma.
+  whatever the process had on its heap. Metadata was found there that way; message text could be.
 - Deleting a collection leaves its vector folder on disk.
 """
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 ASSETS = Path(__file__).parents[1] / "assets"
-KEPT = sorted(ASSETS.glob("schema_*.db"))
+KEPT = sorted(ASSETS.glob("schema_*.sqlite"))
 
 
 def build_kept_file(path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(
 
 if __name__ == "__main__":
     ASSETS.mkdir(exist_ok=True)
-    target = ASSETS / f"schema_{len(migrations.STEPS)}.db"
+    target = ASSETS / f"schema_{len(migrations.STEPS)}.sqlite"
     if target.exists():
         sys.exit(f"{target} is there already: a released schema is never written again")
     build_kept_file(target)

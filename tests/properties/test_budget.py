@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langchain_tiered_memory.decisions.request import MARK
 from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.memory import Session, TieredMemory
@@ -36,7 +37,7 @@ budgets = st.one_of(st.integers(-1, 120), st.integers(120, 800), st.sampled_from
 systems = st.sampled_from([None, "", "Be kind.", SystemMessage("Be brief. " * 20)])
 queries = st.one_of(st.none(), st.just(""), st.just("the order to Bergen"), odd_text)
 quickly = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -103,7 +104,7 @@ def test_a_context_is_within_its_budget_valid_and_accounts_for_every_entry(  # n
         assert unaccounted(session, context) == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(3, 40), st.booleans())
 def test_a_growing_conversation_is_within_every_budget_at_every_turn(every: int, tool_calls: bool) -> None:  # noqa: FBT001
     memory = open_memory(None)
@@ -116,8 +117,8 @@ def test_a_growing_conversation_is_within_every_budget_at_every_turn(every: int,
             context = session.context(max_tokens=budget)
             assert faults(session, context, tools=[]) == []
             assert unaccounted(session, context) == []
-            last = next(one for one in reversed(context.messages) if isinstance(one, HumanMessage))
-            assert f"order {1000 + number}" in str(last.content), "the last thing that the user said stands last"
+            said = [one for one in context.messages if isinstance(one, HumanMessage) and MARK not in one.additional_kwargs]
+            assert f"order {1000 + number}" in str(said[-1].content)
 
 
 @quickly

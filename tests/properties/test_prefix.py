@@ -30,8 +30,11 @@ def condensed_view(session: Session, context: Context) -> tuple[object, ...]:
     return () if history is None else (history.summary_ids, tuple(left.what for left in history.left_out), history.text)
 
 
-@pytest.mark.parametrize("query", [None, ""], ids=["with recall", "without a question"])
-def test_in_300_turns_the_prefix_changes_only_when_the_view_is_condensed(query: str | None) -> None:
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [pytest.param(None, 100, id="with recall", marks=pytest.mark.slow), pytest.param("", 60, id="without a question")],
+)
+def test_in_300_turns_the_prefix_changes_only_when_the_view_is_condensed(query: str | None, most: int) -> None:
     memory = open_memory(None, settings=quick_settings(messages=8, sources=4))
     session = memory.session("s")
     changes = condensations = 0
@@ -49,10 +52,8 @@ def test_in_300_turns_the_prefix_changes_only_when_the_view_is_condensed(query: 
             assert condensed or not changed, f"turn {number}: the prefix changed and nothing was condensed"
         last = context
         session.add_messages(turn(number)[1:])
-    # A turn has about 65 tokens: 300 of them fill the recent part, which a condensation frees by half or more, at most
-    # this often.
-    assert 5 <= changes <= 60
-    assert condensations <= 60
+    # 300 turns of about 65 tokens in a window of 1600, half of which is set aside where there is a question.
+    assert 5 <= changes <= condensations <= most
 
 
 @settings(max_examples=10, deadline=None)

@@ -71,7 +71,7 @@ def test_what_is_no_date_is_refused(text: str) -> None:
 
 
 def test_a_date_that_can_be_read_in_two_ways_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InvalidInputError, match="two ways.*2024-05-06 or 2024-06-05"):
+    with pytest.raises(InvalidInputError, match=r"two ways.*2024-05-06 or 2024-06-05"):
         parse_date("05/06/2024")
 
 

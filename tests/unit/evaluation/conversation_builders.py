@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.conversations import Conversation, Question, Sitting, Turn
 from langchain_tiered_memory.conversations.speaking import spoken
 from langchain_tiered_memory.evaluation.pricing import PricedTurns, priced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 START = dt.datetime(2024, 3, 15, tzinfo=dt.UTC)
 

@@ -96,3 +96,10 @@ def test_a_group_without_countable_questions_says_so() -> None:
     summary = summarise("group", [found])
     assert summary.overall is None
     assert "No question" in "".join(str(part) for part in renderables(summary))
+
+
+def test_the_turns_that_the_memory_shows_whole_also_fit_by_the_common_prices() -> None:
+    dear = conversation(*SITTINGS, questions=QUESTIONS, speakers=("Ann-Kathrin of the third floor, left", "Bo"))
+    found = measure(dear, (150, 400), counter=EstimatingCounter(), embeddings=None, on_step=lambda: None)
+    assert [one.excess for one in found.outcomes] == [0] * len(found.outcomes)
+    assert all(one.asked is None or (one.tokens or 0) <= one.asked <= one.budget for one in found.outcomes)

@@ -24,7 +24,7 @@ class Lengths(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def test_each_text_is_embedded_once(tmp_path: Path) -> None:
+def test_each_text_is_embedded_once() -> None:
     inner = Lengths()
     cached = CachedEmbeddings(inner)
     assert cached.embed_documents(["aa", "b", "aa"]) == [[2, 1], [1, 1], [2, 1]]

@@ -1,0 +1,250 @@
+"""What condensing costs and what it keeps: tokens read and written per token of history, model calls, planted facts.
+
+This memory and its peers hold the same conversation with the same stand-in for a model. What the resulting context
+states is measured without a query: the summaries and the recent messages alone.
+
+    python -m benchmarks.condensing --messages 1000
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.conversations import Conversation, conversation, shown_text, stated
+from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, SummaryBuffer, Trimmed
+from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
+from benchmarks.summariser import Call, Summariser
+from langchain_tiered_memory.token_counters import best_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.protocols import TokenCounter
+
+_SUMMARY_SHARE = 0.25
+"""Of the budget, that a peer's summary may take."""
+_MOST_READ = 1.8
+_MOST_WRITTEN = 0.8
+_JUDGED_FROM = 500  # messages: fewer make no tree
+_SOURCE = re.compile(r"<source [^>]*?(?:/>|>(?:\n(?P<text>.*?)\n)?</source>|>.*?</source>)", re.DOTALL)
+_FACTS = re.compile(r"<facts>\n(.*?)\n</facts>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one party took and kept."""
+
+    party: str
+    calls: int
+    read_tokens: int
+    """Of prompts, without their fixed instructions."""
+    instruction_tokens: int
+    written_tokens: int
+    facts: int
+    """Planted facts that hold."""
+    stated: int
+    """Of these, in the context at the end."""
+    context_tokens: int
+    largest_tokens: int
+    """Of the largest context on the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prompts:
+    """This memory's prompts taken apart, in tokens."""
+
+    sources: int
+    facts: int
+    framing: int
+    """Tags around each source: who said it and when."""
+    instructions: int
+
+
+def measure(messages: int = 1000, *, budget: int = 4000, seed: int = 0) -> Report:
+    """Hold a conversation of `messages` messages with every party."""
+    counter = best_counter()
+    held = conversation(messages, seed=seed)
+    history = sum(counter.count_message(message) for message in held.messages)
+    most = round(_SUMMARY_SHARE * budget)
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        ours = Summariser(held.messages, counter=counter, most_tokens=most)
+        mine, made = _our_outcome(path, held, ours, budget, counter)
+        outcomes.append(mine)
+        again = _calls_after_restart(path, held, budget, counter)
+    for party, summariser in _peers(held, budget, counter):
+        outcomes.append(_outcome(party, held, summariser, budget, Counting(counter)))
+    prompts = _apart(ours.calls, counter)
+    return _report(outcomes, prompts, history=history, made=made, again=again, budget=budget, messages=messages, seed=seed)
+
+
+def _peers(held: Conversation, budget: int, counter: TokenCounter) -> list[tuple[Party, Summariser | None]]:
+    counting = Counting(counter)
+    most = round(_SUMMARY_SHARE * budget)
+    models = [Summariser(held.messages, counter=counter, most_tokens=most) for _ in range(3)]
+    return [
+        (Middleware(budget, counting=counting, summariser=models[0]), models[0]),
+        (SummaryBuffer(budget, counting=counting, summariser=models[1], summary_tokens=most), models[1]),
+        (Langmem(budget, counting=counting, summariser=models[2], summary_tokens=most), models[2]),
+        (Trimmed(budget, counting=counting), None),
+    ]
+
+
+def _our_outcome(
+    path: Path, held: Conversation, summariser: Summariser, budget: int, counter: TokenCounter
+) -> tuple[Outcome, int]:
+    party = OurMemory(path, budget, counter=counter, summariser=summariser)
+    try:
+        outcome = _outcome(party, held, summariser, budget, Counting(counter))
+        return outcome, sum(level.summaries for level in party.session.metrics().levels)
+    finally:
+        party.close()
+
+
+def _calls_after_restart(path: Path, held: Conversation, budget: int, counter: TokenCounter) -> int:
+    summariser = Summariser(held.messages, counter=counter, most_tokens=budget)
+    party = OurMemory(path, budget, counter=counter, summariser=summariser)
+    try:
+        party.session.flush()
+        party.context()
+        return len(summariser.calls)
+    finally:
+        party.close()
+
+
+def _outcome(
+    party: Party, held: Conversation, summariser: Summariser | None, budget: int, counting: Counting
+) -> Outcome:
+    largest = 0
+    for number, turn in enumerate(held.turns):
+        party.add(turn.message, turn.at)
+        if number % 2 == 0:
+            largest = max(largest, counting.request(party.context()))
+    sent = party.context()
+    facts = held.facts_until(len(held.turns))
+    calls = summariser.calls if summariser is not None else []
+    fixed = party.fixed_tokens * len(calls)
+    return Outcome(
+        party=party.name,
+        calls=len(calls),
+        read_tokens=sum(call.read_tokens for call in calls) - fixed,
+        instruction_tokens=fixed,
+        written_tokens=sum(call.written_tokens for call in calls),
+        facts=len(facts),
+        stated=stated(facts, shown_text(sent)),
+        context_tokens=counting.request(sent),
+        largest_tokens=max(largest, counting.request(sent)),
+    )
+
+
+def _apart(calls: Sequence[Call], counter: TokenCounter) -> _Prompts:
+    count = counter.count_text
+    read = sources = facts = tags = 0
+    for call in calls:
+        read += call.read_tokens
+        facts += sum(count(found) for found in _FACTS.findall(call.prompt))
+        for found in _SOURCE.finditer(call.prompt):
+            text = found["text"] or ""
+            sources += count(text)
+            tags += count(found[0]) - count(text)
+    return _Prompts(sources=sources, facts=facts, framing=tags, instructions=read - sources - facts - tags)
+
+
+def _report(
+    outcomes: Sequence[Outcome],
+    prompts: _Prompts,
+    *,
+    history: int,
+    made: int,
+    again: int,
+    budget: int,
+    messages: int,
+    seed: int,
+) -> Report:
+    mine = outcomes[0]
+    read, written = prompts.sources / history, mine.written_tokens / history
+    rows = [
+        (
+            one.party,
+            one.calls,
+            (prompts.sources + prompts.framing if one is mine else one.read_tokens) / history,
+            one.written_tokens / history,
+            (one.read_tokens + one.instruction_tokens) / history,
+            f"{100 * one.stated / max(one.facts, 1):.1f} %",
+            one.context_tokens,
+            "yes" if one.largest_tokens <= budget else f"no, {one.largest_tokens:,}",
+        )
+        for one in outcomes
+    ]
+    parts = asdict(prompts)
+    enough = messages >= _JUDGED_FROM
+    return Report(
+        benchmark="condensing",
+        about="the same conversation and the same stand-in for a model; contexts without a query",
+        settings={"messages": messages, "history tokens": history, "budget": budget, "seed": seed},
+        grids=(
+            Grid(
+                title="tokens per token of history, and planted facts that the context at the end states",
+                columns=("", "calls", "read", "written", "read, all", "facts", "tokens", "in budget"),
+                rows=tuple(rows),
+            ),
+            Grid(
+                title="this memory's prompts, tokens per token of history",
+                columns=("", "tokens", "per token"),
+                rows=tuple((name, tokens, tokens / history) for name, tokens in parts.items()),
+            ),
+        ),
+        figures={
+            "history_tokens": history,
+            "parties": [asdict(one) for one in outcomes],
+            "prompts": parts,
+            "summaries": made,
+            "calls_after_restart": again,
+        },
+        targets=(
+            Target(
+                aim=f"condensing reads at most {_MOST_READ} tokens per token of history (tags, facts, instructions apart)",
+                measured=f"{read:.2f}; with the tags around each message {read + prompts.framing / history:.2f}",
+                met=read <= _MOST_READ if enough else None,
+            ),
+            Target(
+                aim=f"and writes at most {_MOST_WRITTEN}",
+                measured=f"{written:.2f}",
+                met=written <= _MOST_WRITTEN if enough else None,
+            ),
+            Target(
+                aim="one call for each summary that the settings ask for",
+                measured=f"{mine.calls} calls, {made} summaries",
+                met=mine.calls <= made,
+            ),
+            Target(aim="no call after a restart", measured=str(again), met=again == 0),
+            Target(
+                aim="never over budget",
+                measured=f"{mine.largest_tokens:,} of {budget:,}",
+                met=mine.largest_tokens <= budget,
+            ),
+        ),
+        remarks=("'read' leaves out fixed instructions, and of this memory the list of facts too.",),
+    )
+
+
+def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
+    """The command."""
+    parser = arguments(__doc__)
+    parser.add_argument("--messages", type=int, default=1000)
+    parser.add_argument("--budget", type=int, default=4000, help="tokens of one context")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments_given)
+    report = measure(asked.messages, budget=asked.budget, seed=asked.seed)
+    show(report)
+    finish([report], asked.json)
+    return [report]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Invariant 7: the same journey, sync and async, leaves the same database and gives the same contexts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.stores.schema import metadata
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from tests.colours import COLOURS, told
+from tests.memory_builders import NOW, as_bytes, open_memory, store_of, turn
+from tests.properties.test_cover import distinct, histories
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+_NOT_COMPARED = frozenset({"seconds", "value", "lease_owner"})
+"""Time that a model took, the database's own name, who worked."""
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), histories),
+        st.tuples(st.just("flush"), st.none()),
+        st.tuples(st.just("context"), st.sampled_from([None, "", "order to Bergen"])),
+        st.tuples(st.just("pin"), st.none()),
+        st.tuples(st.just("forget"), st.none()),
+        st.tuples(st.just("end"), st.none()),
+        st.tuples(st.just("search"), st.just("order Monday")),
+    ),
+    min_size=2,
+    max_size=7,
+)
+
+
+def dump(memory: TieredMemory) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, summaries named by what they stand for instead of by their random ids."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    with store_of(memory).database.read() as connection:
+        for table in metadata.sorted_tables:
+            tables[table.name] = [dict(row) for row in connection.execute(select(table)).mappings()]
+    names = {
+        row["id"]: f"<{row['level']}:{row['first_seq']}-{row['last_seq']}>" for row in tables["ltm_summaries"]
+    }
+
+    def named(value: object) -> object:
+        if isinstance(value, str):
+            for one, name in names.items():
+                value = str(value).replace(one, name).replace(one[:8], name)
+        return value
+
+    return {
+        table: sorted(
+            ({key: named(value) for key, value in row.items() if key not in _NOT_COMPARED} for row in found), key=repr
+        )
+        for table, found in tables.items()
+    }
+
+
+def journey(colour: Any, walked: list[tuple[str, Any]], *, with_model: bool) -> tuple[object, list[object]]:
+    """Walk it; gives the database and what the caller saw."""
+    clock = FrozenClock(NOW)
+    model: ScriptedModel | None = summarising_model() if with_model else None
+    memory = open_memory(None, clock=clock, model=model)
+    session = memory.session("s")
+    ids = told(colour, session.add_messages, turn(0))
+    seen: list[object] = []
+    for number, (verb, what) in enumerate(walked):
+        clock.advance(60)
+        if verb == "add":
+            ids = told(colour, session.add_messages, distinct(what, number)) or ids
+        elif verb == "flush":
+            report = told(colour, session.flush)
+            seen.append((report.summaries, report.vectors, report.pending))
+        elif verb == "context":
+            try:
+                context = told(colour, session.context, what, max_tokens=600)
+            except BudgetError:
+                seen.append("no room")
+            else:
+                seen.append((context.tokens, context.entry_ids, [kind.type for kind in context.messages]))
+        elif verb == "pin":
+            told(colour, session.pin, ids[-1])
+        elif verb == "forget" and len(ids) > 1:
+            receipt = told(colour, session.forget, message_ids=[ids[0]])
+            seen.append((receipt.entries, receipt.summaries))
+            ids = ids[1:]
+        elif verb == "end":
+            told(colour, session.end)
+        elif verb == "search":
+            seen.append([(hit.level, hit.seq, hit.text) for hit in told(colour, session.search, what)])
+    seen.append([as_bytes(one) for one in told(colour, session.messages)])
+    seen.append(told(colour, memory.verify).problems)
+    left = dump(memory)
+    told(colour, memory.close)
+    return left, seen
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(steps, st.booleans())
+def test_a_journey_leaves_the_same_database_in_both_colours(
+    walked: list[tuple[str, Any]],
+    with_model: bool,  # noqa: FBT001
+) -> None:
+    (one, seen), (other, also_seen) = (journey(colour, walked, with_model=with_model) for colour in COLOURS)
+    assert seen == also_seen
+    assert one == other

@@ -1,0 +1,96 @@
+"""Invariant 8: what a turn costs does not grow with the length of the session. Counted, not timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import event
+
+from tests.memory_builders import conversation, open_memory, quick_settings, store_of, turn
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.memory import Session, TieredMemory
+
+_STEP = 20
+
+
+@dataclass(kw_only=True)
+class Meter:
+    """What the database did: statements, and steps of SQLite's virtual machine, which visit the rows."""
+
+    statements: int = 0
+    steps: int = 0
+
+    @classmethod
+    def on(cls, memory: TieredMemory) -> Meter:
+        """A meter on a memory whose database is in memory: its one connection."""
+        meter = cls()
+        engine = store_of(memory).database.engine
+
+        @event.listens_for(engine, "before_cursor_execute")
+        def _count(*_: object) -> None:
+            meter.statements += 1
+
+        def stepped() -> int:
+            meter.steps += _STEP
+            return 0
+
+        raw = engine.raw_connection()
+        raw.driver_connection.set_progress_handler(stepped, _STEP)  # type: ignore[union-attr]
+        raw.close()
+        return meter
+
+    def reset(self) -> None:
+        self.statements = self.steps = 0
+
+
+def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[int, int, int, int]:
+    """The most that any of some turns cost: statements and steps of adding, statements and steps of a context."""
+    found: list[tuple[int, int, int, int]] = []
+    for number in range(start, start + turns):
+        meter.reset()
+        session.add_messages(turn(number))
+        added = (meter.statements, meter.steps)
+        meter.reset()
+        session.context("", max_tokens=2000)
+        found.append((*added, meter.statements, meter.steps))
+        if number % 5 == 0:
+            session.flush()
+    return tuple(max(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+@pytest.mark.slow
+def test_a_turn_costs_the_same_after_200_and_after_5000_messages() -> None:
+    memory = open_memory(None, settings=quick_settings(messages=10, sources=5))
+    session = memory.session("s")
+    meter = Meter.on(memory)
+    session.add_messages(conversation(100))
+    session.flush()
+    early = dearest(meter, session, start=100, turns=30)
+    for start in range(130, 2500, 200):
+        session.add_messages(conversation(200, start=start))
+        session.flush()
+    late = dearest(meter, session, start=2600, turns=30)
+    add_statements, add_steps, context_statements, context_steps = zip(early, late, strict=True)
+    assert add_statements[1] <= add_statements[0]
+    assert add_steps[1] <= 1.3 * add_steps[0]
+    # A cover made anew looks into one summary more for each further level: two levels more at 25 times the length.
+    assert context_statements[1] <= context_statements[0] + 12
+    assert context_steps[1] <= 1.5 * context_steps[0]
+
+
+def test_adding_a_message_runs_as_many_statements_after_600_messages_as_after_20() -> None:
+    memory = open_memory(None, settings=quick_settings(enabled=False))
+    session = memory.session("s")
+    meter = Meter.on(memory)
+    session.add_messages(conversation(10))
+    costs = []
+    for number in (20, 400):
+        meter.reset()
+        session.add_messages(turn(number))
+        costs.append((meter.statements, meter.steps))
+        session.add_messages(conversation(300, start=1000))
+    assert costs[0][0] == costs[1][0]
+    assert costs[1][1] <= 1.5 * costs[0][1]
