@@ -9,7 +9,7 @@ from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.drafts import SearchFilters
-from langchain_tiered_memory.errors import ClosedError, InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import ClosedError, InvalidInputError, MixedOwnersError, NotFoundError
 from langchain_tiered_memory.flows.asking import Flow, arun, do, pause, run
 from langchain_tiered_memory.flows.assemble import Request, assemble
 from langchain_tiered_memory.flows.forget import forget_messages, forget_sessions
@@ -300,8 +300,10 @@ class Session:
             BudgetError: when the budget cannot hold what must be shown.
         """
         return run(
-            self._context(
-                query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+            self._own(
+                self._context(
+                    query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+                )
             )
         )
 
@@ -318,26 +320,28 @@ class Session:
     ) -> Context:
         """See `context`."""
         return await arun(
-            self._context(
-                query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+            self._own(
+                self._context(
+                    query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view, branch=branch
+                )
             )
         )
 
     def messages(self) -> list[BaseMessage]:
         """The whole transcript of this track, as it was."""
-        return run(self._messages())
+        return run(self._own(self._messages()))
 
     async def amessages(self) -> list[BaseMessage]:
         """See `messages`."""
-        return await arun(self._messages())
+        return await arun(self._own(self._messages()))
 
     def revisions(self, message_id: str) -> list[BaseMessage]:
         """Earlier revisions of an edited message, oldest first."""
-        return run(self._revisions(message_id))
+        return run(self._own(self._revisions(message_id)))
 
     async def arevisions(self, message_id: str) -> list[BaseMessage]:
         """See `revisions`."""
-        return await arun(self._revisions(message_id))
+        return await arun(self._own(self._revisions(message_id)))
 
     def search(
         self,
@@ -350,7 +354,7 @@ class Session:
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota."""
-        return run(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until))
+        return run(self._own(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until)))
 
     async def asearch(
         self,
@@ -363,7 +367,7 @@ class Session:
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """See `search`."""
-        return await arun(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until))
+        return await arun(self._own(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until)))
 
     def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
@@ -371,11 +375,11 @@ class Session:
         Raises:
             NotFoundError: when the session has no such summary.
         """
-        return run(expand(self._house, self.session_id, summary_id, depth=depth))
+        return run(self._own(expand(self._house, self.session_id, summary_id, depth=depth)))
 
     async def aexpand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """See `expand`."""
-        return await arun(expand(self._house, self.session_id, summary_id, depth=depth))
+        return await arun(self._own(expand(self._house, self.session_id, summary_id, depth=depth)))
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on.
@@ -383,19 +387,19 @@ class Session:
         Raises:
             NotFoundError: when the session has no such message.
         """
-        run(self._pin(message_id, pinned=True))
+        run(self._own(self._pin(message_id, pinned=True)))
 
     async def apin(self, message_id: str) -> None:
         """See `pin`."""
-        await arun(self._pin(message_id, pinned=True))
+        await arun(self._own(self._pin(message_id, pinned=True)))
 
     def unpin(self, message_id: str) -> None:
         """Let a pinned message go."""
-        run(self._pin(message_id, pinned=False))
+        run(self._own(self._pin(message_id, pinned=False)))
 
     async def aunpin(self, message_id: str) -> None:
         """See `unpin`."""
-        await arun(self._pin(message_id, pinned=False))
+        await arun(self._own(self._pin(message_id, pinned=False)))
 
     def forget(self, *, message_ids: Sequence[str] | None = None) -> Receipt:
         """Remove messages, or the whole session, with everything derived from them.
@@ -403,19 +407,19 @@ class Session:
         Raises:
             NotFoundError: when one of the messages is not in the session; nothing was removed then.
         """
-        return run(self._forget(message_ids))
+        return run(self._own(self._forget(message_ids)))
 
     async def aforget(self, *, message_ids: Sequence[str] | None = None) -> Receipt:
         """See `forget`."""
-        return await arun(self._forget(message_ids))
+        return await arun(self._own(self._forget(message_ids)))
 
     def metrics(self) -> SessionMetrics:
         """The session in figures."""
-        return run(measure(self._house, self.session_id))
+        return run(self._own(measure(self._house, self.session_id)))
 
     async def ametrics(self) -> SessionMetrics:
         """See `metrics`."""
-        return await arun(measure(self._house, self.session_id))
+        return await arun(self._own(measure(self._house, self.session_id)))
 
     def flush(self, timeout: float | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
@@ -427,15 +431,24 @@ class Session:
 
     def end(self) -> None:
         """Close the session: its highest summaries are archived. A further message opens it again."""
-        run(self._end())
+        run(self._own(self._end()))
 
     async def aend(self) -> None:
         """See `end`."""
-        await arun(self._end())
+        await arun(self._own(self._end()))
 
     @property
     def _house(self) -> House:
         return self._memory._open_house()  # noqa: SLF001 - one face in two classes
+
+    def _own(self, flow: Flow[T]) -> Flow[T]:
+        """`flow`, unless this handle was made for another user than the session's own: then nothing is read either."""
+        if self._user is not None:
+            ref = yield from do(self._house.store.transcript.find, self.session_id)
+            if ref is not None and ref.user is not None and ref.user != self._user:
+                msg = f"the session {self.session_id!r} belongs to another user than {self._user!r}: open it for its owner"
+                raise MixedOwnersError(msg)
+        return (yield from flow)
 
     def _add(
         self,

@@ -13,7 +13,7 @@ from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.decisions.groups import assign_groups
 from langchain_tiered_memory.embeddings import resolve_embeddings
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.flows.house import House
+from langchain_tiered_memory.flows.house import House, logger
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.stores.sql import SqlStore
 from langchain_tiered_memory.token_counters import adapt_counter, best_counter
@@ -112,11 +112,11 @@ def _open_index(
     if where is None and store.database.path is not None:
         where = store.database.path.with_name(store.database.path.name + ".chroma")
     if where is None and not store.database.in_memory:
-        msg = (
-            "a memory on PostgreSQL has no folder beside it for embedded Chroma: name one with chroma='path', "
-            "a Chroma server with chroma='http://host:port', or search by words alone with embeddings=None"
+        logger.warning(
+            "search is by words alone: a memory on PostgreSQL has no folder beside it for embedded Chroma; name one "
+            "with chroma='path', or a server with chroma='http://host:port', or pass embeddings=None to silence this"
         )
-        raise SettingsError(msg)
+        return None
     return ChromaIndex(chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents)
 
 

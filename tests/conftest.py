@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +11,9 @@ from servers import NoServerError, postgres_server
 from store_builders import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
     from servers import PostgresServer
 
     from langchain_tiered_memory.stores.sql import SqlStore

@@ -10,12 +10,15 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SERVER_VARIABLE = "TIERED_MEMORY_TEST_POSTGRES"
 _SETTINGS = (

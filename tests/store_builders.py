@@ -6,13 +6,15 @@ import hashlib
 import itertools
 import json
 import uuid
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.decisions.groups import assign_groups
 from langchain_tiered_memory.drafts import Appended, Incoming, SummaryPlan, Written
 from langchain_tiered_memory.records import Draft, PassageDraft, SessionRef, Spent, Summary
 from langchain_tiered_memory.stores.sql import SqlStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOW = 1_700_000_000.0
 _numbers = itertools.count(1)
@@ -28,7 +30,7 @@ def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -
     )
 
 
-def incoming(text: str = "hello", message_id: str | None = None, **changes: Any) -> Incoming:
+def incoming(text: str = "hello", message_id: str | None = None, **changes: object) -> Incoming:
     """A message on its way in; its text is one passage and its words are its terms."""
     number = next(_numbers)
     payload = changes.pop("payload", json.dumps({"content": text}))
@@ -46,19 +48,19 @@ def incoming(text: str = "hello", message_id: str | None = None, **changes: Any)
     return Incoming(draft=Draft(**values), passages=passages)
 
 
-def append(store: SqlStore, session_id: str, *items: Incoming, **changes: Any) -> Appended:
+def append(store: SqlStore, session_id: str, *items: Incoming, **changes: object) -> Appended:
     """Write messages."""
     options: dict[str, Any] = {"user": None, "title": None, "now": NOW} | changes
     return store.transcript.append(session_id, items, **options)
 
 
-def session_with(store: SqlStore, count: int, session_id: str = "s", **changes: Any) -> SessionRef:
+def session_with(store: SqlStore, count: int, session_id: str = "s", **changes: object) -> SessionRef:
     """A session of `count` messages `m1`, `m2`, ... that say `word1`, `word2`, ..."""
     items = [incoming(f"word{n} common", f"m{n}", **changes) for n in range(1, count + 1)]
     return append(store, session_id, *items).ref
 
 
-def plan(level: int, *sources: Any, **changes: Any) -> SummaryPlan:
+def plan(level: int, *sources: object, **changes: object) -> SummaryPlan:
     """A plan over sequence numbers (level 1) or summaries (above)."""
     given: dict[str, Any] = (
         {"source_seqs": tuple(sources), "track": "main"}
@@ -69,7 +71,7 @@ def plan(level: int, *sources: Any, **changes: Any) -> SummaryPlan:
     return SummaryPlan(**values | changes)
 
 
-def written(text: str = "a summary", **changes: Any) -> Written:
+def written(text: str = "a summary", **changes: object) -> Written:
     """A finished text; its words are its terms."""
     values: dict[str, Any] = {
         "text": text,
@@ -84,13 +86,13 @@ def written(text: str = "a summary", **changes: Any) -> Written:
     return Written(**values | changes)
 
 
-def claim(store: SqlStore, ref: SessionRef, what: SummaryPlan, **changes: Any) -> Summary | None:
+def claim(store: SqlStore, ref: SessionRef, what: SummaryPlan, **changes: object) -> Summary | None:
     """Claim a plan."""
     options: dict[str, Any] = {"owner": "w", "now": NOW, "lease_seconds": 60.0} | changes
     return store.tree.claim(ref, what, **options)
 
 
-def summarised(store: SqlStore, ref: SessionRef, level: int, *sources: Any, text: str = "a summary") -> Summary:
+def summarised(store: SqlStore, ref: SessionRef, level: int, *sources: object, text: str = "a summary") -> Summary:
     """A finished summary, as the store gives it back."""
     claimed = claim(store, ref, plan(level, *sources))
     assert claimed is not None

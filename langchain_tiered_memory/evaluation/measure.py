@@ -35,6 +35,9 @@ _ASKED_AFTER_SECONDS = 60.0
 _ATTEMPTS = 6
 """How often the memory is asked again with less. What is still above then is counted and reported."""
 
+_SMALLEST_CUT = 8
+"""Tokens less at least, each time: a token less rarely changes what is shown."""
+
 VIEWS: tuple[View, ...] = ("recall", "default")
 MEMORY_METHODS: dict[View, str] = {"recall": "memory, recall view", "default": "memory, default view"}
 
@@ -265,5 +268,5 @@ def _shown(session: Session, turns: PricedTurns, question: str, *, budget: int, 
         excess = turns.price_of(shown.whole) - budget
         if excess <= 0:
             break
-        asked -= excess
+        asked -= max(excess, _SMALLEST_CUT)
     return shown

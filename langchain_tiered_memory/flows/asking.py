@@ -60,7 +60,10 @@ Flow: TypeAlias = Generator[Request, Any, T]
 
 
 def do(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
-    """Ask for blocking work and give its result, as in `entries = yield from do(store.entries, ref)`."""
+    """Ask for blocking work and give its answer.
+
+    A flow calls a store so: `entries = yield from do(transcript.entries, ref, limit=3)`.
+    """
     answer: T = yield Work(lambda: call(*args, **kwargs))
     return answer
 
@@ -186,7 +189,17 @@ async def arun(flow: Flow[T]) -> T:
     """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
     answer: _Answer | _Failure = _Answer()
     while True:
-        request = await run_in_executor(None, _advance, flow, answer)
+        step = asyncio.ensure_future(run_in_executor(None, _advance, flow, answer))
+        try:
+            request = await asyncio.shield(step)
+        except asyncio.CancelledError as cancelled:
+            if step.done():
+                raise  # the flow let an earlier cancellation through
+            await asyncio.wait([step])
+            if step.exception() is not None or isinstance(step.result(), _Finished):
+                raise
+            answer = _Failure(cancelled)  # so that it can give back what it holds
+            continue
         if isinstance(request, _Finished):
             return request.value
         try:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.decisions.accounting import account
 from langchain_tiered_memory.decisions.calibration import Calibration
 from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
-from langchain_tiered_memory.decisions.rendering import pins_block
+from langchain_tiered_memory.decisions.rendering import pins_block, summary_block
 from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, system_message
 from langchain_tiered_memory.decisions.rooms import Rooms, View, split
 from langchain_tiered_memory.decisions.shortening import head_and_tail
 from langchain_tiered_memory.decisions.validity import make_valid
-from langchain_tiered_memory.drafts import SearchFilters
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.musts import Musts, read_musts
 from langchain_tiered_memory.flows.recall import Recalled, recall
 from langchain_tiered_memory.flows.stable import Stable, plan_name, stable_part
+from langchain_tiered_memory.flows.summary_search import find_summaries
 from langchain_tiered_memory.records import Context
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.records import SessionRef, Summary
 
+_RELATED = 0.4
+"""A summary that matches the question less than this is no help beside the quotes."""
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""
 
@@ -99,12 +101,12 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
             )
         elif ref is not None:
             stable = replace(stable, pieces=_pins_alone(house, stable.rooms, musts))
-        recalled = Recalled()
+        recalled, related = Recalled(), ()
         if ref is not None and has_query:
-            recalled = yield from _recalled(
+            recalled, related = yield from _recalled(
                 house, ref, query, request.view, musts=musts, stable=stable, margin=margin, off=off
             )
-        context = _finished(house, request, system, stable, recalled)
+        context = _finished(house, request, system, stable, recalled, related=related)
         if context.tokens <= request.max_tokens:
             return context
         margin += context.tokens - request.max_tokens
@@ -144,7 +146,7 @@ def _recalled(
     stable: Stable,
     margin: int,
     off: frozenset[int],
-) -> Flow[Recalled]:
+) -> Flow[tuple[Recalled, tuple[str, ...]]]:
     rooms = stable.rooms
     framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
     used = rooms.fixed + sum(piece.tokens for piece in stable.pieces)
@@ -152,17 +154,33 @@ def _recalled(
     in_view |= {piece.entry.seq for piece in stable.pieces if piece.entry is not None}
     if musts.last_user is not None and musts.last_user_text.strip() == query.strip():
         in_view.add(musts.last_user.seq)
-    return (
-        yield from recall(
-            house,
-            ref,
-            query,
-            room=rooms.total - used - framing - margin,
-            code_room=rooms.code if view == "default" else rooms.recall // 2,
-            shown=frozenset(in_view) | off,
-            filters=SearchFilters(),
-        )
+    room = rooms.total - used - framing - margin
+    summaries: list[Summary] = []
+    if view == "default" and not off:
+        covered = {one for piece in stable.pieces for one in piece.summary_ids}
+        summaries = yield from _related(house, ref, query, room=min(rooms.summaries, room), shown=covered)
+    recalled = yield from recall(
+        house,
+        ref,
+        query,
+        room=room,
+        code_room=rooms.code if view == "default" else rooms.recall // 2,
+        shown=frozenset(in_view) | off,
+        summaries=summaries,
     )
+    return recalled, tuple(summary.id for summary in summaries) if recalled.text else ()
+
+
+def _related(house: House, ref: SessionRef, query: str, *, room: int, shown: set[str]) -> Flow[list[Summary]]:
+    """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
+    found = yield from find_summaries(house, ref, query, level=1, quota=house.settings.recall.quota_level_1)
+    chosen: list[Summary] = []
+    for one in found:
+        tokens = house.counter.count_text(summary_block(one.summary)) + 1
+        if one.score >= _RELATED and tokens <= room and one.summary.id not in shown and not one.summary.degraded:
+            chosen.append(one.summary)
+            room -= tokens
+    return sorted(chosen, key=lambda summary: summary.first_seq)
 
 
 def _finished(
@@ -171,6 +189,8 @@ def _finished(
     system: BaseMessage | None,
     stable: Stable,
     recalled: Recalled,
+    *,
+    related: tuple[str, ...],
 ) -> Context:
     pieces = list(stable.pieces)
     quoted: Piece | None = None
@@ -181,6 +201,7 @@ def _finished(
             counter=house.counter,
             quoted=tuple(one.entry for one in recalled.quotes if not one.passages),
             passages=tuple(one.entry for one in recalled.quotes if one.passages),
+            summary_ids=related,
         )
         pieces.insert(recall_position(pieces), quoted)
     known = {id(piece.message): piece.tokens for piece in pieces}

@@ -7,6 +7,7 @@ that ran out is taken over. No transaction is held while a model writes.
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob, SourceText
@@ -19,7 +20,7 @@ from langchain_tiered_memory.decisions.superseding import cap_facts, merge_facts
 from langchain_tiered_memory.decisions.triggers import due_entries, due_summaries
 from langchain_tiered_memory.decisions.verification import sources_digest
 from langchain_tiered_memory.drafts import SummaryPlan, Written
-from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.flows.asking import Flow, do
 
 if TYPE_CHECKING:
@@ -108,7 +109,20 @@ def _make(house: House, ref: SessionRef, summary: Summary) -> Flow[int]:
         below = yield from do(house.store.tree.by_id, ref, summary.sources)
         sources, facts, participants = _summary_sources(below)
     job = _job(house, ref, summary, sources=sources, facts=facts, participants=participants)
-    written = yield from _write(house, ref, summary, job)
+    try:
+        written = yield from _write(house, ref, summary, job)
+    except BaseException as error:
+        # Cancelled, closed or broken on the way: others need not wait for the lease to end. No request can be made of a
+        # flow that is being closed, so this is called here; a flow never runs on an event loop.
+        with suppress(TieredMemoryError):
+            house.store.tree.fail(
+                summary,
+                owner=house.worker,
+                error=f"interrupted: {type(error).__name__}",
+                retry_at=house.now(),
+                spent=Spent(),
+            )
+        raise
     if written is None:
         return 0
     done = yield from do(house.store.tree.commit, ref, summary, written, owner=house.worker, now=house.now())

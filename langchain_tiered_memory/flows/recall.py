@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.drafts import SearchFilters
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import Entry, Passage, SessionRef, TextStatistics
+    from langchain_tiered_memory.records import Entry, Passage, SessionRef, Summary, TextStatistics
 
 _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 """Names that are labels, not persons."""
@@ -83,7 +83,7 @@ def find(
     statistics = yield from do(house.store.text_index.statistics, ref, terms, level=level)
     weights = telling(statistics)
     lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)
-    similar = yield from _similar(house, ref, query, level=level, limit=limit)
+    similar = yield from similar_passages(house, ref, query, level=level, limit=limit)
     dense = yield from do(house.store.text_index.by_id, ref, list(similar), filters=filters)
     hits = {passage.seq for passage in lexical} | {passage.seq for passage in dense if passage.level == level}
     reach = house.settings.recall.neighbours
@@ -139,7 +139,8 @@ def telling(statistics: TextStatistics) -> dict[str, float]:
     return {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in (rare or known).items()}
 
 
-def _similar(house: House, ref: SessionRef, query: str, *, level: int, limit: int) -> Flow[dict[int, float]]:
+def similar_passages(house: House, ref: SessionRef, query: str, *, level: int, limit: int) -> Flow[dict[int, float]]:
+    """The nearest passages of a level, by id, with their cosine; none where there is no index to ask."""
     yield from index_pending(house, ref=ref, limit=house.settings.recall.catch_up)
     try:
         index = yield from usable_index(house)
@@ -170,6 +171,7 @@ def recall(
     room: int,
     code_room: int,
     shown: frozenset[int],
+    summaries: Sequence[Summary] = (),
     filters: SearchFilters | None = None,
 ) -> Flow[Recalled]:
     """Quote what answers a question within `room` tokens, without what the context already shows.
@@ -181,10 +183,11 @@ def recall(
         room: Tokens of the whole block, fence and headers included.
         code_room: The most that code and tool output may take of it.
         shown: `seq`s of entries that stand in the context already, or are the question itself.
+        summaries: Stand behind the quotes.
         filters: Which messages may be found.
     """
     count = house.counter.count_text
-    least = count(recall_block((), sitting_gap_seconds=1.0))
+    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
     if room <= least + _POINTER_TOKENS or not query.strip():
         return Recalled()
     found = yield from find(house, ref, query, filters=filters)
@@ -197,7 +200,7 @@ def recall(
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
         filling = fill(offers, max_tokens=budget, header_tokens=headers)
         quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
-        text = recall_block(quotes, sitting_gap_seconds=house.settings.recall.sitting_gap_seconds)
+        text = recall_block(quotes, sitting_gap_seconds=house.settings.recall.sitting_gap_seconds, summaries=summaries)
         tokens = count(text)
         if quotes and best.tokens < tokens <= room:
             best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.terms import analyse
 from langchain_tiered_memory.errors import (
-    EmbedderMismatchError,
-    IndexUnavailableError,
     InvalidInputError,
     NotFoundError,
 )
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.indexing import usable_index
-from langchain_tiered_memory.flows.recall import find, telling
+from langchain_tiered_memory.flows.recall import find
+from langchain_tiered_memory.flows.summary_search import find_summaries
 from langchain_tiered_memory.records import Entry, Hit, SessionRef, Summary
 
 if TYPE_CHECKING:
@@ -21,10 +18,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.drafts import SearchFilters
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import Passage
 
-_SUMMARY_WEIGHT = 0.9
-"""A summary that matches as well as a message tells less precisely."""
 _DEEPEST = 64
 
 
@@ -91,50 +85,22 @@ def _messages(house: House, ref: SessionRef, query: str, *, quota: int, filters:
 def _summaries(
     house: House, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters
 ) -> Flow[list[Hit]]:
-    statistics = yield from do(house.store.text_index.statistics, ref, analyse(query), level=level)
-    weights = telling(statistics)
-    limit = house.settings.recall.candidates
-    lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)
-    similar = yield from _similar(house, ref, query, level=level, limit=limit)
-    dense = yield from do(house.store.text_index.by_id, ref, list(similar), filters=filters)
-    whole = sum(weights.values()) or 1.0
-    scored: dict[str, tuple[float, Passage]] = {}
-    for passage in {one.id: one for one in (*lexical, *dense)}.values():
-        terms = set(passage.terms.split())
-        shared = sum(weight for term, weight in weights.items() if term in terms) / whole
-        near = max(similar.get(passage.id, 0.0), 0.0)
-        score = _SUMMARY_WEIGHT * (0.5 * shared + 0.5 * near if similar else shared)
-        if passage.summary_id is not None and score > scored.get(passage.summary_id, (0.0, passage))[0]:
-            scored[passage.summary_id] = (score, passage)
-    best = sorted(scored.items(), key=lambda item: -item[1][0])[:quota]
-    summaries = yield from do(house.store.tree.by_id, ref, [one for one, _ in best])
+    found = yield from find_summaries(house, ref, query, level=level, quota=quota, filters=filters)
     return [
         Hit(
             level=level,
-            id=summary.id,
-            text=summary.text,
-            passage=summary.text[scored[summary.id][1].start : scored[summary.id][1].stop],
-            score=scored[summary.id][0],
-            seq=summary.last_seq,
-            at=summary.last_at,
-            track=summary.track or "",
+            id=one.summary.id,
+            text=one.summary.text,
+            passage=one.summary.text[one.passage.start : one.passage.stop],
+            score=one.score,
+            seq=one.summary.last_seq,
+            at=one.summary.last_at,
+            track=one.summary.track or "",
             kind="summary",
-            tokens=summary.tokens,
+            tokens=one.summary.tokens,
         )
-        for summary in summaries
+        for one in found
     ]
-
-
-def _similar(house: House, ref: SessionRef, query: str, *, level: int, limit: int) -> Flow[dict[int, float]]:
-    try:
-        index = yield from usable_index(house)
-        if index is None:
-            return {}
-        found = yield from do(index.search, query, session_keys=[ref.key], limit=limit, where={"level": level})
-        return dict(found)
-    except (IndexUnavailableError, EmbedderMismatchError) as error:
-        house.report("vectors_unavailable", str(error), session_id=ref.session_id)
-        return {}
 
 
 def expand(house: House, session_id: str, summary_id: str, *, depth: int | None) -> Flow[list[Summary | Entry]]:

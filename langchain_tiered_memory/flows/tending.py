@@ -38,6 +38,7 @@ def flush(house: House, session_id: str | None, *, timeout: float | None) -> Flo
     made = embedded = 0
     while True:
         refs = yield from _sessions(house, session_id)
+        looked_at = house.now()  # a lease that runs out behind this is looked at again
         for ref in refs:
             summaries, vectors = yield from tend(house, ref.session_id)
             made, embedded = made + summaries, embedded + vectors
@@ -45,7 +46,7 @@ def flush(house: House, session_id: str | None, *, timeout: float | None) -> Flo
                 break
         in_hand = 0
         for ref in refs:
-            in_hand += yield from do(house.store.tree.leased_by_others, ref, owner=house.worker, now=house.now())
+            in_hand += yield from do(house.store.tree.leased_by_others, ref, owner=house.worker, now=looked_at)
         if not in_hand or (deadline is not None and house.monotonic() >= deadline):
             break
         yield from pause(_LOOK_AGAIN_SECONDS)

@@ -195,8 +195,9 @@ def rebuild_index(house: House) -> Flow[VerifyReport]:
     for ref, _ in (yield from do(inspection.sessions)):
         tally, _ = yield from _examined(house, ref)
         yield from _mend(house, ref, tally)
-        yield from do(inspection.mend_totals, ref)
     yield from do(inspection.drop_orphan_passages, (yield from do(inspection.orphan_passages)))
+    for ref, _ in (yield from do(inspection.sessions)):
+        yield from do(inspection.mend_totals, ref)
     yield from do(inspection.rebuild_text_index)
     yield from _rebuild_vectors(house)
     return (yield from verify(house))

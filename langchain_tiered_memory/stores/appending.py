@@ -96,15 +96,18 @@ def _known(connection: Connection, key: int, message_ids: Sequence[str]) -> dict
     return known
 
 
-def _open_heads(connection: Connection, key: int) -> list[tuple[int, str, list[str]]]:
-    """Entries with calls that have no result yet, newest first, as (seq, track, calls)."""
-    query = (
-        select(entries.c.seq, entries.c.track, entries.c.open_calls)
-        .where(entries.c.session_key == key, entries.c.open_calls.is_not(None))
-        .order_by(entries.c.seq.desc())
-        .limit(OPEN_HEADS)
-    )
-    return [(seq, unpacked(track), rows.names_from_json(calls)) for seq, track, calls in connection.execute(query)]
+def _open_heads(connection: Connection, key: int, tracks: Sequence[str]) -> list[tuple[int, str, list[str]]]:
+    """Entries of these tracks with calls that have no result yet, newest first, as (seq, track, calls)."""
+    found: list[tuple[int, str, list[str]]] = []
+    for track in tracks:
+        query = (
+            select(entries.c.seq, entries.c.open_calls)
+            .where(entries.c.session_key == key, entries.c.waits.is_(True), entries.c.track == packed(track))
+            .order_by(entries.c.seq.desc())
+            .limit(OPEN_HEADS)
+        )
+        found += [(seq, track, rows.names_from_json(calls)) for seq, calls in connection.execute(query)]
+    return found
 
 
 def _insert_new(
@@ -113,7 +116,7 @@ def _insert_new(
     key, first_seq = session["key"], session["next_seq"]
     drafts = [item.draft for item in incoming]
     # Only a result asks who waits for it.
-    heads = _open_heads(connection, key) if any(draft.answers is not None for draft in drafts) else []
+    heads = _open_heads(connection, key, list(dict.fromkeys(one.track for one in drafts if one.answers is not None)))
     left = {seq: calls for seq, _, calls in heads}
     waiting = {(track, call): seq for seq, track, calls in reversed(heads) for call in calls}
     groups = group_rule(drafts, first_seq, waiting)
@@ -122,7 +125,7 @@ def _insert_new(
     found: list[dict[str, Any]] = []
     for seq, (item, group) in enumerate(zip(incoming, groups, strict=True), start=first_seq):
         draft = item.draft
-        if draft.answers in left.get(group, ()):
+        if draft.answers is not None and draft.answers in left.get(group, ()):
             left[group].remove(draft.answers)
             answered.add(group)
         if draft.calls:

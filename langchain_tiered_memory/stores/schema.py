@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     Float,
     Index,
     Integer,
@@ -85,6 +86,7 @@ entries = Table(
     Column("at", Float, nullable=False),
     Column("calls", Text),
     Column("open_calls", Text),
+    Column("waits", Boolean, Computed("open_calls IS NOT NULL", persisted=True)),
     Column("answers", Text),
     Column("group_seq", BigInteger, nullable=False),
     Column("pinned", Boolean, nullable=False, server_default=text("false")),
@@ -96,19 +98,37 @@ entries = Table(
     Index("ltm_entries_group", "session_key", "group_seq"),
     Index("ltm_entries_summary", "summary_id"),
 )
+# SQLite's planner keeps no figures of its own and takes the index with the most equal columns: what these partial ones
+# are partial by stands among their columns, or they would lose to an index over all messages.
 _uncovered = entries.c.summary_id.is_(None)
 Index(
     "ltm_entries_uncovered",
     entries.c.session_key,
+    entries.c.summary_id,
     entries.c.track,
     entries.c.seq,
     sqlite_where=_uncovered,
     postgresql_where=_uncovered,
 )
-_open = entries.c.open_calls.is_not(None)
-Index("ltm_entries_open", entries.c.session_key, entries.c.seq, sqlite_where=_open, postgresql_where=_open)
+_open = entries.c.waits.is_(True)
+Index(
+    "ltm_entries_open",
+    entries.c.session_key,
+    entries.c.waits,
+    entries.c.track,
+    entries.c.seq,
+    sqlite_where=_open,
+    postgresql_where=_open,
+)
 _pinned = entries.c.pinned.is_(True)
-Index("ltm_entries_pinned", entries.c.session_key, entries.c.seq, sqlite_where=_pinned, postgresql_where=_pinned)
+Index(
+    "ltm_entries_pinned",
+    entries.c.session_key,
+    entries.c.pinned,
+    entries.c.seq,
+    sqlite_where=_pinned,
+    postgresql_where=_pinned,
+)
 
 revisions = Table(
     "ltm_revisions",

@@ -64,19 +64,21 @@ def advance_epoch(connection: Connection, key: int) -> None:
     connection.execute(update(sessions).where(sessions.c.key == key).values(epoch=sessions.c.epoch + 1))
 
 
+def _insert_of(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
 def insert_if_absent(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An insert that leaves alone a row that is there already; to be completed by its values."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table).on_conflict_do_nothing()
+    return _insert_of(connection, table).on_conflict_do_nothing()
 
 
 def upsert(
     connection: Connection, table: Table, *, key: Sequence[str], values: dict[str, Any]
 ) -> postgresql.Insert | sqlite.Insert:
     """An insert that takes the place of the row with the same `key`."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     changed = {name: value for name, value in values.items() if name not in key}
-    return dialect.insert(table).values(values).on_conflict_do_update(index_elements=list(key), set_=changed)
+    return _insert_of(connection, table).values(values).on_conflict_do_update(index_elements=list(key), set_=changed)
 
 
 def ensure_session(

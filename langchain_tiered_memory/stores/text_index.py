@@ -10,7 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, func, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+    table,
+    text,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import TSQUERY
 
 from langchain_tiered_memory.records import Passage, SessionRef, TextStatistics
 from langchain_tiered_memory.stores import rows
@@ -26,6 +43,13 @@ if TYPE_CHECKING:
 
 _SAMPLE = 200
 """Passages of summaries that tell their usual length."""
+_MOST_TERMS = 100
+"""Terms of a question that are looked up; SQLite joins at most 500 queries."""
+_MOST_PER_TERM = 10_000
+"""Passages that one term names: what a common word costs stays within bounds."""
+
+_fts = table("ltm_passages_fts", column("rowid"))
+_tsv: ColumnElement[str] = literal_column("ltm_passages.tsv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,9 @@ class TextIndex:
     ) -> list[Passage]:
         """Passages that share a term with the question, the most promising `limit` of them.
 
+        Those come first whose terms weigh most together; of equals, the newest. Of more than 100 terms the heaviest
+        count. On SQLite a term names at most its newest 10,000 passages.
+
         Args:
             ref: The session to search.
             weights: The question's terms and how much each tells (such as its idf).
@@ -87,28 +114,19 @@ class TextIndex:
             limit: How many at most.
             filters: Further conditions.
         """
-        if not weights:
+        heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
+        if not heaviest:
             return []
-        query = select(passages)
-        if self.database.dialect == "sqlite":
-            query = query.join(text("ltm_passages_fts"), text("ltm_passages_fts.rowid = ltm_passages.id")).where(
-                text("ltm_passages_fts MATCH :query")
-            )
-            order: Any = text("bm25(ltm_passages_fts, 0.0, 1.0)")
-            bound: dict[str, Any] = {"query": _fts_query(scope_of(ref.key, level), list(weights))}
-        else:
-            query = query.where(text("tsv @@ CAST(:query AS tsquery)"))
-            bound = {"query": _ts_query(scope_of(ref.key, level), list(weights))}
-            cases = []
-            for number, (term, weight) in enumerate(weights.items()):
-                bound |= {f"t{number}": _quoted(term), f"w{number}": weight}
-                cases.append(f"CASE WHEN tsv @@ CAST(:t{number} AS tsquery) THEN CAST(:w{number} AS float8) ELSE 0 END")
-            order = text(f"{' + '.join(cases)} DESC")
-        for condition in _conditions(filters):
-            query = query.where(condition)
-        query = query.where(passages.c.session_key == ref.key).order_by(order, passages.c.id.desc()).limit(limit)
+        scope = scope_of(ref.key, level)
+        conditions = _conditions(filters)
+        query = (
+            _sqlite_candidates(scope, heaviest, conditions, limit)
+            if self.database.dialect == "sqlite"
+            else _postgresql_candidates(scope, heaviest, conditions, limit)
+        )
         with self.database.read() as connection:
-            return [rows.passage(row) for row in connection.execute(query, bound).mappings()]
+            found = connection.execute(query.where(passages.c.session_key == ref.key)).mappings()
+            return [rows.passage(row) for row in found]
 
     def by_id(
         self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
@@ -149,8 +167,8 @@ def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tup
     return count, count * float(mean or 0)
 
 
-def _conditions(filters: SearchFilters | None) -> list[Any]:
-    found: list[Any] = []
+def _conditions(filters: SearchFilters | None) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
     if filters is None:
         return found
     if filters.tracks is not None:
@@ -162,6 +180,47 @@ def _conditions(filters: SearchFilters | None) -> list[Any]:
     if filters.until is not None:
         found.append(passages.c.at <= filters.until)
     return found
+
+
+def _sqlite_candidates(
+    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+) -> Select[Any]:
+    """Passages by the summed weights of their terms. FTS5's own `bm25` would weigh by figures of every session."""
+    named = []
+    for number, (term, weight) in enumerate(weights):
+        match = text(f"ltm_passages_fts MATCH :term{number}").bindparams(
+            bindparam(f"term{number}", _fts_query(scope, [term]))
+        )
+        one = select(_fts.c.rowid.label("id"), literal(weight).label("weight")).where(match)
+        if conditions:
+            one = one.join(passages, passages.c.id == _fts.c.rowid).where(*conditions)
+        named.append(select(one.order_by(_fts.c.rowid.desc()).limit(_MOST_PER_TERM).subquery()))
+    every = union_all(*named).subquery()
+    score = func.sum(every.c.weight).label("score")
+    best = select(every.c.id, score).group_by(every.c.id).order_by(score.desc(), every.c.id.desc()).limit(limit)
+    ranked = best.subquery()
+    return (
+        select(passages)
+        .join(ranked, ranked.c.id == passages.c.id)
+        .order_by(ranked.c.score.desc(), passages.c.id.desc())
+    )
+
+
+def _postgresql_candidates(
+    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+) -> Select[Any]:
+    """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
+    any_term = cast(_ts_query(scope, [term for term, _ in weights]), TSQUERY)
+    score = sum(
+        (case((_tsv.op("@@")(cast(_quoted(term), TSQUERY)), weight), else_=0.0) for term, weight in weights),
+        literal(0.0),
+    )
+    return (
+        select(passages)
+        .where(_tsv.op("@@")(any_term), *conditions)
+        .order_by(score.desc(), passages.c.id.desc())
+        .limit(limit)
+    )
 
 
 def _fts_query(scope: str, terms: Sequence[str]) -> str:

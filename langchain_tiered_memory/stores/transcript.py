@@ -145,9 +145,7 @@ class Transcript:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
         query = (
             select(entries)
-            .where(
-                entries.c.session_key == ref.key, entries.c.open_calls.is_not(None), entries.c.track == packed(track)
-            )
+            .where(entries.c.session_key == ref.key, entries.c.waits.is_(True), entries.c.track == packed(track))
             .order_by(entries.c.seq.desc())
             .limit(OPEN_HEADS)
         )

@@ -110,7 +110,7 @@ def test_a_newer_schema_is_refused_and_left_as_it_was(shared_where: str | Path) 
     with store.database.write() as connection:
         connection.execute(update(schema.migrations).values(number=99))
     store.database.close()
-    with pytest.raises(NewerSchemaError, match="has schema 99.*upgrade the package"):
+    with pytest.raises(NewerSchemaError, match=r"has schema 99.*upgrade the package"):
         open_store(shared_where)
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,6 @@ from langchain_tiered_memory.stores import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from langchain_tiered_memory.stores.sql import SqlStore
 
@@ -54,10 +54,9 @@ def claim_everything(store: SqlStore, owner: str) -> list[str]:
         if not waiting:
             return won
         claimed = claim(store, ref, plan(1, *(one.seq for one in waiting)), owner=owner)
-        if claimed is not None:
-            # Only a removal of what was claimed can make this vain.
-            if store.tree.commit(ref, claimed, written(owner), owner=owner, now=NOW):
-                won.append(claimed.id)
+        # Only a removal of what was claimed can make the commit vain.
+        if claimed is not None and store.tree.commit(ref, claimed, written(owner), owner=owner, now=NOW):
+            won.append(claimed.id)
 
 
 def in_threads(work: Callable[[int], object], count: int = WRITERS) -> list[object]:
@@ -236,9 +235,10 @@ def test_a_writer_that_is_kept_waiting_too_long_is_told(shared_where: str | Path
 def test_a_thread_that_is_kept_waiting_by_another_is_told(tmp_path: Path) -> None:
     store = open_store(tmp_path / "memory.db", busy_seconds=0.2)
     session_with(store, 1)
-    with store.database.write(), ThreadPoolExecutor(1) as pool:
-        with pytest.raises(StorageBusyError, match="another thread"):
-            pool.submit(append, store, "s", incoming()).result()
+    with ThreadPoolExecutor(1) as pool, store.database.write():
+        waiting = pool.submit(append, store, "s", incoming())
+        assert isinstance(waiting.exception(), StorageBusyError)
+        assert "another thread" in str(waiting.exception())
     append(store, "s", incoming())
     store.database.close()
 
@@ -288,7 +288,7 @@ def test_a_process_that_is_killed_loses_no_message_that_it_acknowledged(shared_w
         "    append(store, 's', incoming(f'text {n}', f'm{n}'))\n"
         "    print(n, flush=True)\n"
     )
-    path = os.pathsep.join([*sys.path, os.getcwd()])
+    path = os.pathsep.join([*sys.path, str(Path.cwd())])
     for _ in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path}

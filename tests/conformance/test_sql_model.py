@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -51,7 +49,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.texts)
     @rule(choice=st.data())
-    def forget(self, choice: Any) -> None:
+    def forget(self, choice: st.DataObject) -> None:
         some = st.lists(st.sampled_from(sorted(self.texts)), min_size=1, max_size=3, unique=True)
         gone = choice.draw(some)
         removed = self.store.removal.messages(self.ref, gone)
@@ -63,9 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
     def claim_entries(self, first: int, size: int, owner: str) -> None:
         wanted = list(range(first, first + size))
         free = {entry.seq for entry in self.store.transcript.entries(self.ref) if entry.summary_id is None}
-        claimed = self.store.tree.claim(
-            self.ref, plan(1, *wanted), owner=owner, now=self.clock, lease_seconds=10
-        )
+        claimed = self.store.tree.claim(self.ref, plan(1, *wanted), owner=owner, now=self.clock, lease_seconds=10)
         assert (claimed is not None) == (set(wanted) <= free)
         if claimed is not None:
             self.claimed.append(claimed)
@@ -73,16 +69,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(level=st.integers(2, 4), size=st.integers(1, 3), owner=st.sampled_from("ab"))
     def claim_summaries(self, level: int, size: int, owner: str) -> None:
         below = self.store.tree.waiting_summaries(self.ref, level=level - 1, limit=size)
-        claimed = self.store.tree.claim(
-            self.ref, plan(level, *below), owner=owner, now=self.clock, lease_seconds=10
-        )
+        claimed = self.store.tree.claim(self.ref, plan(level, *below), owner=owner, now=self.clock, lease_seconds=10)
         assert (claimed is not None) == (bool(below) and all(one.state.finished for one in below))
         if claimed is not None:
             self.claimed.append(claimed)
 
     @precondition(lambda self: self.claimed)
     @rule(choice=st.data(), owner=st.sampled_from("ab"), text=texts, degraded=st.booleans())
-    def commit(self, choice: Any, owner: str, text: str, *, degraded: bool) -> None:
+    def commit(self, choice: st.DataObject, owner: str, text: str, *, degraded: bool) -> None:
         summary = choice.draw(st.sampled_from(self.claimed))
         said = written(text, degraded=degraded, retry_at=self.clock + 5 if degraded else None)
         done = self.store.tree.commit(self.ref, summary, said, owner=owner, now=self.clock)
@@ -91,7 +85,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.claimed)
     @rule(choice=st.data(), owner=st.sampled_from("ab"))
-    def fail(self, choice: Any, owner: str) -> None:
+    def fail(self, choice: st.DataObject, owner: str) -> None:
         summary = choice.draw(st.sampled_from(self.claimed))
         self.store.tree.fail(summary, owner=owner, error="no", retry_at=self.clock + 5, spent=Spent(calls=1))
 

@@ -23,12 +23,13 @@ from langchain_tiered_memory.errors import (
     SettingsError,
     StorageError,
 )
-from langchain_tiered_memory.stores.sql import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from servers import PostgresServer
+
+    from langchain_tiered_memory.stores.sql import SqlStore
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_store_may_be_named_in_many_ways(tmp_path: Path, monkeypatch: pytest.M
         store.database.close()
     for memory in (None, ":memory:", "sqlite://", "sqlite:///:memory:"):
         assert open_store(memory).database.in_memory
-    assert sorted(path.name for path in tmp_path.iterdir())[0] == "memory.db"
+    assert min(path.name for path in tmp_path.iterdir()) == "memory.db"
 
 
 @pytest.mark.parametrize("name", ["a b.db", "what?mode=ro#x.db", "100%25.db", "\u00fcber.db", "a:b@c.db"])
@@ -109,7 +110,7 @@ def test_a_file_of_another_program_is_refused_and_left_as_it_was(tmp_path: Path)
         connection.execute("CREATE TABLE theirs (x)")
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(NotOurDatabaseError, match="another program.*'theirs'"):
+    with pytest.raises(NotOurDatabaseError, match=r"another program.*'theirs'"):
         open_store(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -251,7 +252,7 @@ def test_a_server_that_goes_and_comes_back_is_used_again(postgres: PostgresServe
 def test_a_connection_that_breaks_in_a_transaction_gives_an_error_of_ours(postgres_url: str) -> None:
     store = open_store(postgres_url)
     ref = session_with(store, 1)
-    with pytest.raises(StorageError, match="cannot be reached"), store.database.write() as connection:
+    with pytest.raises(StorageError, match="cannot be reached"), store.database.write() as connection:  # noqa: PT012 - one transaction
         connection.execute(text("UPDATE ltm_entries SET tokens = 99"))
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert store.transcript.entries(ref)[0].tokens == 2

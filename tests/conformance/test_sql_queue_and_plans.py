@@ -29,7 +29,10 @@ def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore
         "kind": "k",
     }
     assert (rows[3].metadata["level"], rows[3].metadata["seq"]) == (1, summary.last_seq)
-    assert [row.text for row in store.vector_queue.pending(limit=2, newest_first=True)] == ["they met", "user: elsewhere"]
+    assert [row.text for row in store.vector_queue.pending(limit=2, newest_first=True)] == [
+        "they met",
+        "user: elsewhere",
+    ]
     assert len(store.vector_queue.pending(limit=9, levels_above_0=False)) == 3
     assert [row.text for row in store.vector_queue.pending(limit=9, ref=other)] == ["user: elsewhere"]
     assert (store.vector_queue.count(), store.vector_queue.count(ref=ref, levels_above_0=False)) == (4, 2)
@@ -168,7 +171,10 @@ def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
 def test_a_damaged_text_index_is_found_and_rebuilt(store: SqlStore) -> None:
     ref = session_with(store, 3)
     if store.database.dialect == "sqlite":
-        statement = "INSERT INTO ltm_passages_fts(ltm_passages_fts, rowid, scope, terms) SELECT 'delete', id, scope, terms FROM ltm_passages WHERE seq = 2"
+        statement = (
+            "INSERT INTO ltm_passages_fts(ltm_passages_fts, rowid, scope, terms) "
+            "SELECT 'delete', id, scope, terms FROM ltm_passages WHERE seq = 2"
+        )
         with store.database.write() as connection:
             connection.execute(text(statement))
         damaged = store.inspection.damaged_text_index()

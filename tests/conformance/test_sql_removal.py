@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,8 @@ from langchain_tiered_memory.records import Fact, SummaryState
 from langchain_tiered_memory.stores import schema
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from langchain_tiered_memory.records import SessionRef
     from langchain_tiered_memory.stores.sql import SqlStore
 
@@ -59,7 +60,11 @@ def test_numbers_of_removed_messages_are_not_given_again(store: SqlStore) -> Non
 
 def test_a_call_whose_result_was_removed_waits_again(store: SqlStore) -> None:
     ref = append(
-        store, "s", incoming("call", "h", calls=("a", "b")), incoming("1", "r1", answers="a"), incoming("2", "r2", answers="b")
+        store,
+        "s",
+        incoming("call", "h", calls=("a", "b")),
+        incoming("1", "r1", answers="a"),
+        incoming("2", "r2", answers="b"),
     ).ref
     assert store.transcript.waiting_heads(ref, track="main") == []
     store.removal.messages(ref, ["r2"])
@@ -119,8 +124,10 @@ def test_on_postgresql_the_receipt_says_what_may_remain(postgres_url: str) -> No
     store.database.close()
 
 
-SECRETS = ("Zanzibarquux", "zanzibarstem", "Wolkenkuckuck", "payloadsecret", "revisionsecret", "summarysecret",
-           "factsecret", "plansecret", "ownersecret", "titlesecret", "kindsecret", "tracksecret", "idsecret", "errorsecret")  # fmt: skip
+SECRETS = tuple(
+    f"{place}secret"
+    for place in "text term payload revision summary fact plan owner title name kind track id error".split()  # noqa: SIM905
+)
 
 
 def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
@@ -128,7 +135,7 @@ def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
     session_with(store, 300, "kept")
     session_with(store, 40, session_id)
     secret = incoming(
-        "Zanzibarquux Wolkenkuckuck", "idsecret", terms="zanzibarstem wolkenkuckuck", name="namesecret",
+        "textsecret", "idsecret", terms="textsecret termsecret", name="namesecret",
         kind="kindsecret", track="tracksecret", payload='{"x": "payloadsecret"}',
     )  # fmt: skip
     first = incoming("revisionsecret", "idsecret", payload='"revisionsecret"')
@@ -211,7 +218,14 @@ class TestTraces:
     def test_a_message_written_edited_and_removed_in_a_fresh_database_leaves_nothing(
         self, store: SqlStore, where: Path
     ) -> None:
-        ref = append(store, "s", incoming("Zanzibarquux", "a"), incoming("Wolkenkuckuck", "a"), incoming("kept")).ref
+        ref = append(store, "s", incoming("textsecret", "a"), incoming("termsecret", "a"), incoming("kept")).ref
+        store.removal.messages(ref, ["a"])
+        assert store.removal.erase_traces() == ()
+        assert traces(where) == {}
+
+    def test_words_that_were_edited_away_within_one_call_leave_nothing(self, store: SqlStore, where: Path) -> None:
+        first, silent = incoming("textsecret", "a"), incoming("", "a", terms="")
+        ref = append(store, "s", first, silent).ref
         store.removal.messages(ref, ["a"])
         assert store.removal.erase_traces() == ()
         assert traces(where) == {}

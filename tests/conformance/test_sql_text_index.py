@@ -125,10 +125,16 @@ def test_an_edit_and_a_remake_change_what_is_found(store: SqlStore) -> None:
 
 def test_a_long_message_has_its_passages_in_order(store: SqlStore) -> None:
     item = incoming("aa bb cc", "m")
-    parts = tuple(PassageDraft(part=n, start=n * 3, stop=n * 3 + 2, terms=term) for n, term in enumerate(["a", "b", "c"]))
+    parts = tuple(
+        PassageDraft(part=n, start=n * 3, stop=n * 3 + 2, terms=term) for n, term in enumerate(["a", "b", "c"])
+    )
     ref = append(store, "s", type(item)(draft=item.draft, passages=parts)).ref
     every = store.text_index.of_entries(ref, [1, 1, 7])
-    assert [(one.part, one.start, one.stop, one.terms) for one in every] == [(0, 0, 2, "a"), (1, 3, 5, "b"), (2, 6, 8, "c")]
+    assert [(one.part, one.start, one.stop, one.terms) for one in every] == [
+        (0, 0, 2, "a"),
+        (1, 3, 5, "b"),
+        (2, 6, 8, "c"),
+    ]
     (hit,) = store.text_index.find(ref, {"b": 1.0}, limit=5)
     assert (hit.part, hit.level, hit.summary_id, hit.seq) == (1, 0, None, 1)
     assert store.transcript.totals(ref)["terms"] == 3

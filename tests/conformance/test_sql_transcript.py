@@ -123,9 +123,7 @@ def test_a_result_joins_the_group_of_its_call_however_late_and_only_on_its_track
 def test_of_two_messages_that_make_the_same_call_the_later_gets_the_result_and_the_earlier_still_waits(
     store: SqlStore,
 ) -> None:
-    ref = append(
-        store, "s", incoming("1", "h1", calls=("call_0", "x")), incoming("2", "h2", calls=("call_0",))
-    ).ref
+    ref = append(store, "s", incoming("1", "h1", calls=("call_0", "x")), incoming("2", "h2", calls=("call_0",))).ref
     append(store, "s", incoming("r", "r1", answers="call_0"), incoming("r x", "r2", answers="x"))
     assert [entry.group for entry in store.transcript.entries(ref)] == [1, 2, 2, 1]
     assert store.inspection.open_calls(ref, [1, 2]) == {1: '["call_0"]'}
@@ -225,9 +223,7 @@ def test_an_empty_session_and_a_missing_one_have_no_rows(store: SqlStore) -> Non
 @pytest.mark.parametrize("odd", ODD_STRINGS, ids=lambda odd: ascii(odd[:20]))
 def test_any_string_may_name_things(store: SqlStore, odd: str) -> None:
     track = odd[:90]
-    item = incoming(
-        "hello world", odd, name=odd, kind=odd, task=odd, track=track, calls=(odd,), role="assistant"
-    )
+    item = incoming("hello world", odd, name=odd, kind=odd, task=odd, track=track, calls=(odd,), role="assistant")
     ref = append(store, odd, item, incoming("plain", "p"), user=odd, title=odd).ref
     found: SessionRef | None = store.transcript.find(odd)
     assert found == ref

@@ -48,6 +48,9 @@ class Meter:
 
 def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[int, int, int, int]:
     """The most that any of some turns cost: statements and steps of adding, statements and steps of a context."""
+    session.context("", max_tokens=2000)
+    session.flush()
+    session.context("", max_tokens=2000)
     found: list[tuple[int, int, int, int]] = []
     for number in range(start, start + turns):
         meter.reset()

@@ -1,0 +1,55 @@
+"""Summaries of one level that answer a question: shared words weighed by how telling they are, and similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.terms import analyse
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.recall import similar_passages, telling
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.drafts import SearchFilters
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import Passage, SessionRef, Summary
+
+_SUMMARY_WEIGHT = 0.9
+"""A summary that matches as well as a message tells less precisely."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSummary:
+    """A summary, how well it matches (0 to 1), and its best passage."""
+
+    summary: Summary
+    score: float
+    passage: Passage
+
+
+def find_summaries(
+    house: House, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
+) -> Flow[list[FoundSummary]]:
+    """The best `quota` summaries of a level, best first."""
+    statistics = yield from do(house.store.text_index.statistics, ref, analyse(query), level=level)
+    weights = telling(statistics)
+    limit = house.settings.recall.candidates
+    lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)
+    similar = yield from similar_passages(house, ref, query, level=level, limit=limit)
+    dense = yield from do(house.store.text_index.by_id, ref, list(similar), filters=filters)
+    whole = sum(weights.values()) or 1.0
+    best: dict[str, tuple[float, Passage]] = {}
+    for passage in {one.id: one for one in (*lexical, *dense)}.values():
+        terms = set(passage.terms.split())
+        shared = sum(weight for term, weight in weights.items() if term in terms) / whole
+        near = max(similar.get(passage.id, 0.0), 0.0)
+        score = _SUMMARY_WEIGHT * (0.5 * shared + 0.5 * near if similar else shared)
+        if passage.summary_id is not None and score > best.get(passage.summary_id, (0.0, passage))[0]:
+            best[passage.summary_id] = (score, passage)
+    chosen = sorted(best.items(), key=lambda item: (-item[1][0], item[1][1].seq))[:quota]
+    summaries = {one.id: one for one in (yield from do(house.store.tree.by_id, ref, [one for one, _ in chosen]))}
+    return [
+        FoundSummary(summary=summaries[one], score=score, passage=passage)
+        for one, (score, passage) in chosen
+        if one in summaries and summaries[one].state.finished
+    ]

@@ -1,0 +1,55 @@
+"""Both colours of every verb that does I/O, with the same parameters."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from langchain_tiered_memory.memory import Session, TieredMemory
+
+_WITHOUT_IO = {
+    TieredMemory: {"session"},  # a handle; touches nothing
+    Session: set[str](),
+}
+_OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are
+
+
+def verbs(face: type) -> dict[str, Any]:
+    """Public methods of a face."""
+    return {
+        name: member
+        for name, member in inspect.getmembers(face, callable)
+        if not name.startswith("_") and name in vars(face)
+    }
+
+
+@pytest.mark.parametrize("face", [TieredMemory, Session])
+def test_every_verb_that_does_io_has_its_twin(face: type) -> None:
+    public = verbs(face)
+    sync = {name for name, member in public.items() if not inspect.iscoroutinefunction(member)}
+    asynchronous = set(public) - sync
+    assert {f"a{name}" for name in sync - _WITHOUT_IO[face]} == asynchronous
+
+
+@pytest.mark.parametrize("face", [TieredMemory, Session])
+def test_twins_take_the_same_parameters_and_give_the_same(face: type) -> None:
+    public = verbs(face)
+    for name, member in public.items():
+        twin = public.get(f"a{name}")
+        if twin is None or f"a{name}" in _OTHER_SIGNATURE:
+            continue
+        one, other = inspect.signature(member), inspect.signature(twin)
+        assert one.parameters == other.parameters, name
+        assert one.return_annotation == other.return_annotation, name
+
+
+@pytest.mark.parametrize("face", [TieredMemory, Session])
+def test_every_public_verb_says_what_it_does(face: type) -> None:
+    assert [name for name, member in verbs(face).items() if not inspect.getdoc(member)] == []
+
+
+def test_both_kinds_of_with_close_a_memory() -> None:
+    assert isinstance(inspect.getattr_static(TieredMemory, "__exit__"), type(lambda: None))
+    assert inspect.iscoroutinefunction(TieredMemory.__aexit__)

@@ -1,0 +1,70 @@
+"""Invariant 6: killing the process at any instruction loses no acknowledged message and leaves nothing half done."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.memory_builders import open_memory
+from tests.writers import LEASE_SECONDS, choices, doubled, mend_then_write, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def killed_rounds(where: str, *, vectors: bool, kills: int, seed: int) -> tuple[list[str], list[str]]:
+    """Start a writer and kill it, again and again. Gives what was acknowledged, and what any of them found wrong."""
+    chance = random.Random(seed)
+    acknowledged: list[str] = []
+    wrong: list[str] = []
+    for number in range(kills):
+        child, pipe = start(mend_then_write, where, vectors, f"w{number}")
+        if number % 4:
+            assert pipe.poll(60), "the writer does not get to its work"
+            time.sleep(chance.uniform(0.0, 0.4))
+        else:  # while it still opens, or looks after what the last one left
+            time.sleep(chance.uniform(0.0, 0.4))
+        child.kill()
+        child.join(30)
+        with suppress(EOFError, OSError):
+            while pipe.poll(0):
+                kind, what = pipe.recv()
+                (acknowledged if kind == "written" else wrong).extend(what)
+        pipe.close()
+    return acknowledged, wrong
+
+
+def whole(where: str, acknowledged: list[str], *, vectors: bool) -> None:
+    """Assert that everything is there and nothing is half done."""
+    time.sleep(LEASE_SECONDS)
+    with open_memory(where, **choices(vectors=vectors, background=False)) as memory:
+        session = memory.session("s")
+        memory.flush()
+        assert memory.verify().problems == ()
+        there = [message.id for message in session.messages()]
+        assert set(acknowledged) <= set(there)
+        assert len(there) == len(set(there))
+        assert doubled(session) == []
+        assert session.context("order 1001", max_tokens=2000).tokens <= 2000
+
+
+@pytest.mark.timeout(180)
+def test_25_kills_lose_no_acknowledged_message_and_leave_nothing_half_done(tmp_path: Path) -> None:
+    where = str(tmp_path / "memory.db")
+    acknowledged, wrong = killed_rounds(where, vectors=True, kills=25, seed=1)
+    assert wrong == []
+    assert len(acknowledged) > 25
+    whole(where, acknowledged, vectors=True)
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(180)
+def test_kills_on_postgresql_lose_no_acknowledged_message(postgres_url: str) -> None:
+    acknowledged, wrong = killed_rounds(postgres_url, vectors=False, kills=8, seed=2)
+    assert wrong == []
+    assert acknowledged
+    whole(postgres_url, acknowledged, vectors=False)

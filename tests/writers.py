@@ -1,0 +1,81 @@
+"""What a process of its own does to a memory while a test watches, kills or joins it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from typing import TYPE_CHECKING, Any
+
+from tests.embedders import HashingEmbeddings
+from tests.memory_builders import entries_of, open_memory, quick_settings, summaries_of, turn
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerProcess
+
+    from langchain_tiered_memory.memory import Session
+
+LEASE_SECONDS = 0.3
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.stores.chroma"])
+
+
+def start(work: Any, *arguments: Any) -> tuple[ForkServerProcess, Connection]:
+    """Run `work(*arguments, pipe)` in a process of its own; what it sends comes out of the pipe."""
+    here, there = _CONTEXT.Pipe()
+    child = _CONTEXT.Process(target=work, args=(*arguments, there), daemon=True)
+    child.start()
+    there.close()
+    return child, here
+
+
+def choices(*, vectors: bool, background: bool) -> dict[str, Any]:
+    """How every process of these tests opens the memory."""
+    return {
+        "embeddings": HashingEmbeddings() if vectors else None,
+        "settings": quick_settings(background=background, lease_seconds=LEASE_SECONDS),
+    }
+
+
+def mend_then_write(where: str, vectors: bool, name: str, pipe: Connection) -> None:  # noqa: FBT001 - it is pickled
+    """Look after what the last process left, report, then add, condense and embed until killed."""
+    with open_memory(where, **choices(vectors=vectors, background=True)) as memory:
+        session = memory.session("s")
+        memory.flush()
+        pipe.send(("found", [str(problem) for problem in memory.verify().problems]))
+        number = 0
+        while True:
+            ids = [f"{name}.{number}.{place}" for place in range(2)]
+            said = [one.model_copy(update={"id": mine}) for one, mine in zip(turn(number), ids, strict=True)]
+            session.add_messages(said)
+            pipe.send(("written", ids))
+            if number % 3 == 2:
+                session.flush(timeout=5)
+            number += 1
+
+
+def write_and_condense(where: str, vectors: bool, chroma: str | None, name: str, turns: int, pipe: Connection) -> None:  # noqa: FBT001, PLR0913 - it is pickled
+    """Add some turns to the session `s`, condensing all the while, then say what was written."""
+    with open_memory(where, chroma=chroma, **choices(vectors=vectors, background=False)) as memory:
+        session = memory.session("s")
+        pipe.send("ready")
+        pipe.recv()
+        written: list[str] = []
+        for number in range(turns):
+            ids = [f"{name}.{number}.{place}" for place in range(2)]
+            said = [one.model_copy(update={"id": mine}) for one, mine in zip(turn(number), ids, strict=True)]
+            written += session.add_messages(said)
+            if number % 4 == 3:
+                session.flush(timeout=10)
+        pipe.send(written)
+    os._exit(0)
+
+
+def doubled(session: Session) -> list[str]:
+    """Messages that more than one summary names, and summaries that more than one stands above."""
+    named: dict[str, int] = {}
+    for summary in summaries_of(session):
+        for source in summary.sources:
+            named[source] = named.get(source, 0) + 1
+    assert len(entries_of(session)) == len({entry.id for entry in entries_of(session)})
+    return [source for source, times in named.items() if times > 1]
