@@ -446,7 +446,7 @@ class Session:
         if self._user is not None:
             ref = yield from do(self._house.store.transcript.find, self.session_id)
             if ref is not None and ref.user is not None and ref.user != self._user:
-                msg = f"the session {self.session_id!r} belongs to another user than {self._user!r}: open it for its owner"
+                msg = f"the session {self.session_id!r} is not one of user {self._user!r}: open it for its owner"
                 raise MixedOwnersError(msg)
         return (yield from flow)
 

@@ -126,7 +126,7 @@ class ContextSettings(_Frozen):
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
-    cover_share: float = Field(default=0.3, ge=0, lt=1)
+    cover_share: float = Field(default=0.2, ge=0, lt=1)
     """The most that summaries of what is older may take; without a query they may also use the room of recall."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""

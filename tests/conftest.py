@@ -7,16 +7,16 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from servers import NoServerError, postgres_server
-from store_builders import open_store
+
+from tests.servers import NoServerError, postgres_server
+from tests.store_builders import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from servers import PostgresServer
-
     from langchain_tiered_memory.stores.sql import SqlStore
+    from tests.servers import PostgresServer
 
 
 @pytest.fixture(scope="session")

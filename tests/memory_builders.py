@@ -1,21 +1,23 @@
 """Builders of memories, conversations and settings for tests at the engine's face."""
 
+# ruff: noqa: ANN401 - any choice that a memory takes
+
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
+
 from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.memory import Session, TieredMemory
-from langchain_tiered_memory.records import Entry, Summary
 from langchain_tiered_memory.settings import LevelSettings, RecallSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.records import Entry, SessionRef, Summary
     from langchain_tiered_memory.stores.sql import SqlStore
 
 NOW = 1_700_000_000.0
@@ -76,7 +78,9 @@ def turn(number: int) -> list[BaseMessage]:
 
 def tool_turn(number: int, *, results: int = 2) -> list[BaseMessage]:
     """A question answered by way of parallel tool calls."""
-    calls = [{"name": "look_up", "args": {"order": number, "part": n}, "id": f"call_{number}_{n}"} for n in range(results)]
+    calls = [
+        {"name": "look_up", "args": {"order": number, "part": n}, "id": f"call_{number}_{n}"} for n in range(results)
+    ]
     return [
         HumanMessage(f"Look up order {1000 + number} in every register.", id=f"q{number}"),
         AIMessage("", tool_calls=calls, id=f"c{number}"),

@@ -1,5 +1,7 @@
 """What a process of its own does to a memory while a test watches, kills or joins it."""
 
+# ruff: noqa: ANN401 - any work with any arguments
+
 from __future__ import annotations
 
 import multiprocessing
@@ -54,7 +56,14 @@ def mend_then_write(where: str, vectors: bool, name: str, pipe: Connection) -> N
             number += 1
 
 
-def write_and_condense(where: str, vectors: bool, chroma: str | None, name: str, turns: int, pipe: Connection) -> None:  # noqa: FBT001, PLR0913 - it is pickled
+def write_and_condense(  # noqa: PLR0917 - it is pickled
+    where: str,
+    vectors: bool,  # noqa: FBT001
+    chroma: str | None,
+    name: str,
+    turns: int,
+    pipe: Connection,
+) -> None:
     """Add some turns to the session `s`, condensing all the while, then say what was written."""
     with open_memory(where, chroma=chroma, **choices(vectors=vectors, background=False)) as memory:
         session = memory.session("s")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import SessionRef, Summary
 
-_RELATED = 0.4
+_RELATED = 0.5
 """A summary that matches the question less than this is no help beside the quotes."""
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""
@@ -83,7 +83,13 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
             settings=house.settings.context,
         )
 
-    name = plan_name(request.track, max_tokens=request.max_tokens, has_query=has_query, off=off)
+    name = plan_name(
+        request.track,
+        max_tokens=request.max_tokens,
+        has_query=has_query,
+        settings=house.settings.context,
+        off=off,
+    )
     margin = 0
     for _ in range(_ATTEMPTS):
         stable = Stable(rooms=rooms_for(calibration.ratio), ratio=calibration.ratio)
@@ -101,7 +107,7 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
             )
         elif ref is not None:
             stable = replace(stable, pieces=_pins_alone(house, stable.rooms, musts))
-        recalled, related = Recalled(), ()
+        recalled, related = Recalled(), tuple[str, ...]()
         if ref is not None and has_query:
             recalled, related = yield from _recalled(
                 house, ref, query, request.view, musts=musts, stable=stable, margin=margin, off=off

@@ -22,6 +22,7 @@ from langchain_tiered_memory.decisions.verification import sources_digest
 from langchain_tiered_memory.drafts import SummaryPlan, Written
 from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.flows.musts import Musts
     from langchain_tiered_memory.records import Entry, SessionRef
+    from langchain_tiered_memory.settings import ContextSettings
 
 _LEAST_ENTRY_TOKENS = 3
 """An entry's framing alone: bounds how many entries a room can hold."""
@@ -161,11 +162,11 @@ def _renewed(desk: _Desk, plan: ViewPlan | None) -> Flow[ViewPlan]:
     )
 
 
-def plan_name(track: str, *, max_tokens: int, has_query: bool, off: frozenset[int]) -> str:
-    """Under which name a view's plan is kept: one for each track, budget and branch."""
-    line = hashlib.sha256(track.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    branch = hashlib.sha256(repr(sorted(off)).encode()).hexdigest()[:8] if off else ""
-    return f"default:{line}:{max_tokens}:{int(has_query)}:{branch}"
+def plan_name(track: str, *, max_tokens: int, has_query: bool, settings: ContextSettings, off: frozenset[int]) -> str:
+    """Under which name a view's plan is kept: one for each track, budget, branch and way of splitting the budget."""
+    chosen = repr((track, settings.model_dump_json(), sorted(off)))
+    digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return f"default:{max_tokens}:{int(has_query)}:{digest}"
 
 
 def _can_advance(desk: _Desk, plan: ViewPlan) -> Flow[bool]:

@@ -180,6 +180,7 @@ summaries = Table(
     Column("level", Integer, nullable=False),
     Column("track", Text),
     Column("state", String(16), nullable=False),
+    Column("unfinished", Boolean, Computed("state IN ('pending', 'generating', 'failed')", persisted=True)),
     Column("sources", Text, nullable=False),
     Column("source_digest", String(64), nullable=False),
     Column("first_seq", BigInteger, nullable=False),
@@ -211,8 +212,20 @@ summaries = Table(
     Column("retry_at", Float),
     Index("ltm_summaries_waiting", "session_key", "level", "parent_id", "first_seq"),
     Index("ltm_summaries_border", "session_key", "level", "track", "last_seq"),
+    Index("ltm_summaries_level", "session_key", "level", "last_seq"),
     Index("ltm_summaries_state", "session_key", "state", "last_seq"),
     Index("ltm_summaries_parent", "parent_id"),
+)
+_unfinished = summaries.c.unfinished.is_(True)
+Index(
+    "ltm_summaries_unfinished",
+    summaries.c.session_key,
+    summaries.c.unfinished,
+    summaries.c.level,
+    summaries.c.track,
+    summaries.c.first_seq,
+    sqlite_where=_unfinished,
+    postgresql_where=_unfinished,
 )
 _unsettled = summaries.c.retry_at.is_not(None)
 Index(

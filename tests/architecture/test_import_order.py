@@ -62,7 +62,7 @@ def modules() -> list[str]:
 
 
 def room_of(module: str) -> str:
-    return module.split("/")[0].removesuffix(".py")
+    return module.split("/", maxsplit=1)[0].removesuffix(".py")
 
 
 def imported(module: str) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import langchain_tiered_memory
 
 HEAVY = ("chromadb", "sqlalchemy", "langgraph", "onnxruntime", "tokenizers", "langchain_core", "pydantic", "numpy")
@@ -24,12 +26,8 @@ def test_the_names_are_sorted_and_each_can_be_imported() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    try:
+    with pytest.raises(AttributeError, match="TieredMemori"):
         langchain_tiered_memory.TieredMemori  # noqa: B018 - reading it is the test
-    except AttributeError as error:
-        assert "TieredMemori" in str(error)
-    else:
-        raise AssertionError
 
 
 def test_each_public_class_says_what_it_is() -> None:

@@ -1,7 +1,7 @@
 """The schema's history: from blank, from every kept old file, and from the future.
 
-When a step is added: run this file with `python` once before the change is released, and keep the file that it writes
-under `tests/assets/` (one for each schema that was ever released); the tests below then open it for ever.
+When a step is added, run `python -m tests.conformance.test_migrations` once before the release and keep the file that
+it writes under `tests/assets/`, one for each schema that was ever released; the tests below then open it for ever.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import inspect, select, text, update
-from store_builders import append, claim, ids, incoming, open_store, plan, session_with, summarised
 
 from langchain_tiered_memory.errors import NewerSchemaError
 from langchain_tiered_memory.stores import migrations, schema
+from tests.store_builders import append, claim, ids, incoming, open_store, plan, session_with, summarised
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

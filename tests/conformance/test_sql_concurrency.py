@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select, text
-from store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, written
 
 from langchain_tiered_memory.errors import StorageBusyError
 from langchain_tiered_memory.stores import schema
+from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,7 +282,7 @@ def test_a_forked_child_and_its_parent_both_go_on(shared_where: str | Path) -> N
 def test_a_process_that_is_killed_loses_no_message_that_it_acknowledged(shared_where: str | Path) -> None:
     open_store(shared_where).database.close()
     program = (
-        "import sys; from store_builders import *\n"
+        "import sys; from tests.store_builders import *\n"
         f"store = open_store({str(shared_where)!r})\n"
         "for n in range(10_000):\n"
         "    append(store, 's', incoming(f'text {n}', f'm{n}'))\n"

@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import select
-from store_builders import NOW, append, incoming, open_store, plan, written
 
 from langchain_tiered_memory.records import Spent, Summary
 from langchain_tiered_memory.stores import schema
+from tests.store_builders import NOW, append, incoming, open_store, plan, written
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from servers import postgres_server, unprivileged
 from sqlalchemy import text
-from store_builders import append, ids, incoming, open_store, session_with
 
 from langchain_tiered_memory.errors import (
     ClosedError,
@@ -23,13 +21,14 @@ from langchain_tiered_memory.errors import (
     SettingsError,
     StorageError,
 )
+from tests.servers import postgres_server, unprivileged
+from tests.store_builders import append, ids, incoming, open_store, session_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from servers import PostgresServer
-
     from langchain_tiered_memory.stores.sql import SqlStore
+    from tests.servers import PostgresServer
 
 
 @pytest.fixture
@@ -202,7 +201,7 @@ def write_until_it_fails(path: str) -> None:
 
 def test_a_write_that_the_system_cuts_short_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    program = f"import test_sql_opening as t; t.write_until_it_fails({str(path)!r})"
+    program = f"import tests.conformance.test_sql_opening as t; t.write_until_it_fails({str(path)!r})"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": ":".join(sys.path)},

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import event
-from store_builders import NOW, append, claim, incoming, open_store, plan, session_with, summarised, written
 
 from langchain_tiered_memory.records import Spent
+from tests.store_builders import NOW, append, claim, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +42,10 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "borders": lambda s, r, _: s.tree.borders(r, track="main", after=3, limit=9),
     "last border": lambda s, r, _: s.tree.last_border(r, track="main", before=9),
     "level 1 between": lambda s, r, _: s.tree.level_1_between(r, after=3, up_to=9),
+    "due later": lambda s, r, _: s.tree.due_later(r, remake_stale=False),
+    "leases of others": lambda s, r, _: s.tree.leased_by_others(r, owner="w", now=NOW),
+    "newest summaries": lambda s, r, _: s.tree.newest(r, level=1, up_to=30, limit=3),
+    "summaries of other tracks": lambda s, r, _: s.tree.level_1_of_others(r, track="main", after=3, limit=9),
     "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
     "uncondensed": lambda s, r, _: s.tree.uncondensed(r, track="main", up_to=30),
     "plan": lambda s, r, _: s.plans.read(r, "view"),
@@ -95,6 +99,8 @@ PARTIAL_INDEXES = {
     "uncondensed": "ltm_entries_uncovered",
     "due": "ltm_summaries_unsettled",
     "unfinished": "ltm_summaries_unsettled",
+    "due later": "ltm_summaries_unsettled",
+    "leases of others": "ltm_summaries_unsettled",
     "vectors to make": "ltm_passages_queue",
     "vectors to make for a session": "ltm_passages_pending",
 }
@@ -153,6 +159,8 @@ def test_a_hot_write_uses_an_index(prepared: tuple[SqlStore, SessionRef, Summary
 def check(plans: list[tuple[str, str]], name: str) -> None:
     assert plans
     for statement, line in plans:
+        if name.endswith("uncondensed") and "ltm_summaries" in line:
+            assert "ltm_summaries_unfinished" in line
         if line.startswith("SCAN"):
             assert line.startswith(MAY_SCAN), f"{line}\n{statement}"
         if "TEMP B-TREE" in line:

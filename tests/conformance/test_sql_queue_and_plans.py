@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select, text, update
-from store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised
 
 from langchain_tiered_memory.records import PassageDraft
 from langchain_tiered_memory.stores import schema
+from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.stores.sql import SqlStore

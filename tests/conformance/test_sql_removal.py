@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select, text
-from store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
 
 from langchain_tiered_memory.drafts import Removed
 from langchain_tiered_memory.records import Fact, SummaryState
 from langchain_tiered_memory.stores import schema
+from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,16 +166,14 @@ def traces(where: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture
-def where(tmp_path: Path) -> Path:
-    """A file in a folder of its own. Overrides the shared fixture: bytes are promised for SQLite only."""
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return folder / "memory.db"
-
-
 class TestTraces:
-    """Only on SQLite's files."""
+    """Only on SQLite's files, in a folder of their own."""
+
+    @pytest.fixture
+    def where(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "alone"
+        folder.mkdir()
+        return folder / "memory.db"
 
     @pytest.fixture
     def store(self, where: Path) -> SqlStore:

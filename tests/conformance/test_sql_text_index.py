@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from store_builders import NOW, append, claim, incoming, plan, session_with, summarised, written
-
 from langchain_tiered_memory.drafts import SearchFilters
 from langchain_tiered_memory.records import PassageDraft
+from tests.store_builders import NOW, append, claim, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.records import Passage, SessionRef

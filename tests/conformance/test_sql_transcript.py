@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, NotFoundError
 from langchain_tiered_memory.stores.schema import packed, storable, unpacked
+from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with
 
 if TYPE_CHECKING:
     from pathlib import Path

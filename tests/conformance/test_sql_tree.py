@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised, written
-
 from langchain_tiered_memory.records import Fact, Spent, SummaryState
+from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.stores.sql import SqlStore
@@ -317,3 +316,39 @@ def test_no_summary_is_reached_through_another_session(store: SqlStore) -> None:
     assert store.tree.waiting_summaries(other, level=1, limit=9) == []
     assert [entry.summary_id for entry in store.transcript.entries(other)] == [None, None]
     assert store.tree.level_figures(other) == []
+
+
+def test_whoever_ends_gives_back_its_leases_and_nobody_elses(store: SqlStore) -> None:
+    ref = session_with(store, 4)
+    mine = claim(store, ref, plan(1, 1, 2), owner="ends")
+    other = claim(store, ref, plan(1, 3, 4), owner="stays")
+    assert mine is not None
+    assert other is not None
+    assert store.tree.leased_by_others(ref, owner="ends", now=NOW) == 1
+    store.tree.release(owner="ends", now=NOW)
+    assert store.tree.leased_by_others(ref, owner="nobody", now=NOW) == 1
+    due = store.tree.due(ref, now=NOW, remake_stale=False)
+    assert due is not None
+    assert due.id == mine.id
+    assert not store.tree.commit(ref, mine, written("late"), owner="ends", now=NOW)
+    assert store.tree.commit(ref, other, written("in time"), owner="stays", now=NOW)
+
+
+def test_a_stale_summary_is_due_later_only_where_stale_ones_are_remade(store: SqlStore) -> None:
+    ref = session_with(store, 2)
+    assert not store.tree.due_later(ref)
+    summarised(store, ref, 1, 1, 2)
+    assert not store.tree.due_later(ref)
+    append(store, "s", incoming("other words", "m1"))
+    assert store.tree.due_later(ref, remake_stale=True)
+    assert not store.tree.due_later(ref, remake_stale=False)
+
+
+def test_finished_summaries_are_read_newest_first_and_of_other_tracks(store: SqlStore) -> None:
+    ref = append(store, "s", *(incoming("a b", f"m{n}", track="xy"[n % 2]) for n in range(1, 9))).ref
+    odd = [summarised(store, ref, 1, n, n + 2) for n in (1, 5)]
+    assert ids(store.tree.newest(ref, level=1, up_to=9, limit=9)) == ids(odd)[::-1]
+    assert ids(store.tree.newest(ref, level=1, up_to=3, limit=9)) == [odd[0].id]
+    assert store.tree.level_1_of_others(ref, track="x", after=0, limit=9) == ids(odd)
+    assert store.tree.level_1_of_others(ref, track="x", after=3, limit=9) == [odd[1].id]
+    assert store.tree.level_1_of_others(ref, track="main", after=0, limit=9) == []

@@ -113,7 +113,7 @@ async def test_nothing_stands_on_the_event_loop(tmp_path: Path, no_blocking_call
     context = await session.acontext("Which team checked the crane?", max_tokens=500)
     assert context.section("recall") is not None
     assert await session.asearch("crane")
-    assert await session.aexpand((await session.asearch("crane", levels=[1]))[0].id)
+    assert await session.aexpand((await session.asearch("team order bolts invoice", levels=[1]))[0].id)
     await session.apin("q1")
     await session.aunpin("q1")
     assert (await memory.averify()).problems == ()

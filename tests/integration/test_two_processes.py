@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TURNS = 15
+WORDS, VECTORS = False, True
 
 
 @pytest.mark.timeout(180)
@@ -27,7 +28,7 @@ def test_two_processes_on_one_session_lose_nothing_and_make_nothing_twice(
         memory.session("s").add_messages(conversation(1))
         memory.flush()
         children = [
-            start(write_and_condense, str(shared_where), True, chroma, name, TURNS) for name in ("one", "other")
+            start(write_and_condense, str(shared_where), VECTORS, chroma, name, TURNS) for name in ("one", "other")
         ]
         for _, pipe in children:
             assert pipe.recv() == "ready"
@@ -50,7 +51,7 @@ def test_two_processes_on_one_session_lose_nothing_and_make_nothing_twice(
 
 
 def test_two_processes_may_open_a_new_database_at_once(shared_where: str | Path) -> None:
-    children = [start(write_and_condense, str(shared_where), False, None, name, 2) for name in ("one", "other")]
+    children = [start(write_and_condense, str(shared_where), WORDS, None, name, 2) for name in ("one", "other")]
     for _, pipe in children:
         assert pipe.recv() == "ready"
         pipe.send("go")
@@ -70,7 +71,7 @@ def test_a_reader_sees_the_text_and_the_vectors_that_another_process_wrote(
         session = reader.session("s")
         session.add_messages(conversation(1))
         assert len(session.search("crane order team", levels=[0])) == 2
-        child, pipe = start(write_and_condense, str(shared_where), True, chroma, "writer", 8)
+        child, pipe = start(write_and_condense, str(shared_where), VECTORS, chroma, "writer", 8)
         assert pipe.recv() == "ready"
         pipe.send("go")
         written = pipe.recv()

@@ -84,7 +84,7 @@ A_LEAF = "(SELECT min(id) FROM ltm_summaries WHERE level = 1 AND parent_id IS NO
 FAULTS = {
     "a payload that was changed": (
         "message_changed",
-        f"UPDATE ltm_entries SET payload = replace(payload, 'invoice', 'bill') WHERE session_key=1 AND seq={LAST_ENTRY}",
+        f"UPDATE ltm_entries SET payload = replace(payload, 'invoice', 'bill') WHERE seq = {LAST_ENTRY}",
     ),
     "a text that was changed": (
         "text_changed",
@@ -107,14 +107,18 @@ FAULTS = {
     ),
     "a passage of nobody": (
         "orphan_index_row",
-        "INSERT INTO ltm_passages (session_key, level, seq, part, start, stop, track, at, scope, terms) "
-        "VALUES (1, 0, 99999, 0, 0, 1, 'main', 0, 's1l0', 'ghost')",
+        (
+            "INSERT INTO ltm_passages (session_key, level, seq, part, start, stop, track, at, scope, terms) "
+            "VALUES (1, 0, 99999, 0, 0, 1, 'main', 0, 's1l0', 'ghost')"
+        ),
     ),
     "wrong running totals": ("wrong_total", "UPDATE ltm_sessions SET tokens = tokens + 1 WHERE key = 1"),
     "a full-text index that lost a row": (
         "damaged_text_index",
-        "INSERT INTO ltm_passages_fts (ltm_passages_fts, rowid, scope, terms) SELECT 'delete', id, scope, terms "
-        f"FROM ltm_passages WHERE id = {FIRST_PASSAGE}",
+        (
+            "INSERT INTO ltm_passages_fts (ltm_passages_fts, rowid, scope, terms) SELECT 'delete', id, scope, terms "
+            f"FROM ltm_passages WHERE id = {FIRST_PASSAGE}"
+        ),
     ),
     "a summary of other words": ("summary_changed", f"UPDATE ltm_summaries SET text = 'x' WHERE id = {A_LEAF}"),
     "a summary of other facts": ("summary_changed", f"UPDATE ltm_summaries SET facts = '[]' WHERE id = {A_LEAF}"),

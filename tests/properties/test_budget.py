@@ -1,5 +1,7 @@
 """Invariants 2 and 3: never over budget, always valid for the provider, no entry lost, no group split."""
 
+# ruff: noqa: ANN401 - any choice that a request takes
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -11,12 +13,12 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, To
 from langchain_tiered_memory.decisions.request import MARK
 from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.memory import Session, TieredMemory
 from tests.memory_builders import counted, entries_of, open_memory, quick_settings, summaries_of, tool_turn, turn
 from tests.properties.test_cover import distinct, unaccounted
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, odd_text
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.records import Context
 
 TOOLS: list[dict[str, Any]] = [
@@ -73,7 +75,8 @@ def faults(session: Session, context: Context, *, tools: list[Any]) -> list[str]
     flushes=st.booleans(),
     pin=st.booleans(),
 )
-def test_a_context_is_within_its_budget_valid_and_accounts_for_every_entry(  # noqa: PLR0913 - what a request has
+def test_a_context_is_within_its_budget_valid_and_accounts_for_every_entry(
+    *,
     main: list[BaseMessage],
     helper: list[BaseMessage],
     budget: int,
@@ -81,7 +84,6 @@ def test_a_context_is_within_its_budget_valid_and_accounts_for_every_entry(  # n
     system: Any,
     tools: list[Any],
     view: Any,
-    *,
     flushes: bool,
     pin: bool,
 ) -> None:
@@ -117,7 +119,9 @@ def test_a_growing_conversation_is_within_every_budget_at_every_turn(every: int,
             context = session.context(max_tokens=budget)
             assert faults(session, context, tools=[]) == []
             assert unaccounted(session, context) == []
-            said = [one for one in context.messages if isinstance(one, HumanMessage) and MARK not in one.additional_kwargs]
+            said = [
+                one for one in context.messages if isinstance(one, HumanMessage) and MARK not in one.additional_kwargs
+            ]
             assert f"order {1000 + number}" in str(said[-1].content)
 
 

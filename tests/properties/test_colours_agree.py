@@ -11,13 +11,11 @@ from sqlalchemy import select
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.stores.schema import metadata
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
-from tests.colours import COLOURS, told
+from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import NOW, as_bytes, open_memory, store_of, turn
 from tests.properties.test_cover import distinct, histories
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
-
     from langchain_tiered_memory.memory import TieredMemory
 
 _NOT_COMPARED = frozenset({"seconds", "value", "lease_owner", "source_digest"})
@@ -43,9 +41,7 @@ def dump(memory: TieredMemory) -> dict[str, list[dict[str, Any]]]:
     with store_of(memory).database.read() as connection:
         for table in metadata.sorted_tables:
             tables[table.name] = [dict(row) for row in connection.execute(select(table)).mappings()]
-    names = {
-        row["id"]: f"<{row['level']}:{row['first_seq']}-{row['last_seq']}>" for row in tables["ltm_summaries"]
-    }
+    names = {row["id"]: f"<{row['level']}:{row['first_seq']}-{row['last_seq']}>" for row in tables["ltm_summaries"]}
 
     def named(value: object) -> object:
         if isinstance(value, str):
@@ -61,7 +57,9 @@ def dump(memory: TieredMemory) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def journey(colour: Any, walked: list[tuple[str, Any]], *, with_model: bool) -> tuple[object, list[object]]:
+def journey(  # noqa: C901 - one branch for each verb
+    colour: Colour, walked: list[tuple[str, Any]], *, with_model: bool
+) -> tuple[object, list[object]]:
     """Walk it; gives the database and what the caller saw."""
     clock = FrozenClock(NOW)
     model: ScriptedModel | None = summarising_model() if with_model else None

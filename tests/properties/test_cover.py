@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 
-from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.memory_builders import (
@@ -18,9 +18,7 @@ from tests.memory_builders import (
     entries_of,
     open_memory,
     quick_settings,
-    store_of,
     summaries_of,
-    ref_of,
 )
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, plain_text
 
@@ -46,7 +44,9 @@ def distinct(messages: list[BaseMessage], batch: int) -> list[BaseMessage]:
     return [message.model_copy(update={"id": f"{batch}.{place}"}) for place, message in enumerate(messages)]
 
 
-def grown(memory_batches: list[tuple[str, list[BaseMessage], bool]], session_id: str = "s", **choices: object) -> Session:
+def grown(
+    memory_batches: list[tuple[str, list[BaseMessage], bool]], session_id: str = "s", **choices: object
+) -> Session:
     """A session with these batches, condensed in between where a batch says so, and at the end."""
     memory = open_memory(None, **choices)
     for number, (track, messages, flushes) in enumerate(memory_batches):
@@ -73,9 +73,7 @@ def cover_faults(session: Session) -> list[str]:
     finished = [one for one in summaries.values() if one.state.finished]
     roots = [one for one in finished if one.parent_id is None or not summaries[one.parent_id].state.finished]
     condensed = [seq for root in roots for seq in covered_seqs(root, summaries, seq_of)]
-    raw = [
-        entry.seq for entry in entries if entry.summary_id is None or not summaries[entry.summary_id].state.finished
-    ]
+    raw = [entry.seq for entry in entries if entry.summary_id is None or not summaries[entry.summary_id].state.finished]
     whole = Counter(condensed + raw)
     found += [f"{entry.seq} stands {whole[entry.seq]} times" for entry in entries if whole[entry.seq] != 1]
     for one in summaries.values():
@@ -162,7 +160,10 @@ def test_the_cover_is_whole_however_the_model_behaves(
 @quickly
 @given(batches, st.integers(60, 1500), st.sampled_from([None, "", "order 4711"]), st.booleans())
 def test_what_a_context_leaves_out_is_named_in_its_account(
-    memory_batches: list[tuple[str, list[BaseMessage], bool]], budget: int, query: str | None, tree: bool
+    memory_batches: list[tuple[str, list[BaseMessage], bool]],
+    budget: int,
+    query: str | None,
+    tree: bool,  # noqa: FBT001 - drawn
 ) -> None:
     session = grown(memory_batches, settings=quick_settings(enabled=tree))
     if not any(messages for _, messages, _ in memory_batches):
@@ -171,7 +172,7 @@ def test_what_a_context_leaves_out_is_named_in_its_account(
         try:
             context = session.context(query, max_tokens=budget)
         except BudgetError as error:
-            assert str(budget) in str(error)
+            assert str(budget) in str(error)  # noqa: PT017 - a budget that is large enough raises nothing
             return
         assert unaccounted(session, context) == []
         session.flush()
@@ -180,8 +181,6 @@ def test_what_a_context_leaves_out_is_named_in_its_account(
 @settings(max_examples=10, deadline=None)
 @given(st.integers(1, 60), st.lists(plain_text, min_size=1, max_size=6))
 def test_messages_that_were_never_condensed_are_named_where_they_do_not_fit(count: int, said: list[str]) -> None:
-    from langchain_core.messages import HumanMessage
-
     memory = open_memory(None, settings=quick_settings(enabled=False))
     session = memory.session("s")
     session.add_messages([HumanMessage(said[n % len(said)], id=f"m{n}") for n in range(count * 10)])

@@ -21,9 +21,7 @@ def gap_tokens(_: Gap) -> int:
 
 
 def node(name: str, *, level: int = 1, first: int = 1, last: int = 10, tokens: int = 100) -> Node:
-    return Node(
-        id=name, level=level, first_seq=first, last_seq=last, entry_count=last - first + 1, tokens=tokens
-    )
+    return Node(id=name, level=level, first_seq=first, last_seq=last, entry_count=last - first + 1, tokens=tokens)
 
 
 def row(count: int, *, level: int = 1, tokens: int = 100, width: int = 10) -> list[Node]:
@@ -68,7 +66,11 @@ def test_a_fitted_cover_still_stands_for_everything_once(parts: list[tuple[int, 
 
 
 def test_refinement_looks_at_the_most_recent_node_first_and_never_at_level_1() -> None:
-    items = [node("a", level=2, first=1, last=50), node("b", level=2, first=51, last=99), node("c", first=100, last=110)]
+    items = [
+        node("a", level=2, first=1, last=50),
+        node("b", level=2, first=51, last=99),
+        node("c", first=100, last=110),
+    ]
     found = next_to_refine(items, tried=frozenset())
     assert found is not None
     assert found.id == "b"

@@ -1,0 +1,144 @@
+"""Where a track is condensed and where it is not yet: borders of level-1 summaries, and the spans between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, select
+
+from langchain_tiered_memory.stores.schema import entries, packed, summaries
+from langchain_tiered_memory.stores.summary_reads import FINISHED, SummaryReads
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.records import SessionRef, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class BorderReads(SummaryReads):
+    """Reads level-1 summaries by their place in the session."""
+
+    def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
+        """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
+        query = (
+            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.last_seq > after,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            return [(row.id, row.first_seq, row.last_seq) for row in connection.execute(query)]
+
+    def last_border(self, ref: SessionRef, *, track: str, before: int) -> tuple[str, int, int] | None:
+        """The newest finished level-1 summary of a track that ends before `before`, as (id, first seq, last seq)."""
+        query = (
+            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.last_seq < before,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(1)
+        )
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return (row.id, row.first_seq, row.last_seq) if row is not None else None
+
+    def level_1_between(self, ref: SessionRef, *, after: int, up_to: int) -> list[Summary]:
+        """Finished level-1 summaries of any track that end behind `after` and not behind `up_to`, in order."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.last_seq > after,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.first_seq)
+        )
+        return self._read(query)
+
+    def uncondensed(self, ref: SessionRef, *, track: str, up_to: int) -> list[tuple[int, int, int]]:
+        """Spans of a track that no finished summary stands for, as (first seq, last seq, messages), in order.
+
+        Messages that no summary has taken are one span; each unfinished level-1 summary is one more.
+        """
+        free = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
+            entries.c.session_key == ref.key,
+            entries.c.track == packed(track),
+            entries.c.summary_id.is_(None),
+            entries.c.seq <= up_to,
+        )
+        unfinished = select(summaries.c.first_seq, summaries.c.last_seq, summaries.c.entry_count).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.track == packed(track),
+            summaries.c.first_seq <= up_to,
+            summaries.c.unfinished.is_(True),
+        )
+        with self.database.read() as connection:
+            first, last, count = connection.execute(free).one()
+            spans = [(first, last, count)] if count else []
+            spans += [(row.first_seq, row.last_seq, row.entry_count) for row in connection.execute(unfinished)]
+        return sorted(spans)
+
+    def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
+        """The first message of a track behind `after` that no finished summary stands for."""
+        free = select(func.min(entries.c.seq)).where(
+            entries.c.session_key == ref.key,
+            entries.c.track == packed(track),
+            entries.c.summary_id.is_(None),
+            entries.c.seq > after,
+        )
+        unfinished = select(func.min(summaries.c.first_seq)).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.track == packed(track),
+            summaries.c.first_seq > after,
+            summaries.c.unfinished.is_(True),
+        )
+        with self.database.read() as connection:
+            found = [connection.scalar(free), connection.scalar(unfinished)]
+        return min((one for one in found if one is not None), default=None)
+
+    def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
+        """Finished summaries of a level that end at `up_to` or before, newest first."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == level,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(limit)
+        )
+        return self._read(query)
+
+    def level_1_of_others(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[str]:
+        """Ids of finished level-1 summaries of other tracks that end behind `after`, in order."""
+        query = (
+            select(summaries.c.id)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track != packed(track),
+                summaries.c.last_seq > after,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            return list(connection.scalars(query))

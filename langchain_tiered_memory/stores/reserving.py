@@ -1,0 +1,71 @@
+"""What a planned summary covers is taken, all or nothing: nothing that is under one summary gets under another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, select, update
+
+from langchain_tiered_memory.stores import rows
+from langchain_tiered_memory.stores.appending import chunks
+from langchain_tiered_memory.stores.schema import entries, summaries, unpacked
+from langchain_tiered_memory.stores.summary_reads import ROOT
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.drafts import SummaryPlan
+    from langchain_tiered_memory.records import SessionRef
+
+
+def reserve(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    """Take what a plan covers, all or nothing, and say what that is in the columns of `ltm_summaries`."""
+    if plan.level == 1:
+        return _reserve_entries(connection, ref, plan) if plan.source_seqs else None
+    return _reserve_summaries(connection, ref, plan) if plan.source_ids else None
+
+
+def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_seqs)):
+        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), entries.c.summary_id.is_(None))
+        taken += connection.execute(update(entries).where(*free).values(summary_id=plan.id)).rowcount
+    if taken != len(plan.source_seqs):
+        return None
+    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens).where(
+        entries.c.session_key == ref.key, entries.c.summary_id == plan.id
+    )
+    found = connection.execute(query.order_by(entries.c.seq)).all()
+    return {
+        "sources": rows.names_to_json([unpacked(row.message_id) for row in found]),
+        "first_seq": found[0].seq,
+        "last_seq": found[-1].seq,
+        "entry_count": len(found),
+        "first_at": min(row.at for row in found),
+        "last_at": max(row.at for row in found),
+        "source_tokens": sum(row.tokens for row in found),
+    }
+
+
+def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_ids)):
+        free = (
+            summaries.c.session_key == ref.key,
+            summaries.c.id.in_(part),
+            summaries.c.level == plan.level - 1,
+            summaries.c.parent_id.is_(None),
+            summaries.c.state.in_(ROOT),
+        )
+        taken += connection.execute(update(summaries).where(*free).values(parent_id=plan.id)).rowcount
+    if taken != len(plan.source_ids):
+        return None
+    query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
+    found = connection.execute(query).mappings().all()
+    return {
+        "sources": rows.names_to_json([row["id"] for row in found]),
+        "first_seq": min(row["first_seq"] for row in found),
+        "last_seq": max(row["last_seq"] for row in found),
+        "entry_count": sum(row["entry_count"] for row in found),
+        "first_at": min(row["first_at"] for row in found),
+        "last_at": max(row["last_at"] for row in found),
+        "source_tokens": sum(row["tokens"] for row in found),
+    }
