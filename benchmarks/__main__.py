@@ -1,6 +1,6 @@
 """Runs every benchmark at a small size; name one to run it alone with its own options.
 
-    python -m benchmarks --json all.json
+python -m benchmarks --json all.json
 """
 
 from __future__ import annotations

@@ -78,9 +78,11 @@ def measure(messages: int = 1000, *, budget: int = 4000, seed: int = 0) -> Repor
         outcomes.append(mine)
         again = _calls_after_restart(path, held, budget, counter)
     for party, summariser in _peers(held, budget, counter):
-        outcomes.append(_outcome(party, held, summariser, budget, Counting(counter)))
+        outcomes.append(_outcome(party, held, summariser, Counting(counter)))
     prompts = _apart(ours.calls, counter)
-    return _report(outcomes, prompts, history=history, made=made, again=again, budget=budget, messages=messages, seed=seed)
+    return _report(
+        outcomes, prompts, history=history, made=made, again=again, budget=budget, messages=messages, seed=seed
+    )
 
 
 def _peers(held: Conversation, budget: int, counter: TokenCounter) -> list[tuple[Party, Summariser | None]]:
@@ -100,7 +102,7 @@ def _our_outcome(
 ) -> tuple[Outcome, int]:
     party = OurMemory(path, budget, counter=counter, summariser=summariser)
     try:
-        outcome = _outcome(party, held, summariser, budget, Counting(counter))
+        outcome = _outcome(party, held, summariser, Counting(counter))
         return outcome, sum(level.summaries for level in party.session.metrics().levels)
     finally:
         party.close()
@@ -117,9 +119,7 @@ def _calls_after_restart(path: Path, held: Conversation, budget: int, counter: T
         party.close()
 
 
-def _outcome(
-    party: Party, held: Conversation, summariser: Summariser | None, budget: int, counting: Counting
-) -> Outcome:
+def _outcome(party: Party, held: Conversation, summariser: Summariser | None, counting: Counting) -> Outcome:
     largest = 0
     for number, turn in enumerate(held.turns):
         party.add(turn.message, turn.at)
@@ -208,7 +208,7 @@ def _report(
         },
         targets=(
             Target(
-                aim=f"condensing reads at most {_MOST_READ} tokens per token of history (tags, facts, instructions apart)",
+                aim=f"condensing reads at most {_MOST_READ} tokens per token of history",
                 measured=f"{read:.2f}; with the tags around each message {read + prompts.framing / history:.2f}",
                 met=read <= _MOST_READ if enough else None,
             ),

@@ -75,9 +75,7 @@ def _chroma() -> ONNXMiniLM_L6_V2:
     return ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"])
 
 
-def _outcome(
-    name: str, texts: list[str], ours: MiniLMEmbeddings, chroma: ONNXMiniLM_L6_V2, rounds: int
-) -> Outcome:
+def _outcome(name: str, texts: list[str], ours: MiniLMEmbeddings, chroma: ONNXMiniLM_L6_V2, rounds: int) -> Outcome:
     ours.embed_documents(texts[:2])
     chroma(texts[:2])
     seconds: list[tuple[float, float]] = []

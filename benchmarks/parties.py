@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain.agents.middleware import SummarizationMiddleware
@@ -25,6 +24,7 @@ from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
 

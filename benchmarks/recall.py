@@ -9,13 +9,10 @@ prices, and are compared question by question.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from benchmarks.reporting import Report, Target, arguments, finish, numbers, show
+from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
 from langchain_tiered_memory.cli.evaluating import read_groups
 from langchain_tiered_memory.embeddings import resolve_embeddings
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, measure
@@ -48,11 +45,10 @@ def evaluate(
     found = resolve_embeddings("auto") if embed else None
     embeddings: Embeddings | None = CachedEmbeddings(found, path=cache) if found is not None else None
     summaries: list[Summary] = []
-    console = Console(file=sys.stdout, highlight=False)
+    console = screen()
     for name, conversations in read_groups(paths).items():
         measured = [
-            measure(one, budgets, counter=counter, embeddings=embeddings, on_step=lambda: None)
-            for one in conversations
+            measure(one, budgets, counter=counter, embeddings=embeddings, on_step=lambda: None) for one in conversations
         ]
         summaries.append(summarise(name, measured))
         for part in renderables(summaries[-1]):
@@ -92,7 +88,9 @@ def _targets(summary: Summary) -> list[Target]:
 def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     """The command."""
     parser = arguments(__doc__)
-    parser.add_argument("paths", type=Path, nargs="*", help="conversations with annotated questions, or folders of them")
+    parser.add_argument(
+        "paths", type=Path, nargs="*", help="conversations with annotated questions, or folders of them"
+    )
     parser.add_argument("--budgets", type=numbers, default=list(BUDGETS))
     parser.add_argument("--no-embeddings", action="store_true", help="words alone")
     parser.add_argument("--cache", type=Path, help="keep vectors in this file")

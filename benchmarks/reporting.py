@@ -33,6 +33,18 @@ _PACKAGES = (
     "tiktoken",
 )
 _P95 = 0.95
+_FILE_COLUMNS = 160
+
+
+def machine() -> dict[str, Any]:
+    """Where this ran, and how busy it was: no figure in seconds means much without that."""
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,29 +78,24 @@ class Report:
     """Everything in the tables and more, under plain names, in the units that the names say."""
     targets: tuple[Target, ...] = ()
     remarks: tuple[str, ...] = ()
-    machine: dict[str, Any] = field(default_factory=lambda: machine())
+    machine: dict[str, Any] = field(default_factory=machine)
 
 
-def machine() -> dict[str, Any]:
-    """Where this ran, and how busy it was: no figure in seconds means much without that."""
-    return {
-        "python": platform.python_version(),
-        "system": platform.system(),
-        "processors": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "packages": {name: version(name) for name in _PACKAGES},
-    }
+def screen() -> Console:
+    """Standard output; wide where it is no terminal, for a file has no edge."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_COLUMNS
+    return Console(file=sys.stdout, highlight=False, width=wide)
 
 
 def show(report: Report, *, console: Console | None = None) -> None:
     """Print a report."""
-    to = console or Console(file=sys.stdout, highlight=False)
+    to = console or screen()
     to.print(Text(f"\n{report.benchmark}", style="bold"), Text(report.about, style="dim"))
     to.print(Text(", ".join(f"{name} {value}" for name, value in report.settings.items()), style="dim"))
     for grid in report.grids:
         table = Table(title=grid.title, title_justify="left", title_style="italic", pad_edge=False)
         for place, column in enumerate(grid.columns):
-            table.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
+            table.add_column(column, justify="left" if place == 0 else "right", no_wrap=place == 0)
         for row in grid.rows:
             table.add_row(*(Text(_shown(cell)) for cell in row))
         to.print(table)

@@ -9,7 +9,6 @@ import resource
 import time
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from benchmarks.conversations import turns
@@ -18,6 +17,7 @@ from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def build(path: Path, messages: int) -> Built:
         adding_seconds=added - began,
         condensing_seconds=condensed - added,
         summaries=summaries,
-        file_megabytes=os.path.getsize(path) / _MEGABYTE,
+        file_megabytes=path.stat().st_size / _MEGABYTE,
         peak_megabytes=_peak_megabytes(),
     )
 

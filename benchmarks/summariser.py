@@ -89,9 +89,7 @@ class Summariser:
         else:
             room = min(self._most_tokens, _SHARE * sum(self._tokens[sentence] for sentence in found))
         room -= _HEADING_TOKENS * len(headings)
-        units = [
-            Unit(sentence, "point", 0, self._tokens[sentence], weight=cue_weight(sentence)) for sentence in found
-        ]
+        units = [Unit(sentence, "point", 0, self._tokens[sentence], weight=cue_weight(sentence)) for sentence in found]
         chosen: list[int] = []
         for index in in_order_of_worth(units):
             taken = units[index].tokens + _BULLET_TOKENS

@@ -4,6 +4,8 @@ The forms of facts are what people write when they mention something in passing 
 a measure that planted only "we decided that" would reward a search for these words.
 """
 
+# ruff: noqa: SIM905 - a list literal of these would take a line for each word
+
 from __future__ import annotations
 
 from typing import Final

@@ -1,7 +1,5 @@
 """Both colours of a verb behind one call, so that each scenario is written once."""
 
-# ruff: noqa: ANN401 - any method's arguments and result
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Builders of memories, conversations and settings for tests at the engine's face."""
 
-# ruff: noqa: ANN401 - any choice that a memory takes
-
 from __future__ import annotations
 
 import json

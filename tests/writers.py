@@ -1,7 +1,5 @@
 """What a process of its own does to a memory while a test watches, kills or joins it."""
 
-# ruff: noqa: ANN401 - any work with any arguments
-
 from __future__ import annotations
 
 import multiprocessing

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, select
 
 from langchain_tiered_memory.stores.schema import passages, removed_vectors
+from langchain_tiered_memory.stores.session_rows import insert_if_absent
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -22,6 +23,6 @@ def drop_passages(connection: Connection, condition: ColumnElement[bool]) -> tup
     ).one()
     if count:
         noted = select(passages.c.id).where(condition)
-        connection.execute(insert(removed_vectors).from_select(["passage_id"], noted))
+        connection.execute(insert_if_absent(connection, removed_vectors).from_select(["passage_id"], noted))
         connection.execute(delete(passages).where(condition))
     return int(count), int(terms)

@@ -69,7 +69,7 @@ def _insert_of(connection: Connection, table: Table) -> postgresql.Insert | sqli
 
 
 def insert_if_absent(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An insert that leaves alone a row that is there already; to be completed by its values."""
+    """An insert that leaves alone a row that is there already; to be completed by its values or its select."""
     return _insert_of(connection, table).on_conflict_do_nothing()
 
 

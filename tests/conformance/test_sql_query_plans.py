@@ -130,7 +130,7 @@ def plans_of(store: SqlStore, use: Callable[[], object]) -> list[tuple[str, str]
     """Each statement that `use` runs, with a line of SQLite's plan for it."""
     statements: list[tuple[str, Any]] = []
 
-    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
         statements.append((statement, parameters))
 
     event.listen(store.database.engine, "before_cursor_execute", note)

@@ -1,7 +1,5 @@
 """Section 13 of the specification: bad input gets a clear, typed error or a reported repair, and loses nothing."""
 
-# ruff: noqa: ANN401 - bad input is of any type
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Invariants 2 and 3: never over budget, always valid for the provider, no entry lost, no group split."""
 
-# ruff: noqa: ANN401 - any choice that a request takes
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -67,8 +67,7 @@ def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[
 @pytest.mark.slow
 @pytest.mark.xfail(
     strict=True,
-    reason="SQLite answers five of the store's questions by walking a whole session or level instead of the index that "
-    "was made for them (waiting heads, summaries by id, first uncondensed, spans uncondensed, level 1 of others)",
+    reason="SQLite answers `Tree.by_id` for more than a few ids by walking every summary of the session, not by key",
 )
 def test_a_turn_costs_the_same_after_200_and_after_5000_messages() -> None:
     memory = open_memory(None, settings=quick_settings(messages=10, sources=5))

@@ -51,11 +51,11 @@ def job(*texts: str, target: int = 60, most: int = 80) -> CondenseJob:
     )  # fmt: skip
 
 
-def condenser(model: ScriptedModel, **options: Any) -> ModelCondenser:  # noqa: ANN401 - any option of the condenser
+def condenser(model: ScriptedModel, **options: Any) -> ModelCondenser:
     return ModelCondenser(model, **{"name": "scripted", "count_text": count, "default_window": 100_000, **options})
 
 
-def answering(*answers: object, **options: Any) -> ScriptedModel:  # noqa: ANN401 - any field of the model
+def answering(*answers: object, **options: Any) -> ScriptedModel:
     return ScriptedModel(answers=list(answers), **options)
 
 
@@ -148,7 +148,7 @@ async def test_a_cancelled_call_stays_cancelled() -> None:
     called = asyncio.Event()
 
     class Hanging(ScriptedModel):
-        async def _agenerate(self, *_args: Any, **_options: Any) -> ChatResult:  # noqa: ANN401 - the base class's
+        async def _agenerate(self, *_args: Any, **_options: Any) -> ChatResult:
             called.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -280,7 +280,7 @@ async def test_calls_are_named_tagged_and_traced(drive: Drive) -> None:
         def __init__(self) -> None:
             self.seen: list[dict[str, Any]] = []
 
-        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002 - LangChain's signature
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:  # noqa: ARG002 - LangChain's signature
             self.seen.append(kwargs)
 
     watcher = Watcher()

@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool, tool
 from pydantic import BaseModel
-from token_samples import SAMPLES
 
 from langchain_tiered_memory.decisions.counting import (
     PRIMING_TOKENS,
@@ -25,6 +24,7 @@ from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.protocols import TokenCounter
 from langchain_tiered_memory.token_counters import TiktokenCounter, adapt_counter, best_counter, encoding_file
 from tests.strategies import messages, odd_text
+from tests.unit.decisions.token_samples import SAMPLES
 
 ENCODINGS: list[EncodingName] = ["o200k_base", "cl100k_base"]
 needs_tiktoken = pytest.mark.skipif(

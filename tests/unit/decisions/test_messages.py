@@ -148,7 +148,7 @@ def test_other_content_has_another_digest(other: BaseMessage) -> None:
 
 
 @pytest.mark.parametrize("odd", [RemoveMessage("x"), BaseMessage("x", type="made-up"), Wider("x"), "text", None])
-def test_what_is_no_known_message_is_refused(odd: Any) -> None:  # noqa: ANN401 - the point of the test
+def test_what_is_no_known_message_is_refused(odd: Any) -> None:
     with pytest.raises(UnknownMessageError):
         encode(odd)
 

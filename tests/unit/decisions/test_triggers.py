@@ -75,7 +75,7 @@ def test_a_chunk_ends_with_a_whole_group_even_past_its_trigger() -> None:
 
 
 def test_a_call_without_its_result_holds_its_chunk_back() -> None:
-    entries = waiting(9) + [WaitingEntry(seq=10, group=10, tokens=10, at=10.0, waits=True)]
+    entries = [*waiting(9), WaitingEntry(seq=10, group=10, tokens=10, at=10.0, waits=True)]
     assert due_entries(entries, LEVELS.level(1), more=False) is None
 
 

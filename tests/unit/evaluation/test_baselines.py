@@ -1,10 +1,10 @@
-from conversation_builders import conversation, count_words, priced_words
-from embedders import HashingEmbeddings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY, WINDOW, choose, embed_questions, index_turns
 from langchain_tiered_memory.evaluation.pricing import priced
+from tests.embedders import HashingEmbeddings
+from tests.unit.evaluation.conversation_builders import conversation, count_words, priced_words
 
 words = st.lists(
     st.sampled_from(["rain", "snow", "tea", "coffee", "the", "train", "Berlin", "1984"]), min_size=1, max_size=6

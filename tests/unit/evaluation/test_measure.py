@@ -1,6 +1,5 @@
 import json
 
-from conversation_builders import conversation, question
 from rich.console import Console
 
 from langchain_tiered_memory.conversations import Conversation
@@ -8,6 +7,7 @@ from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, Measured, measure, steps_of
 from langchain_tiered_memory.evaluation.report import renderables
 from langchain_tiered_memory.evaluation.summary import as_json, is_rival, summarise, value
+from tests.unit.evaluation.conversation_builders import conversation, question
 
 SITTINGS = (
     ["I moved to Porto in spring.", "How is the flat?", "Small, but it has a balcony over the river."],

@@ -1,8 +1,8 @@
-from conversation_builders import priced_words
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.evaluation.pricing import Basket
+from tests.unit.evaluation.conversation_builders import priced_words
 
 TURNS = priced_words(["one two", "three"], ["four five six"])
 

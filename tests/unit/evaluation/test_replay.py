@@ -1,8 +1,7 @@
-from conversation_builders import conversation
-
 from langchain_tiered_memory import Settings, TieredMemory, TreeSettings
 from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.evaluation.replay import ReplayReport, calls_a_model, replay
+from tests.unit.evaluation.conversation_builders import conversation
 
 TEXTS = [f"Point {number}: the pump in hall {number % 7} was checked and found in order." for number in range(40)]
 
