@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.records import (
         Context,
+        DoctorReport,
         Entry,
         Event,
         Fact,
@@ -80,6 +81,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "memory": ("Session", "TieredMemory"),
     "records": (
         "Context",
+        "DoctorReport",
         "Entry",
         "Event",
         "Fact",
@@ -114,6 +116,7 @@ __all__ = [
     "CondensationError",
     "Context",
     "ContextSettings",
+    "DoctorReport",
     "EmbedderMismatchError",
     "Entry",
     "Event",

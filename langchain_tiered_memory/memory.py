@@ -14,10 +14,11 @@ from langchain_tiered_memory.flows.asking import Flow, arun, do, pause, run
 from langchain_tiered_memory.flows.assemble import Request, assemble
 from langchain_tiered_memory.flows.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.flows.measure import measure
+from langchain_tiered_memory.flows.mend import doctor, rebuild_index
 from langchain_tiered_memory.flows.remember import When, remember
 from langchain_tiered_memory.flows.search import expand, search
 from langchain_tiered_memory.flows.tending import flush
-from langchain_tiered_memory.flows.verify import rebuild_index, verify
+from langchain_tiered_memory.flows.verify import verify
 from langchain_tiered_memory.opening import close_house, name_of, open_house
 from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.worker import Worker
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import (
         Context,
+        DoctorReport,
         Entry,
         FlushReport,
         Hit,
@@ -141,6 +143,14 @@ class TieredMemory:
     async def arebuild_index(self) -> VerifyReport:
         """See `rebuild_index`."""
         return await arun(rebuild_index(self._open_house()))
+
+    def doctor(self) -> DoctorReport:
+        """Find and mend what is wrong between transcript, summaries, text index and Chroma, and say what was done."""
+        return run(doctor(self._open_house()))
+
+    async def adoctor(self) -> DoctorReport:
+        """See `doctor`."""
+        return await arun(doctor(self._open_house()))
 
     def forget(self, *, session_id: str | None = None, user: str | None = None) -> Receipt:
         """Remove a session, or every session of a user, with everything derived from it.

@@ -347,6 +347,8 @@ class Problem:
     what: str
     """Where: a session, message, summary or passage id."""
     detail: str
+    about: str = ""
+    """Id of the summary or passage that has to be mended, where it is not the last part of `what`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,6 +366,21 @@ class VerifyReport:
     def healthy(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """What `doctor()` found, and what became of it."""
+
+    found: tuple[Problem, ...]
+    mended: tuple[Problem, ...]
+    left: tuple[Problem, ...]
+    """Still wrong afterwards: a damaged file, a message that cannot be read, Chroma out of reach."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return not self.left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

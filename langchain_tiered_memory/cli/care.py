@@ -1,4 +1,4 @@
-"""`tiered-memory inspect`, `verify` and `reindex`: looking after a database."""
+"""`tiered-memory inspect`, `verify`, `reindex` and `doctor`: looking after a database."""
 
 from typing import Annotated
 
@@ -41,3 +41,14 @@ def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJso
     from langchain_tiered_memory.cli.caring import reindex_database  # noqa: PLC0415 - keeps --help fast
 
     reindex_database(db, no_embeddings=no_embeddings, to_json=as_json)
+
+
+def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
+    """Find what is wrong between messages, summaries, text index and Chroma, mend that alone, and say what was done.
+
+    Exit code 0 when nothing is wrong any more, 1 when something is left.
+    """
+    from langchain_tiered_memory.cli.caring import doctor_database  # noqa: PLC0415 - keeps --help fast
+
+    if not doctor_database(db, no_embeddings=no_embeddings, to_json=as_json):
+        raise typer.Exit(EXIT_PROBLEMS)

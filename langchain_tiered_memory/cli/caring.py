@@ -1,4 +1,4 @@
-"""The work of `tiered-memory inspect`, `verify` and `reindex`."""
+"""The work of `tiered-memory inspect`, `verify`, `reindex` and `doctor`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from langchain_tiered_memory.records import Entry, utc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.table import Table
+
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.records import SessionMetrics, Summary, VerifyReport
+    from langchain_tiered_memory.records import Problem, SessionMetrics, Summary, VerifyReport
 
 _SHORT_ID = 8
 """As contexts name summaries; any longer beginning of an id is understood too."""
@@ -74,6 +76,26 @@ def reindex_database(db: str, *, no_embeddings: bool, to_json: bool) -> None:
         _show_report(report)
 
 
+def doctor_database(db: str, *, no_embeddings: bool, to_json: bool) -> bool:
+    """Mend what is wrong and print what became of it; whether nothing is left.
+
+    Raises:
+        NotFoundError: when there is no such database.
+    """
+    with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory:
+        report = memory.doctor()
+    if to_json:
+        print_json(report)
+        return report.healthy
+    console = out()
+    if not report.found:
+        console.print("nothing is wrong", style="green")
+    for problems, what, style in ((report.mended, "mended", "green"), (report.left, "left", "yellow")):
+        if problems:
+            console.print(_problem_table(problems, Text(f"{plural(len(problems), 'problem')} {what}", style=style)))
+    return report.healthy
+
+
 def _show_report(report: VerifyReport) -> None:
     console = out()
     checked = ", ".join(
@@ -88,12 +110,16 @@ def _show_report(report: VerifyReport) -> None:
     if report.healthy:
         console.print(Text.assemble(("all is well: ", "green"), checked))
         return
-    table = grid(f"{plural(len(report.problems), 'problem')} in {checked}", "kind")
+    console.print(_problem_table(report.problems, f"{plural(len(report.problems), 'problem')} in {checked}"))
+
+
+def _problem_table(problems: Sequence[Problem], title: str | Text) -> Table:
+    table = grid(title, "kind")
     for name in ("where", "what"):
         table.add_column(name, overflow="fold")
-    for problem in report.problems:
+    for problem in problems:
         table.add_row(Text(problem.kind), Text(problem.what), Text(problem.detail))
-    console.print(table)
+    return table
 
 
 def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:

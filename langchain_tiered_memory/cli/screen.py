@@ -17,6 +17,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rich.text import Text
+
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
 """Below how many seconds a unit is used, and how many of it make a second."""
 
@@ -66,7 +68,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def grid(title: str, first: str, *, numbers: Sequence[str] = ()) -> Table:
+def grid(title: str | Text, first: str, *, numbers: Sequence[str] = ()) -> Table:
     """An empty table: a column of names, then columns of numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, overflow="fold")

@@ -47,7 +47,8 @@ def entry_problems(
     found: list[Problem] = []
     draft = again.draft
     if draft.digest != entry.digest:
-        found.append(Problem(kind="message_changed", what=what, detail="its payload is not what its digest says"))
+        # What is derived from such a payload says nothing about the rest.
+        return [Problem(kind="message_changed", what=what, detail="its payload is not what its digest says")]
     if draft.text != entry.text:
         found.append(Problem(kind="text_changed", what=what, detail="its text is not what its payload says"))
     if draft.tokens != entry.tokens:
@@ -57,7 +58,14 @@ def entry_problems(
     if not same_passages(passages, again.passages):
         found.append(Problem(kind="wrong_index_rows", what=what, detail="its passages are not what its text gives"))
     if entry.summary_id is not None and entry.summary_id not in summary_ids:
-        found.append(Problem(kind="missing_summary", what=what, detail=f"its summary {entry.summary_id} is gone"))
+        found.append(
+            Problem(
+                kind="missing_summary",
+                what=what,
+                detail=f"its summary {entry.summary_id} is gone",
+                about=entry.summary_id,
+            )
+        )
     return found
 
 

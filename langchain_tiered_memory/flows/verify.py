@@ -1,7 +1,4 @@
-"""`verify()`: everything derived is derived again and compared. `rebuild_index()`: what differs is mended.
-
-Neither ever calls a model.
-"""
+"""`verify()`: everything that is derived is derived again and compared. Changes nothing, and never calls a model."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from langchain_tiered_memory.decisions.verification import (
 from langchain_tiered_memory.drafts import digest_of_summary
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.indexing import index_pending, usable_index
+from langchain_tiered_memory.flows.indexing import usable_index
 from langchain_tiered_memory.records import Problem, VerifyReport
 
 if TYPE_CHECKING:
@@ -27,14 +24,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import Entry, SessionRef, Summary
 
-_MENDED_BY_DISCARDING = frozenset(
-    {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
-)
 _PAGE = 2000
 
 
 @dataclass(slots=True)
-class _Tally:
+class Tally:
     """What a session's messages added up to, and what was wrong."""
 
     entries: int = 0
@@ -57,7 +51,7 @@ def verify(house: House) -> Flow[VerifyReport]:
     sessions = yield from do(house.store.inspection.sessions)
     entries = summaries = 0
     for ref, row in sessions:
-        tally, count = yield from _examined(house, ref)
+        tally, count = yield from examined(house, ref)
         problems += tally.problems
         entries, summaries = entries + tally.entries, summaries + count
         for name in ("entries", "tokens", "passages", "terms"):
@@ -76,11 +70,12 @@ def verify(house: House) -> Flow[VerifyReport]:
     )
 
 
-def _examined(house: House, ref: SessionRef) -> Flow[tuple[_Tally, int]]:
+def examined(house: House, ref: SessionRef) -> Flow[tuple[Tally, int]]:
+    """What one session's rows add up to and what is wrong with them; and its number of summaries."""
     inspection = house.store.inspection
     kept = yield from do(inspection.summary_rows, ref)
     summaries = {summary.id: summary for summary, _ in kept}
-    tally = _Tally()
+    tally = Tally()
     pages = inspection.entry_pages(ref)
     while page := (yield from do(lambda: next(pages, []))):
         yield from _examine_page(house, ref, page, frozenset(summaries), tally)
@@ -94,7 +89,7 @@ def _examined(house: House, ref: SessionRef) -> Flow[tuple[_Tally, int]]:
 
 
 def _examine_page(
-    house: House, ref: SessionRef, page: Sequence[Entry], summary_ids: frozenset[str], tally: _Tally
+    house: House, ref: SessionRef, page: Sequence[Entry], summary_ids: frozenset[str], tally: Tally
 ) -> Flow[None]:
     rows = yield from do(house.store.inspection.passages_of, ref, seqs=[entry.seq for entry in page])
     by_seq: dict[int, list[int]] = {}
@@ -121,7 +116,7 @@ def _examine_summaries(
     ref: SessionRef,
     kept: Sequence[tuple[Summary, str]],
     summaries: dict[str, Summary],
-    tally: _Tally,
+    tally: Tally,
 ) -> Flow[None]:
     for summary, kept_digest in kept:
         sources = [(one, tally.texts[one]) for one in summary.sources if one in tally.texts]
@@ -183,53 +178,3 @@ def _vector_problems(house: House) -> Flow[tuple[int, list[Problem]]]:
         for one in sorted(there - wanted - waiting)
     ]
     return len(there), missing + extra
-
-
-def rebuild_index(house: House) -> Flow[VerifyReport]:
-    """Derive counts, index rows, the text index and every vector anew, and look again.
-
-    Summaries that no longer agree with what they cover are removed; what they covered is summarised again in time.
-    A message that cannot be read is left as it is, and named in the report.
-    """
-    inspection = house.store.inspection
-    for ref, _ in (yield from do(inspection.sessions)):
-        tally, _ = yield from _examined(house, ref)
-        yield from _mend(house, ref, tally)
-    yield from do(inspection.drop_orphan_passages, (yield from do(inspection.orphan_passages)))
-    for ref, _ in (yield from do(inspection.sessions)):
-        yield from do(inspection.mend_totals, ref)
-    yield from do(inspection.rebuild_text_index)
-    yield from _rebuild_vectors(house)
-    return (yield from verify(house))
-
-
-def _mend(house: House, ref: SessionRef, tally: _Tally) -> Flow[None]:
-    words = house.settings.recall.passage_words
-    tokens: dict[int, int] = {}
-    for entry in tally.mend_entries:
-        again = derived_again(entry, counter=house.counter, passage_words=words)
-        if again is None:
-            continue
-        tokens[entry.seq] = again.draft.tokens
-        yield from do(house.store.inspection.replace_passages, ref, entry, again.passages)
-    if tokens:
-        yield from do(house.store.inspection.mend_tokens, ref, tokens)
-    broken = {problem.what.rsplit("/", 1)[-1] for problem in tally.problems if problem.kind in _MENDED_BY_DISCARDING}
-    gone = [problem.detail for problem in tally.problems if problem.kind == "missing_summary"]
-    lost = [detail.split()[2] for detail in gone]
-    discarded = [summary.id for summary in tally.mend_summaries if summary.id in broken]
-    yield from do(house.store.inspection.discard_summaries, discarded + lost)
-    for summary in tally.mend_summaries:
-        if summary.id not in broken:
-            drafts = passage_drafts(summary.text, max_words=words)
-            yield from do(house.store.inspection.replace_passages, ref, summary, drafts)
-
-
-def _rebuild_vectors(house: House) -> Flow[None]:
-    index = yield from do(house.open_index)
-    if index is None:
-        return
-    yield from do(index.clear)
-    yield from do(house.store.vector_queue.reset)
-    yield from do(house.store.vector_queue.set_embedder, index.fingerprint)
-    yield from index_pending(house)

@@ -193,14 +193,14 @@ class Inspection:
                 .values(entries=count, tokens=tokens, last_at=last_at, passages=rows_count, terms=terms)
             )
 
-    def mend_tokens(self, ref: SessionRef, tokens_by_seq: dict[int, int]) -> None:
-        """Write counts anew."""
+    def mend_entry(self, ref: SessionRef, seq: int, *, text: str, tokens: int) -> None:
+        """Write what was derived from a message anew."""
         with self.database.write() as connection:
-            lock_session(connection, ref.key)
-            for seq, tokens in tokens_by_seq.items():
-                connection.execute(
-                    update(entries).where(entries.c.session_key == ref.key, entries.c.seq == seq).values(tokens=tokens)
-                )
+            connection.execute(
+                update(entries)
+                .where(entries.c.session_key == ref.key, entries.c.seq == seq)
+                .values(text=text, tokens=tokens)
+            )
 
     def discard_summaries(self, ids: Sequence[str]) -> None:
         """Remove summaries that cannot be trusted, and all above them; what they covered is free again."""

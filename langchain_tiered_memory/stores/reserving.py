@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.appending import chunks
-from langchain_tiered_memory.stores.schema import entries, summaries, unpacked
+from langchain_tiered_memory.stores.schema import beside_index, entries, summaries, unpacked
 from langchain_tiered_memory.stores.summary_reads import ROOT
 
 if TYPE_CHECKING:
@@ -26,14 +26,15 @@ def reserve(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[
 def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
     taken = 0
     for part in chunks(list(plan.source_seqs)):
-        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), entries.c.summary_id.is_(None))
+        # Found by their numbers, not among all that no summary has: that may be a long history that was brought in.
+        is_free = func.coalesce(entries.c.summary_id, "") == ""
+        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), is_free)
         taken += connection.execute(update(entries).where(*free).values(summary_id=plan.id)).rowcount
     if taken != len(plan.source_seqs):
         return None
-    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens).where(
-        entries.c.session_key == ref.key, entries.c.summary_id == plan.id
-    )
-    found = connection.execute(query.order_by(entries.c.seq)).all()
+    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
+    mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
+    found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
     return {
         "sources": rows.names_to_json([unpacked(row.message_id) for row in found]),
         "first_seq": found[0].seq,
@@ -49,10 +50,10 @@ def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPla
     taken = 0
     for part in chunks(list(plan.source_ids)):
         free = (
-            summaries.c.session_key == ref.key,
+            beside_index(summaries.c.session_key) == ref.key,
             summaries.c.id.in_(part),
             summaries.c.level == plan.level - 1,
-            summaries.c.parent_id.is_(None),
+            func.coalesce(summaries.c.parent_id, "") == "",
             summaries.c.state.in_(ROOT),
         )
         taken += connection.execute(update(summaries).where(*free).values(parent_id=plan.id)).rowcount

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from langchain_tiered_memory.records import SessionRef, Summary, SummaryState
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.appending import chunks
-from langchain_tiered_memory.stores.schema import summaries
+from langchain_tiered_memory.stores.schema import beside_index, summaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ class SummaryReads:
         found: dict[str, Summary] = {}
         ids = list(dict.fromkeys(summary_ids))
         for part in chunks(ids):
-            query = select(summaries).where(summaries.c.session_key == ref.key, summaries.c.id.in_(part))
+            query = select(summaries).where(beside_index(summaries.c.session_key) == ref.key, summaries.c.id.in_(part))
             found |= {summary.id: summary for summary in self._read(query)}
         return [found[one] for one in ids if one in found]
 

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 from langchain_tiered_memory.records import Passage, SessionRef, TextStatistics
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.index_rows import TERM_COUNT
-from langchain_tiered_memory.stores.schema import packed, passages, scope_of, sessions
+from langchain_tiered_memory.stores.schema import beside_index, packed, passages, scope_of, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,7 +136,7 @@ class TextIndex:
         for start in range(0, len(ids), 500):
             query: Select[Any] = select(passages).where(passages.c.id.in_(list(ids[start : start + 500])))
             if ref is not None:
-                query = query.where(passages.c.session_key == ref.key)
+                query = query.where(beside_index(passages.c.session_key) == ref.key)
             for condition in _conditions(filters):
                 query = query.where(condition)
             with self.database.read() as connection:

@@ -93,6 +93,14 @@ class VectorQueue:
                 if gone:
                     connection.execute(insert_if_absent(connection, removed_vectors), gone)
 
+    def unsettle(self, ids: Sequence[int]) -> None:
+        """Note that these passages are in no index after all."""
+        with self.database.write() as connection:
+            for start in range(0, len(ids), 500):
+                connection.execute(
+                    update(passages).where(passages.c.id.in_(list(ids[start : start + 500]))).values(vector=None)
+                )
+
     def forgotten(self, *, limit: int) -> list[int]:
         """Vectors of passages that are no more."""
         with self.database.read() as connection:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.records import SessionRef, Summary
     from langchain_tiered_memory.stores.sql import SqlStore
 
+MANY = list(range(1, 301))
+MANY_IDS = [f"m{number}" for number in MANY]
+
 HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "find": lambda s, _r, _: s.transcript.find("s"),
     "recent entries": lambda s, r, _: s.transcript.entries(r, track="main", after=20),
@@ -25,9 +28,9 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
         r, track="main", roles=["user"], newest_first=True, limit=3
     ),
     "first user message": lambda s, r, _: s.transcript.entries(r, track="main", roles=["user"], limit=1),
-    "entries by number": lambda s, r, _: s.transcript.by_seq(r, [1, 5, 9]),
-    "entries by id": lambda s, r, _: s.transcript.by_id(r, ["m1", "m5"]),
-    "groups": lambda s, r, _: s.transcript.groups_of(r, [1, 5]),
+    "entries by number": lambda s, r, _: s.transcript.by_seq(r, MANY),
+    "entries by id": lambda s, r, _: s.transcript.by_id(r, MANY_IDS),
+    "groups": lambda s, r, _: s.transcript.groups_of(r, MANY),
     "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
     "pins": lambda s, r, _: s.transcript.pinned(r),
     "totals": lambda s, r, _: s.transcript.totals(r),
@@ -35,8 +38,8 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "waiting entries": lambda s, r, _: s.tree.waiting_entries(r, track="main", limit=64),
     "waiting summaries": lambda s, r, _: s.tree.waiting_summaries(r, level=1, limit=64),
     "roots": lambda s, r, _: s.tree.roots(r, limit=50),
-    "children": lambda s, _r, one: s.tree.children([one.id]),
-    "summaries by id": lambda s, r, one: s.tree.by_id(r, [one.id]),
+    "children": lambda s, _r, one: s.tree.children([one.id, *MANY_IDS]),
+    "summaries by id": lambda s, r, one: s.tree.by_id(r, [one.id, *MANY_IDS]),
     "due": lambda s, r, _: s.tree.due(r, now=NOW, remake_stale=True),
     "unfinished": lambda s, r, _: s.tree.unfinished(r),
     "borders": lambda s, r, _: s.tree.borders(r, track="main", after=3, limit=9),
@@ -53,8 +56,8 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),
     "text search": lambda s, r, _: s.text_index.find(r, {"word1": 1.0}, limit=9),
-    "passages by id": lambda s, r, _: s.text_index.by_id(r, [1, 2]),
-    "passages of entries": lambda s, r, _: s.text_index.of_entries(r, [1, 2]),
+    "passages by id": lambda s, r, _: s.text_index.by_id(r, MANY),
+    "passages of entries": lambda s, r, _: s.text_index.of_entries(r, MANY),
     "vectors to make": lambda s, _r, _: s.vector_queue.pending(limit=9),
     "vectors to make for a session": lambda s, r, _: s.vector_queue.pending(limit=9, ref=r, newest_first=True),
     "vectors to forget": lambda s, _r, _: s.vector_queue.forgotten(limit=9),
@@ -63,13 +66,14 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "append": lambda s, _r, _: append(s, "s", incoming("new", "new"), incoming("r", "r", answers="c")),
     "edit": lambda s, _r, _: append(s, "s", incoming("edited", "m1")),
     "pin": lambda s, r, _: s.transcript.set_pin(r, "m1", pinned=True),
-    "claim": lambda s, r, _: claim(s, r, plan(1, 21, 22)),
+    "claim": lambda s, r, _: claim(s, r, plan(1, *range(10, 35))),
+    "claim above": lambda s, r, _: claim(s, r, plan(3, *MANY_IDS)),
     "commit": lambda s, r, one: s.tree.commit(r, one, written("x"), owner="w", now=NOW),
     "lease": lambda s, _r, one: s.tree.lease(one, owner="w", now=NOW + 99, lease_seconds=9),
     "fail": lambda s, _r, one: s.tree.fail(one, owner="w", error="x", retry_at=NOW, spent=Spent()),
     "plan": lambda s, r, _: s.plans.write(r, "view", "{}", now=NOW),
-    "settle": lambda s, _r, _: s.vector_queue.settle([1, 2], fingerprint="f"),
-    "remove": lambda s, r, _: s.removal.messages(r, ["m2"]),
+    "settle": lambda s, _r, _: s.vector_queue.settle(MANY, fingerprint="f"),
+    "remove": lambda s, r, _: s.removal.messages(r, MANY_IDS),
 }
 MAY_SORT = {
     "roots": "few: those of two states",
@@ -89,6 +93,12 @@ MAY_SCAN = (
     "SCAN (subquery",
     "SCAN CONSTANT ROW",
 )
+MAY_WALK_A_SESSION = {
+    "entries of all tracks": "in its order; a LIMIT or a border ends it",
+    "vectors to make for a session": "in the order of its queue; a LIMIT ends it",
+    "plan": "few are kept",
+    "remove": "its plans, and the newest of its times",
+}
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",
     "append": "ltm_entries_open",
@@ -163,6 +173,8 @@ def check(plans: list[tuple[str, str]], name: str) -> None:
             assert "ltm_summaries_unfinished" in line
         if line.startswith("SCAN"):
             assert line.startswith(MAY_SCAN), f"{line}\n{statement}"
+        if line.endswith("(session_key=?)"):
+            assert name in MAY_WALK_A_SESSION, f"{line}\n{statement}"
         if "TEMP B-TREE" in line:
             assert name in MAY_SORT, f"{line}\n{statement}"
     if name in PARTIAL_INDEXES:

@@ -1,0 +1,65 @@
+"""`doctor()` mends what `verify()` names, that alone, and says what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.colours import COLOURS, Colour, told
+from tests.embedders import HashingEmbeddings
+from tests.memory_builders import conversation, open_memory
+from tests.properties.test_agreement import FAULTS, ids_everywhere, index_of, plant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+BEYOND_MENDING = {"message_changed", "unreadable_message"}
+"""What a message said cannot be derived from anything."""
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[TieredMemory]:
+    with open_memory(tmp_path / "memory.db", embeddings=HashingEmbeddings()) as opened:
+        opened.session("s").add_messages(conversation(12))
+        opened.session("other").add_messages(conversation(3))
+        opened.flush()
+        yield opened
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_healthy_memory_is_left_as_it_is(memory: TieredMemory, colour: Colour) -> None:
+    before = ids_everywhere(memory)
+    report = told(colour, memory.doctor)
+    assert (report.found, report.mended, report.left) == ((), (), ())
+    assert ids_everywhere(memory) == before
+
+
+@pytest.mark.parametrize(("kind", "statement"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_named_and_mended_or_named_as_left(memory: TieredMemory, kind: str, statement: str) -> None:
+    plant(memory, statement)
+    report = memory.doctor()
+    assert kind in {problem.kind for problem in report.found}
+    if kind in BEYOND_MENDING:
+        assert kind in {problem.kind for problem in report.left}
+        return
+    memory.flush()
+    assert report.healthy, report.left
+    assert report.mended == report.found
+    assert memory.verify().problems == ()
+
+
+def test_vectors_that_vanished_or_belong_to_nobody_are_mended_without_embedding_the_rest(memory: TieredMemory) -> None:
+    index: Any = index_of(memory)
+    gone = sorted(index.ids())[:3]
+    index.remove(gone)
+    embedded: list[int] = []
+    add = index.add
+    index.add = lambda rows: (embedded.extend(row.id for row in rows), add(rows))[1]
+    report = memory.doctor()
+    assert {problem.kind for problem in report.mended} == {"missing_vector"}
+    assert report.healthy
+    assert sorted(embedded) == gone
