@@ -29,6 +29,8 @@ _SUMMARY_SHARE = 0.25
 """Of the budget, that a peer's summary may take."""
 _MOST_READ = 1.8
 _MOST_WRITTEN = 0.8
+_MOMENTS = 25
+"""At which what a context states is looked at, about."""
 _JUDGED_FROM = 500  # messages: fewer make no tree
 _SOURCE = re.compile(r"<source [^>]*?(?:/>|>(?:\n(?P<text>.*?)\n)?</source>|>.*?</source>)", re.DOTALL)
 _FACTS = re.compile(r"<facts>\n(.*?)\n</facts>", re.DOTALL)
@@ -44,11 +46,12 @@ class Outcome:
     """Of prompts, without their fixed instructions."""
     instruction_tokens: int
     written_tokens: int
-    facts: int
-    """Planted facts that hold."""
-    stated: int
-    """Of these, in the context at the end."""
-    context_tokens: int
+    facts_share: float
+    """Planted facts that hold and that the context states, of all that hold (0 to 1): a mean over moments of the second
+    half of the conversation, for just after a condensation every context is at its smallest."""
+    context_tokens: float
+    """Of the contexts at these moments, on average."""
+    moments: int
     largest_tokens: int
     """Of the largest context on the way."""
 
@@ -121,12 +124,19 @@ def _calls_after_restart(path: Path, held: Conversation, budget: int, counter: T
 
 def _outcome(party: Party, held: Conversation, summariser: Summariser | None, counting: Counting) -> Outcome:
     largest = 0
+    shares: list[float] = []
+    sizes: list[int] = []
+    each = max(2, len(held.turns) // (2 * _MOMENTS) // 2 * 2)
     for number, turn in enumerate(held.turns):
         party.add(turn.message, turn.at)
-        if number % 2 == 0:
-            largest = max(largest, counting.request(party.context()))
-    sent = party.context()
-    facts = held.facts_until(len(held.turns))
+        if number % 2:
+            continue  # a model is called after each message of the user
+        sent = party.context()
+        largest = max(largest, counting.request(sent))
+        if number >= len(held.turns) // 2 and number % each == 0:
+            facts = held.facts_until(number + 1)
+            shares.append(stated(facts, shown_text(sent)) / max(len(facts), 1))
+            sizes.append(counting.request(sent))
     calls = summariser.calls if summariser is not None else []
     fixed = party.fixed_tokens * len(calls)
     return Outcome(
@@ -135,10 +145,10 @@ def _outcome(party: Party, held: Conversation, summariser: Summariser | None, co
         read_tokens=sum(call.read_tokens for call in calls) - fixed,
         instruction_tokens=fixed,
         written_tokens=sum(call.written_tokens for call in calls),
-        facts=len(facts),
-        stated=stated(facts, shown_text(sent)),
-        context_tokens=counting.request(sent),
-        largest_tokens=max(largest, counting.request(sent)),
+        facts_share=sum(shares) / len(shares),
+        context_tokens=sum(sizes) / len(sizes),
+        moments=len(shares),
+        largest_tokens=largest,
     )
 
 
@@ -175,7 +185,7 @@ def _report(
             (prompts.sources + prompts.framing if one is mine else one.read_tokens) / history,
             one.written_tokens / history,
             (one.read_tokens + one.instruction_tokens) / history,
-            f"{100 * one.stated / max(one.facts, 1):.1f} %",
+            f"{100 * one.facts_share:.1f} %",
             one.context_tokens,
             "yes" if one.largest_tokens <= budget else f"no, {one.largest_tokens:,}",
         )
@@ -189,7 +199,7 @@ def _report(
         settings={"messages": messages, "history tokens": history, "budget": budget, "seed": seed},
         grids=(
             Grid(
-                title="tokens per token of history, and planted facts that the context at the end states",
+                title="tokens per token of history, and planted facts that the contexts state",
                 columns=("", "calls", "read", "written", "read, all", "facts", "tokens", "in budget"),
                 rows=tuple(rows),
             ),

@@ -94,7 +94,7 @@ class Worker:
         try:
             run(tend(house, session_id), stopped=lambda: self._stopped)
             ref = house.store.transcript.find(session_id)
-            if ref is not None and house.store.tree.due_later(ref):
+            if ref is not None and house.store.tree.due_later(ref, remake_stale=house.settings.tree.regenerate_on_edit):
                 self._unfinished[session_id] = None
         except FlowStopped:
             return

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 """Names that are labels, not persons."""
+_ASKED_CHARS = 2000
+_ASKED_TERMS = 64
+"""A question may be a document that somebody pasted: more than this of it is not looked up."""
 _POINTER_TOKENS = 16
 _FILLINGS = 4
 """Times that a room is filled, each with the last one's error mended."""
@@ -79,7 +82,8 @@ def find(
 ) -> Flow[Found]:
     """Rank the messages of a session for a question."""
     limit = house.settings.recall.candidates
-    terms = analyse(query)
+    query = asked(query)
+    terms = search_terms(query)
     statistics = yield from do(house.store.text_index.statistics, ref, terms, level=level)
     weights = telling(statistics)
     lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)
@@ -124,6 +128,18 @@ def find(
         sittings=sittings,
         hits=frozenset(hits),
     )
+
+
+def asked(query: str) -> str:
+    """The part of a question that is looked up: of a pasted document its beginning and its end."""
+    return query if len(query) <= 2 * _ASKED_CHARS else f"{query[:_ASKED_CHARS]}\n{query[-_ASKED_CHARS:]}"
+
+
+def search_terms(query: str) -> list[str]:
+    """Its terms, each once; of too many the first and the last."""
+    terms = list(dict.fromkeys(analyse(query)))
+    half = _ASKED_TERMS // 2
+    return terms if len(terms) <= _ASKED_TERMS else terms[:half] + terms[-half:]
 
 
 def _is_person(entry: Entry) -> bool:

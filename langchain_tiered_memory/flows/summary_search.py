@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.terms import analyse
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.recall import similar_passages, telling
+from langchain_tiered_memory.flows.recall import asked, search_terms, similar_passages, telling
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.drafts import SearchFilters
@@ -31,7 +30,8 @@ def find_summaries(
     house: House, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
 ) -> Flow[list[FoundSummary]]:
     """The best `quota` summaries of a level, best first."""
-    statistics = yield from do(house.store.text_index.statistics, ref, analyse(query), level=level)
+    query = asked(query)
+    statistics = yield from do(house.store.text_index.statistics, ref, search_terms(query), level=level)
     weights = telling(statistics)
     limit = house.settings.recall.candidates
     lexical = yield from do(house.store.text_index.find, ref, weights, level=level, limit=limit, filters=filters)

@@ -65,10 +65,6 @@ def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="SQLite answers `Tree.by_id` for more than a few ids by walking every summary of the session, not by key",
-)
 def test_a_turn_costs_the_same_after_200_and_after_5000_messages() -> None:
     memory = open_memory(None, settings=quick_settings(messages=10, sources=5))
     session = memory.session("s")
