@@ -127,7 +127,7 @@ class ContextSettings(_Frozen):
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
     cover_share: float = Field(default=0.2, ge=0, lt=1)
-    """The most that summaries of what is older may take; without a query they may also use the room of recall."""
+    """The most that summaries of what is older may take; without a query a quarter of recall's share besides."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)

@@ -132,4 +132,8 @@ def counted(messages: Sequence[BaseMessage], *, tools: Sequence[Any] = ()) -> in
 
 def as_bytes(message: BaseMessage) -> bytes:
     """What a provider would be sent of a message, for comparing prefixes byte for byte."""
-    return json.dumps(message_to_dict(message), sort_keys=True, default=str).encode()
+
+    def plain(value: object) -> str:
+        return repr(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)
+
+    return json.dumps(message_to_dict(message), default=plain).encode()

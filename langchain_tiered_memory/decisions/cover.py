@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-GROWTH_RESERVE = 0.7
+GROWTH_RESERVE = 0.5
 """A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
 changing its first bytes."""
+APPENDED_SHARE = 0.5
+"""What a condensation appends may fill this share of the room that is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 View: TypeAlias = Literal["default", "recall"]
 
 _KEEP_AT_MOST = 0.25
+_SPARE_FOR_COVER = 0.25
+"""Of the room that recall does not need without a question. More would make the view condense more often."""
 _GOAL_AT_MOST = 0.10
 _PINS_AT_MOST = 0.20
 _MARGIN_TOKENS = 8
@@ -83,8 +85,9 @@ def split(
         recall, cover, keep = total - fixed, 0, 0
     else:
         recall = round(settings.recall_share * total) if has_query else 0
-        # Without a question, half of what recall would take goes to the cover; the recent messages grow into the rest.
-        cover = round(settings.cover_share * total) + (0 if has_query else round(settings.recall_share * total / 2))
+        # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
+        spare = 0 if has_query else round(_SPARE_FOR_COVER * settings.recall_share * total)
+        cover = round(settings.cover_share * total) + spare
         keep = min(settings.keep_recent_tokens, round(_KEEP_AT_MOST * total))
     return Rooms(
         total=total,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.cover import (
+    APPENDED_SHARE,
     GROWTH_RESERVE,
     CoverItem,
     Gap,
@@ -89,12 +90,7 @@ def plan_view(
     if house.settings.context.older == "selection":
         appended = yield from _selection(house, ref, border=border, room=rooms.cover, library=library)
     elif previous is not None and not previous.provisional and not off:
-        new = yield from do(house.store.tree.level_1_between, ref, after=floor, up_to=border)
-        appended = previous.items + tuple(_node(house, one) for one in library.add(new))
-        known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
-        library.add((yield from do(house.store.tree.by_id, ref, known)))
-        if tokens_of(appended, gap_tokens=gap_counter(house)) > rooms.cover:
-            appended = None
+        appended = yield from _grown(house, ref, previous, border=border, cap=rooms.cover, library=library)
     if appended is None:
         appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library, off=off)
     skip, tail_from = _overlap(border, found)
@@ -107,6 +103,43 @@ def plan_view(
         queries=tuple(shown_users),
         ratio=ratio,
     )
+
+
+def _grown(
+    house: House, ref: SessionRef, previous: ViewPlan, *, border: int, cap: int, library: Library
+) -> Flow[tuple[CoverItem, ...] | None]:
+    """The items of a plan with what stands for the messages up to a new border behind them; `None` past the cap.
+
+    What is appended is as coarse as its own span allows, then refined into a share of the free room: so that the next
+    condensations can append as well, and the first bytes of the view stay.
+    """
+    gap_tokens = gap_counter(house)
+    known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
+    library.add((yield from do(house.store.tree.by_id, ref, known)))
+    free = cap - tokens_of(previous.items, gap_tokens=gap_tokens)
+    new = yield from do(house.store.tree.level_1_between, ref, after=previous.border, up_to=border)
+    highest = yield from _highest(house, ref, library.add(new), after=previous.border, up_to=border, library=library)
+    fresh: tuple[CoverItem, ...] = tuple(_node(house, one) for one in highest)
+    if tokens_of(fresh, gap_tokens=gap_tokens) > free:
+        return None
+    finer = yield from _refine(house, fresh, room=round(free * APPENDED_SHARE), library=library)
+    return previous.items + finer
+
+
+def _highest(
+    house: House, ref: SessionRef, level_1: Sequence[Summary], *, after: int, up_to: int, library: Library
+) -> Flow[list[Summary]]:
+    """The highest finished summaries that stand for nothing but what lies between two borders."""
+    standing = {one.id: one for one in level_1}
+    below = list(level_1)
+    while below:
+        parent_ids = list(dict.fromkeys(one.parent_id for one in below if one.parent_id is not None))
+        parents = library.add((yield from do(house.store.tree.by_id, ref, parent_ids)))
+        inside = [one for one in parents if one.state.finished and one.first_seq > after and one.last_seq <= up_to]
+        covered = {source for one in inside for source in one.sources}
+        standing = {key: one for key, one in standing.items() if key not in covered} | {one.id: one for one in inside}
+        below = inside
+    return sorted(standing.values(), key=lambda one: (one.first_seq, one.last_seq))
 
 
 def _next_border(

@@ -136,7 +136,7 @@ def stable_part(
         plan, head = yield from _leaner(desk, plan, tail)
     payload = plan.to_json()
     if payload != kept:
-        yield from do(house.store.plans.write, ref, name, payload, now=house.now())
+        yield from do(house.store.plans.write, ref, name, payload, now=house.now(), border=plan.border)
     return Stable(
         pieces=tuple(_fitting(desk, head, tail)),
         items=plan.items,

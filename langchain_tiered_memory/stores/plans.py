@@ -32,8 +32,17 @@ class Plans:
         with self.database.read() as connection:
             return connection.scalar(query)
 
-    def write(self, ref: SessionRef, name: str, payload: str, *, now: float) -> None:
-        """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept."""
+    def write(self, ref: SessionRef, name: str, payload: str, *, now: float, border: int = 0) -> None:
+        """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept.
+
+        Args:
+            ref: The session, with the epoch that the plan was made under.
+            name: Which view.
+            payload: The plan.
+            now: When it was made.
+            border: Up to which message summaries stand in it: one that is finished later, of messages before that,
+                makes the plan pass.
+        """
         with self.database.write() as connection:
             session = lock_session(connection, ref.key)
             if session is None or session["epoch"] != ref.epoch:
@@ -45,6 +54,7 @@ class Plans:
                     session_key=ref.key,
                     name=digest_of(name),
                     epoch=ref.epoch,
+                    border=border,
                     payload=storable(payload),
                     written_at=now,
                 )

@@ -243,6 +243,7 @@ plans = Table(
     Column("session_key", BigKey, primary_key=True, autoincrement=False),
     Column("name", String(64), primary_key=True),
     Column("epoch", BigInteger, nullable=False),
+    Column("border", BigInteger, nullable=False, server_default="0"),
     Column("payload", Text, nullable=False),
     Column("written_at", Float, nullable=False),
 )

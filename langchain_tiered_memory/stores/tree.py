@@ -19,7 +19,7 @@ from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.border_reads import BorderReads
 from langchain_tiered_memory.stores.index_rows import drop_passages
 from langchain_tiered_memory.stores.reserving import reserve
-from langchain_tiered_memory.stores.schema import entries, packed, passages, storable, summaries, unpacked
+from langchain_tiered_memory.stores.schema import entries, packed, passages, plans, storable, summaries, unpacked
 from langchain_tiered_memory.stores.session_rows import (
     advance_epoch,
     insert_all,
@@ -282,15 +282,9 @@ def _unless_finished(state: SummaryState) -> ColumnElement[str]:
 
 
 def _comes_late(connection: Connection, ref: SessionRef, summary: Summary) -> bool:
-    """Whether a later part of the track is condensed already: a view may have passed this one by."""
-    later = select(summaries.c.id).where(
-        summaries.c.session_key == ref.key,
-        summaries.c.level == 1,
-        summaries.c.track == packed(summary.track or ""),
-        summaries.c.last_seq > summary.last_seq,
-        summaries.c.state.in_(FINISHED),
-    )
-    return connection.execute(later.limit(1)).first() is not None
+    """Whether a view already has its border behind what this summary, new in the tree, stands for."""
+    passed_by = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.last_seq)
+    return connection.execute(passed_by.limit(1)).first() is not None
 
 
 def _supersede(connection: Connection, parent_id: str) -> None:

@@ -146,6 +146,17 @@ def test_the_inspection_reads_everything(store: SqlStore) -> None:
     assert store.inspection.orphan_passages() == []
 
 
+def test_a_summary_that_a_view_has_passed_by_makes_its_plan_pass(store: SqlStore) -> None:
+    ref = session_with(store, 40)
+    store.plans.write(ref, "view", "{}", now=NOW, border=20)
+    summarised(store, ref, 1, *range(21, 31))
+    assert store.plans.read(ref, "view") == "{}"
+    summarised(store, ref, 1, *range(11, 21))
+    found = store.transcript.find(ref.session_id)
+    assert found is not None
+    assert store.plans.read(found, "view") is None
+
+
 def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
     ref = session_with(store, 6)
     one = summarised(store, ref, 1, 1, 2)
@@ -154,7 +165,7 @@ def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
         connection.execute(update(schema.sessions).values(tokens=999, terms=7, passages=1, entries=0, last_at=None))
     (orphan,) = store.inspection.orphan_passages()
     store.inspection.drop_orphan_passages([orphan])
-    store.inspection.mend_tokens(ref, {3: 50})
+    store.inspection.mend_entry(ref, 3, text=store.transcript.by_seq(ref, [3])[0].text, tokens=50)
     entry = store.transcript.by_seq(ref, [4])[0]
     store.inspection.replace_passages(ref, entry, [PassageDraft(part=0, start=0, stop=2, terms="mended twice")])
     store.inspection.replace_passages(ref, one, [PassageDraft(part=0, start=0, stop=2, terms="new")])
