@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.decisions.messages import decode
@@ -19,17 +22,17 @@ from langchain_tiered_memory.flows.remember import When, remember
 from langchain_tiered_memory.flows.search import expand, search
 from langchain_tiered_memory.flows.tending import flush
 from langchain_tiered_memory.flows.verify import verify
+from langchain_tiered_memory.input_checks import check_context_input, check_names, check_search_input
 from langchain_tiered_memory.opening import close_house, name_of, open_house
 from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.decisions.rooms import View
     from langchain_tiered_memory.flows.house import House
@@ -65,6 +68,8 @@ class TieredMemory:
         self._closed = False
         self._sent: dict[tuple[str, str], int] = {}
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
+        self._greeted: dict[str, None] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def open(
@@ -117,7 +122,12 @@ class TieredMemory:
     def session(
         self, session_id: str, *, user: str | None = None, track: str = DEFAULT_TRACK, title: str | None = None
     ) -> Session:
-        """A handle on one session. No I/O: the session comes to be with its first message."""
+        """A handle on one session. No I/O: the session comes to be with its first message.
+
+        Raises:
+            InvalidInputError: when an id or a name is no string, or the session id is empty.
+        """
+        check_names(session_id=session_id, user=user, track=track, title=title)
         return Session(self, session_id, user=user, track=track, title=title)
 
     def sessions(self, *, user: str | None = None) -> list[str]:
@@ -176,10 +186,12 @@ class TieredMemory:
         """Stop the background work after the step in hand, and let go of files and connections."""
         if not self._closed:
             self._closed = True
-            if self._worker is not None:
-                self._worker.stop()
-            self._house.store.tree.release(owner=self._house.worker, now=self._house.now())
-            close_house(self._house)
+            try:
+                if self._worker is not None:
+                    self._worker.stop()
+                self._house.store.tree.release(owner=self._house.worker, now=self._house.now())
+            finally:
+                close_house(self._house)
 
     async def aclose(self) -> None:
         """See `close`."""
@@ -208,10 +220,29 @@ class TieredMemory:
         return self._house
 
     def _note_sent(self, line: tuple[str, str], raw_tokens: int) -> None:
-        self._sent.pop(line, None)
-        self._sent[line] = raw_tokens
-        if len(self._sent) > _LINES_REMEMBERED:
-            self._sent.pop(next(iter(self._sent)), None)
+        with self._lock:
+            self._sent.pop(line, None)
+            self._sent[line] = raw_tokens
+            if len(self._sent) > _LINES_REMEMBERED:
+                del self._sent[next(iter(self._sent))]
+
+    def _take_sent(self, line: tuple[str, str], batch: Sequence[object]) -> int | None:
+        """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""
+        if not batch or not getattr(batch[-1], "usage_metadata", None):
+            return None
+        with self._lock:
+            return self._sent.pop(line, None)
+
+    def _greet(self, session_id: str) -> None:
+        """Take up, at the first use of a session here, what another process left undone."""
+        with self._lock:
+            known = session_id in self._greeted
+            self._greeted.pop(session_id, None)
+            self._greeted[session_id] = None
+            if len(self._greeted) > _LINES_REMEMBERED:
+                del self._greeted[next(iter(self._greeted))]
+        if not known:
+            self._wake(session_id)
 
     def _wake(self, session_id: str) -> None:
         if self._worker is not None:
@@ -382,8 +413,12 @@ class Session:
     def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
 
+        Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are
+        understood, and a message gives itself.
+
         Raises:
-            NotFoundError: when the session has no such summary.
+            NotFoundError: when the session has no such summary or message.
+            InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
         return run(self._own(expand(self._house, self.session_id, summary_id, depth=depth)))
 
@@ -469,17 +504,21 @@ class Session:
         task: str | None,
         wait: bool,
     ) -> Flow[list[str]]:
+        if isinstance(messages, str | bytes | Mapping | BaseMessage) or not isinstance(messages, Iterable):
+            msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
+            raise InvalidInputError(msg)
+        batch = list(messages)
         ids, appended = yield from remember(
             self._house,
             self.session_id,
-            list(messages),
+            batch,
             user=self._user,
             title=self._title,
             track=self.track,
             at=at,
             kind=kind,
             task=task,
-            sent_tokens=self._memory._sent.get((self.session_id, self.track)),  # noqa: SLF001
+            sent_tokens=self._memory._take_sent((self.session_id, self.track), batch),  # noqa: SLF001
         )
         if appended is not None and (appended.new or appended.revised):
             self._memory._wake(self.session_id)  # noqa: SLF001
@@ -499,6 +538,8 @@ class Session:
         branch: Sequence[str] | None,
     ) -> Flow[Context]:
         house = self._house
+        check_context_input(query=query, max_tokens=max_tokens, system=system, tools=tools, branch=branch)
+        self._memory._greet(self.session_id)  # noqa: SLF001
         if view not in ("default", "recall"):
             msg = f'there is no view {view!r}: use "default" or "recall"'
             raise InvalidInputError(msg)
@@ -538,6 +579,7 @@ class Session:
         since: dt.datetime | None,
         until: dt.datetime | None,
     ) -> Flow[list[Hit]]:
+        check_search_input(query=query, k=k, tracks=tracks, levels=levels, since=since, until=until)
         filters = SearchFilters(
             tracks=tuple(tracks) if tracks is not None else None,
             since=_seconds(since),
@@ -554,9 +596,12 @@ class Session:
         yield from do(store.transcript.set_pin, ref, message_id, pinned=pinned)
 
     def _forget(self, message_ids: Sequence[str] | None) -> Flow[Receipt]:
+        if isinstance(message_ids, str):
+            msg = f"message_ids is one string: give a list, such as [{message_ids!r}]"
+            raise InvalidInputError(msg)
         if message_ids is None:
             return (yield from forget_sessions(self._house, session_id=self.session_id, user=None))
-        receipt = yield from forget_messages(self._house, self.session_id, message_ids)
+        receipt = yield from forget_messages(self._house, self.session_id, list(message_ids))
         self._memory._wake(self.session_id)  # noqa: SLF001
         return receipt
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.stores.sql import SqlStore
     from tests.servers import PostgresServer
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """The command line sets the package's log level for the whole process; the next test starts afresh."""
+    package = logging.getLogger("langchain_tiered_memory")
+    level = package.level
+    yield
+    package.setLevel(level)
 
 
 @pytest.fixture(scope="session")

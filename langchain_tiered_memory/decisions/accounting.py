@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.decisions.rooms import Rooms
 
 
+def _reason(gap: Gap) -> str:
+    if gap.of_branch:
+        return "condensed together with messages of another branch"
+    return "does not fit" if gap.ids else "not condensed yet"
+
+
 def account(
     pieces: Sequence[Piece],
     *,
@@ -37,7 +43,7 @@ def account(
         "history": tuple(
             LeftOut(
                 what=f"{item.first_seq}-{item.last_seq}",
-                reason="does not fit" if item.ids else "not condensed yet",
+                reason=_reason(item),
                 tokens=0,
             )
             for item in items

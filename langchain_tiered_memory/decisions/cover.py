@@ -43,6 +43,8 @@ class Gap:
     entry_count: int
     ids: tuple[str, ...]
     """Summaries to expand; empty for messages that no summary stands for yet."""
+    of_branch: bool = False
+    """Whether their summary also stands for messages of another branch, and cannot be shown on this one."""
 
 
 CoverItem: TypeAlias = Node | Gap
@@ -102,7 +104,7 @@ class ViewPlan:
 def _item_to_json(item: CoverItem) -> dict[str, Any]:
     shared = {"first": item.first_seq, "last": item.last_seq, "count": item.entry_count}
     if isinstance(item, Gap):
-        return shared | {"gap": item.ids}
+        return shared | {"gap": item.ids, "of_branch": item.of_branch}
     return shared | {"id": item.id, "level": item.level, "tokens": item.tokens}
 
 
@@ -113,6 +115,7 @@ def _item_from_json(stored: dict[str, Any]) -> CoverItem:
             last_seq=stored["last"],
             entry_count=stored["count"],
             ids=tuple(stored["gap"]),
+            of_branch=stored["of_branch"],
         )
     return Node(
         id=stored["id"],
@@ -139,7 +142,7 @@ def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
     result: list[CoverItem] = []
     for item in in_order(items):
         last = result[-1] if result else None
-        if isinstance(item, Gap) and isinstance(last, Gap) and bool(item.ids) == bool(last.ids):
+        if isinstance(item, Gap) and isinstance(last, Gap) and _alike(item, last):
             result[-1] = replace(
                 last,
                 last_seq=max(last.last_seq, item.last_seq),
@@ -149,6 +152,33 @@ def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
         else:
             result.append(item)
     return tuple(result)
+
+
+def _alike(one: Gap, other: Gap) -> bool:
+    return bool(one.ids) == bool(other.ids) and one.of_branch == other.of_branch
+
+
+def newest_gap(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Gap | None:
+    """The most recent gap whose last summary was not looked into yet."""
+    gaps = [item for item in items if isinstance(item, Gap) and item.ids and item.ids[-1] not in tried]
+    return max(gaps, key=lambda gap: gap.last_seq, default=None)
+
+
+def opened(items: Sequence[CoverItem], gap: Gap, last: Node, below: Sequence[Node]) -> tuple[CoverItem, ...]:
+    """`items` with the last summary of a gap, `last`, taken out of it and replaced by what stands below it."""
+    rest = gap.ids[:-1]
+    left: list[CoverItem] = []
+    if rest:
+        before = min((node.first_seq for node in below), default=last.first_seq)
+        left = [
+            Gap(
+                first_seq=gap.first_seq,
+                last_seq=max(before - 1, gap.first_seq),
+                entry_count=max(gap.entry_count - last.entry_count, 0),
+                ids=rest,
+            )
+        ]
+    return in_order([item for item in items if item is not gap] + left + list(below))
 
 
 def fitted(items: Sequence[CoverItem], *, cap: int, gap_tokens: Callable[[Gap], int]) -> tuple[CoverItem, ...]:

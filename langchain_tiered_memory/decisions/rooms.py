@@ -84,7 +84,7 @@ def split(
     if view == "recall":
         recall, cover, keep = total - fixed, 0, 0
     else:
-        recall = round(settings.recall_share * total) if has_query else 0
+        recall = round(settings.recall_share * (total - fixed)) if has_query else 0
         # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
         spare = 0 if has_query else round(_SPARE_FOR_COVER * settings.recall_share * total)
         cover = round(settings.cover_share * total) + spare

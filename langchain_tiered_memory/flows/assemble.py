@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.decisions.accounting import account
 from langchain_tiered_memory.decisions.calibration import Calibration
 from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
-from langchain_tiered_memory.decisions.rendering import pins_block, summary_block
-from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, system_message
+from langchain_tiered_memory.decisions.rendering import summary_block
+from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, shortened, system_message
 from langchain_tiered_memory.decisions.rooms import Rooms, View, split
-from langchain_tiered_memory.decisions.shortening import head_and_tail
 from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.musts import Musts, read_musts
 from langchain_tiered_memory.flows.recall import Recalled, recall
-from langchain_tiered_memory.flows.stable import Stable, plan_name, stable_part
+from langchain_tiered_memory.flows.stable import Stable, pinned_piece, plan_name, stable_part
 from langchain_tiered_memory.flows.summary_search import find_summaries
 from langchain_tiered_memory.records import Context
 
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 _RELATED = 0.5
 """A summary that matches the question less than this is no help beside the quotes."""
+_QUESTION_SHARE = 0.25
+"""Of the budget, for the question itself in the recall view."""
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""
 
@@ -87,6 +88,7 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         request.track,
         max_tokens=request.max_tokens,
         has_query=has_query,
+        model=request.model,
         settings=house.settings.context,
         off=off,
     )
@@ -106,7 +108,7 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
                 off=off,
             )
         elif ref is not None:
-            stable = replace(stable, pieces=_pins_alone(house, stable.rooms, musts))
+            stable = replace(stable, pieces=_asked_alone(house, request, stable.rooms, musts))
         recalled, related = Recalled(), tuple[str, ...]()
         if ref is not None and has_query:
             recalled, related = yield from _recalled(
@@ -131,15 +133,15 @@ def _calibration(house: House, model: str | None) -> Flow[Calibration]:
     return Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
 
 
-def _pins_alone(house: House, rooms: Rooms, musts: Musts) -> tuple[Piece, ...]:
-    if not musts.pinned:
-        return ()
-    share = max(rooms.pins // len(musts.pinned), 1)
-    texts = [head_and_tail(entry.text, max_tokens=share, count=house.counter.count_text) for entry in musts.pinned]
-    block = pins_block(list(zip(musts.pinned, texts, strict=True)))
-    whole = tuple(entry for entry, text in zip(musts.pinned, texts, strict=True) if text == entry.text)
-    cut = tuple(entry for entry in musts.pinned if entry not in whole)
-    return (ours(block, part="pinned", counter=house.counter, quoted=whole, passages=cut),)
+def _asked_alone(house: House, request: Request, rooms: Rooms, musts: Musts) -> tuple[Piece, ...]:
+    """What the recall view shows beside recall: pins, and the question where it is the user's last message."""
+    pieces: list[Piece] = []
+    if musts.pinned:
+        pieces.append(pinned_piece(house, rooms, musts.pinned))
+    if not (request.query or "").strip() and musts.last_user is not None:
+        most = max(round(_QUESTION_SHARE * rooms.total), 1)
+        pieces.append(shortened(musts.last_user, max_tokens=most, counter=house.counter))
+    return tuple(pieces)
 
 
 def _recalled(

@@ -13,7 +13,7 @@ from langchain_tiered_memory.decisions.verification import derived_again
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.indexing import index_pending, usable_index
-from langchain_tiered_memory.flows.verify import Tally, examined, verify
+from langchain_tiered_memory.flows.verify import Tally, agreed, verify
 from langchain_tiered_memory.records import DoctorReport
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def doctor(house: House) -> Flow[DoctorReport]:
 def _mend_rows(house: House) -> Flow[None]:
     inspection = house.store.inspection
     for ref, _ in (yield from do(inspection.sessions)):
-        tally, _ = yield from examined(house, ref)
+        tally, _ = yield from agreed(house, ref)
         yield from _mend_session(house, ref, tally)
     yield from do(inspection.drop_orphan_passages, (yield from do(inspection.orphan_passages)))
     for ref, _ in (yield from do(inspection.sessions)):
@@ -80,7 +80,9 @@ def _mend_session(house: House, ref: SessionRef, tally: Tally) -> Flow[None]:
         )
         yield from do(house.store.inspection.replace_passages, ref, entry, again.passages)
     broken = {problem.what.rsplit("/", 1)[-1] for problem in tally.problems if problem.kind in _MENDED_BY_DISCARDING}
-    lost = [problem.about for problem in tally.problems if problem.kind == "missing_summary"]
+    named = [problem.about for problem in tally.problems if problem.kind == "missing_summary"]
+    there = {summary.id for summary in (yield from do(house.store.tree.by_id, ref, named))}
+    lost = [one for one in named if one not in there]
     discarded = [summary.id for summary in tally.mend_summaries if summary.id in broken]
     yield from do(house.store.inspection.discard_summaries, discarded + lost)
     for summary in tally.mend_summaries:

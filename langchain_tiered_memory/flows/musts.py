@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import Entry, SessionRef
 
+_OPENING_PROMPTS = 3
+"""System messages that a history may begin with."""
 _KEEP_LAST = 3
 """Newest messages that are never condensed in a view, with their groups."""
 
@@ -40,9 +42,14 @@ def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]
     """Read them, without what is `off` this branch."""
     most = len(off)
     transcript = house.store.transcript
-    opening = yield from do(transcript.entries, ref, track=track, roles=("system", "user"), limit=_KEEP_LAST + most)
-    opening = [entry for entry in opening if entry.seq not in off][:_KEEP_LAST]
-    goal = next((place for place, entry in enumerate(opening) if entry.role == "user"), None)
+    first = yield from do(transcript.entries, ref, track=track, roles=("user",), limit=1 + most)
+    goal = next((entry for entry in first if entry.seq not in off), None)
+    opening: list[Entry] = []
+    if goal is not None:
+        opening = yield from do(
+            transcript.entries, ref, track=track, roles=("system",), up_to=goal.seq, limit=_OPENING_PROMPTS
+        )
+        opening = [*(entry for entry in opening if entry.seq not in off), goal]
     users = yield from do(
         transcript.entries,
         ref,
@@ -61,7 +68,7 @@ def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]
         head.seq for head in waiting if head.seq >= since and head.seq not in off
     ]
     return Musts(
-        opening=tuple(opening[: goal + 1]) if goal is not None else (),
+        opening=tuple(opening),
         pinned=tuple(entry for entry in pinned if entry.seq not in off),
         recent=Recent(guard=min(guarded, default=1), users=tuple(reversed(users))),
     )

@@ -18,8 +18,10 @@ from langchain_tiered_memory.decisions.cover import (
     ViewPlan,
     fitted,
     merged_gaps,
+    newest_gap,
     next_to_refine,
     nodes_of,
+    opened,
     refined,
     selected,
     tokens_of,
@@ -84,7 +86,7 @@ def plan_view(
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = yield from _next_border(
-        house, ref, track, keep=rooms.keep, guard=recent.guard, floor=floor, off=off
+        house, ref, track, keep=max(rooms.keep, rooms.recent_least), guard=recent.guard, floor=floor, off=off
     )
     appended: tuple[CoverItem, ...] | None = None
     if house.settings.context.older == "selection":
@@ -191,23 +193,24 @@ def _cover(
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
-    roots = library.add((yield from do(house.store.tree.roots, ref, limit=_ROOTS)))
+    strays = yield from _strays(house, ref, off)
     inside: list[CoverItem] = []
-    waiting = roots
+    waiting = library.add((yield from do(house.store.tree.roots, ref, limit=_ROOTS)))
     while waiting:
+        deeper: list[str] = []
         for one in waiting:
-            astray = sum(one.first_seq <= seq <= one.last_seq for seq in off)
-            if one.last_seq <= border and not astray:
+            touched = (
+                strays.get(one.id, 0) if one.level == 1 else any(one.first_seq <= seq <= one.last_seq for seq in off)
+            )
+            if one.level > 1 and (touched or one.last_seq > border):
+                deeper.append(one.id)
+            elif one.last_seq <= border and not touched:
                 inside.append(_node(house, one))
-            elif one.last_seq <= border and one.level == 1 and astray < one.entry_count:
-                left = one.entry_count - astray
-                inside.append(Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=()))
-        reaching_over = [
-            one.id
-            for one in waiting
-            if one.level > 1 and (one.last_seq > border or any(one.first_seq <= seq <= one.last_seq for seq in off))
-        ]
-        below = yield from do(house.store.tree.children, reaching_over)
+            elif one.last_seq <= border and touched < one.entry_count:
+                left = one.entry_count - touched
+                span = Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=(), of_branch=True)
+                inside.append(span)
+        below = yield from do(house.store.tree.children, deeper)
         waiting = library.add(one for children in below.values() for one in children)
     spans = yield from do(house.store.tree.uncondensed, ref, track=track, up_to=border)
     items: list[CoverItem] = [
@@ -216,7 +219,38 @@ def _cover(
     ]
     gap_tokens = gap_counter(house)
     chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
+    chosen = yield from _opened(house, chosen, cap=cap, library=library)
     return (yield from _refine(house, chosen, room=round(cap * GROWTH_RESERVE), library=library))
+
+
+def _strays(house: House, ref: SessionRef, off: frozenset[int]) -> Flow[dict[str, int]]:
+    """How many messages of other branches each level-1 summary stands for."""
+    counts: dict[str, int] = {}
+    for entry in (yield from do(house.store.transcript.by_seq, ref, sorted(off))) if off else ():
+        if entry.summary_id is not None:
+            counts[entry.summary_id] = counts.get(entry.summary_id, 0) + 1
+    return counts
+
+
+def _opened(house: House, items: tuple[CoverItem, ...], *, cap: int, library: Library) -> Flow[tuple[CoverItem, ...]]:
+    """Where a summary is too large for the room, show what fits of the level below it, the most recent first."""
+    gap_tokens = gap_counter(house)
+    tried: frozenset[str] = frozenset()
+    for _ in range(_REFINEMENTS):
+        gap = newest_gap(items, tried=tried)
+        if gap is None:
+            break
+        last = gap.ids[-1]
+        tried |= {last}
+        below = yield from do(house.store.tree.children, [last])
+        if last not in library.summaries or not below[last]:
+            continue
+        children = [_node(house, one) for one in library.add(below[last])]
+        wider = opened(items, gap, _node(house, library.summaries[last]), children)
+        finer = fitted(merged_gaps(wider), cap=cap, gap_tokens=gap_tokens)
+        if tokens_of(finer, gap_tokens=gap_tokens) <= cap:
+            items = finer
+    return items
 
 
 def _selection(

@@ -22,6 +22,10 @@ When = dt.datetime | float
 """A moment: a `datetime` (naive ones are taken as UTC) or seconds since the epoch."""
 
 
+_EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC).timestamp()
+_LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC).timestamp()
+
+
 def remember(
     house: House,
     session_id: str,
@@ -53,9 +57,6 @@ def remember(
         InvalidInputError: for a message, time or session id that cannot be taken; nothing was written.
         StorageError: when the database cannot take them; nothing was written.
     """
-    if not session_id:
-        msg = "the session id is empty: give every conversation a name, such as LangGraph's thread_id"
-        raise InvalidInputError(msg)
     incoming: list[Incoming] = []
     for value, moment in zip(messages, _moments(at, len(messages), house.now()), strict=True):
         message = coerce(value)
@@ -86,7 +87,7 @@ def remember(
 def _moments(at: When | Sequence[When] | None, count: int, now: float) -> list[float]:
     if at is None:
         return [now] * count
-    if isinstance(at, dt.datetime | float | int):
+    if isinstance(at, dt.datetime | float | int | str):
         return [_seconds(at)] * count
     moments = [_seconds(one) for one in at]
     if len(moments) != count:
@@ -99,7 +100,7 @@ def _seconds(moment: object) -> float:
     if isinstance(moment, dt.datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
         return aware.timestamp()
-    if isinstance(moment, float | int) and moment == moment and abs(moment) < 2.5e11:  # noqa: PLR0124, PLR2004
+    if isinstance(moment, float | int) and not isinstance(moment, bool) and _EARLIEST <= moment <= _LATEST:
         return float(moment)
     msg = f"{moment!r} is no time: give a datetime, or seconds since the epoch"
     raise InvalidInputError(msg)

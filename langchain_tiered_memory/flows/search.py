@@ -43,7 +43,7 @@ def search(
     if ref is None or not query.strip():
         return []
     quotas = house.settings.recall
-    wanted = levels if levels is not None else range((yield from do(house.store.tree.height, ref)))
+    wanted = sorted(set(levels)) if levels is not None else range((yield from do(house.store.tree.height, ref)))
     hits: list[Hit] = []
     for level in wanted:
         if level == 0:
@@ -103,18 +103,39 @@ def _summaries(
     ]
 
 
+def _named(house: House, ref: SessionRef, wanted: str) -> Flow[Summary | Entry]:
+    """The one summary, or else the one message, whose id is `wanted` or begins so."""
+    found: list[Summary | Entry] = []
+    found += yield from do(house.store.tree.by_prefix, ref, wanted)
+    if not found:
+        found += yield from do(house.store.transcript.by_prefix, ref, wanted)
+    if not found:
+        msg = f"the session {ref.session_id!r} has no summary and no message {wanted!r}"
+        raise NotFoundError(msg)
+    if len(found) > 1:
+        msg = f"{wanted!r} is the beginning of more than one id in the session {ref.session_id!r}: give more of it"
+        raise InvalidInputError(msg)
+    return found[0]
+
+
 def expand(house: House, session_id: str, summary_id: str, *, depth: int | None) -> Flow[list[Summary | Entry]]:
     """What a summary stands for: the level below it, `depth` levels down, or with `None` the messages.
 
+    Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are understood,
+    and a message gives itself.
+
     Raises:
-        NotFoundError: when the session has no such summary.
+        NotFoundError: when the session has no such summary or message.
+        InvalidInputError: when several ids begin so, or `depth` is below 1.
     """
     ref = yield from do(house.store.transcript.find, session_id)
-    found = (yield from do(house.store.tree.by_prefix, ref, summary_id)) if ref is not None else []
-    if ref is None or not found:
-        msg = f"the session {session_id!r} has no summary {summary_id!r}"
+    if depth is not None and depth < 1:
+        msg = f"depth is {depth}: give 1 for the level below, or None for the messages"
+        raise InvalidInputError(msg)
+    if ref is None:
+        msg = f"there is no session {session_id!r} yet, and so no summary {summary_id!r}"
         raise NotFoundError(msg)
-    level: list[Summary | Entry] = list(found[:1])
+    level: list[Summary | Entry] = [(yield from _named(house, ref, summary_id))]
     for _ in range(_DEEPEST if depth is None else max(depth, 1)):
         if not any(isinstance(one, Summary) for one in level):
             break

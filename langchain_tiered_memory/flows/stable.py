@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.cover import CoverItem, ViewPlan, fitted, nodes_of, tokens_of
+from langchain_tiered_memory.decisions.quoting import quotes_within
 from langchain_tiered_memory.decisions.rendering import history_block, pins_block
 from langchain_tiered_memory.decisions.request import Piece, ours, shortened, shown, water_level
-from langchain_tiered_memory.decisions.shortening import head_and_tail
+from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.planning import Library, gap_counter, plan_view, slid
 from langchain_tiered_memory.records import LeftOut
@@ -27,6 +28,8 @@ _LEAST_ENTRY_TOKENS = 3
 """An entry's framing alone: bounds how many entries a room can hold."""
 _LEAD_SHARE = 0.25
 """Of the budget, for the last user message where it stands before the recent ones."""
+_LEAST_MUST_TOKENS = 10
+"""A message that must be shown says nothing with less."""
 _OTHER_TRACKS = 16
 _OTHER_SUMMARIES = 64
 _PAGE = 500
@@ -162,9 +165,11 @@ def _renewed(desk: _Desk, plan: ViewPlan | None) -> Flow[ViewPlan]:
     )
 
 
-def plan_name(track: str, *, max_tokens: int, has_query: bool, settings: ContextSettings, off: frozenset[int]) -> str:
-    """Under which name a view's plan is kept: one for each track, budget, branch and way of splitting the budget."""
-    chosen = repr((track, settings.model_dump_json(), sorted(off)))
+def plan_name(
+    track: str, *, max_tokens: int, has_query: bool, model: str | None, settings: ContextSettings, off: frozenset[int]
+) -> str:
+    """Under which name a view's plan is kept: one for each track, budget, model, branch and way of splitting."""
+    chosen = repr((track, model, settings.model_dump_json(), sorted(off)))
     digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
     return f"default:{max_tokens}:{int(has_query)}:{digest}"
 
@@ -235,7 +240,7 @@ def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece
     opening = {entry.seq for entry in desk.musts.opening}
     pinned = [entry for entry in desk.musts.pinned if entry.seq not in opening and entry.seq < starts]
     if pinned:
-        head.append(_quoting(desk, pinned))
+        head.append(pinned_piece(desk.house, desk.rooms, pinned))
     users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]
     queries = (yield from do(desk.house.store.transcript.by_seq, desk.ref, users)) if users else []
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
@@ -248,17 +253,11 @@ def _head(desk: _Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece
     return head
 
 
-def _quoting(desk: _Desk, pinned: Sequence[Entry]) -> Piece:
-    count = desk.house.counter.count_text
-    level = water_level([entry.tokens for entry in pinned], desk.rooms.pins)
-    texts = [
-        entry.text if entry.tokens <= level else head_and_tail(entry.text, max_tokens=level, count=count)
-        for entry in pinned
-    ]
-    block = pins_block(list(zip(pinned, texts, strict=True)))
-    whole = tuple(entry for entry, text in zip(pinned, texts, strict=True) if text == entry.text)
-    cut = tuple(entry for entry in pinned if entry not in whole)
-    return ours(block, part="pinned", counter=desk.house.counter, quoted=whole, passages=cut)
+def pinned_piece(house: House, rooms: Rooms, pinned: Sequence[Entry]) -> Piece:
+    """Pinned messages as one quoting message, within their room."""
+    quotes = quotes_within(pinned, room=rooms.pins, count=house.counter.count_text)
+    block = pins_block(quotes.texts, quotes.left_out)
+    return ours(block, part="pinned", counter=house.counter, quoted=quotes.whole, passages=quotes.cut)
 
 
 def _history(desk: _Desk, plan: ViewPlan, quoted: Sequence[Entry]) -> Flow[Piece]:
@@ -266,20 +265,14 @@ def _history(desk: _Desk, plan: ViewPlan, quoted: Sequence[Entry]) -> Flow[Piece
     wanted = [node.id for node in nodes_of(plan.items) if node.id not in library.summaries]
     if wanted:
         library.add((yield from do(desk.house.store.tree.by_id, desk.ref, wanted)))
-    count = desk.house.counter.count_text
-    level = water_level([entry.tokens for entry in quoted], desk.rooms.queries)
-    texts = [
-        (entry, entry.text if entry.tokens <= level else head_and_tail(entry.text, max_tokens=level, count=count))
-        for entry in quoted
-    ]
-    texts = [(entry, text) for entry, text in texts if text]
-    block = history_block(plan.items, library.summaries, texts)
+    quotes = quotes_within(quoted, room=desk.rooms.queries, count=desk.house.counter.count_text)
+    block = history_block(plan.items, library.summaries, quotes.texts)
     return ours(
         block,
         part="history",
         counter=desk.house.counter,
-        quoted=tuple(entry for entry, text in texts if text == entry.text),
-        passages=tuple(entry for entry, text in texts if text != entry.text),
+        quoted=quotes.whole,
+        passages=quotes.cut,
         summary_ids=tuple(node.id for node in nodes_of(plan.items)),
     )
 
@@ -293,15 +286,28 @@ def _tokens(entries: Sequence[Entry]) -> int:
 
 
 def _fitting(desk: _Desk, head: Sequence[Piece], tail: Sequence[Entry]) -> list[Piece]:
-    """Head and recent messages; where the musts alone are too large, the longest are shown head and tail."""
+    """Head and recent messages; where the musts alone are too large, the longest are shown head and tail.
+
+    They come before recall: what is set aside for it is theirs when they need it.
+
+    Raises:
+        BudgetError: when not even a few words of each would fit.
+    """
     wanted = _tokens(tail)
     if _total(head) + wanted > desk.room:
         # No must: what it stands for is named in the account all the same.
         head = [piece for piece in head if piece.part != "history"]
-    room = desk.room - _total(head)
+    room = min(max(desk.room, _total(head) + wanted), desk.room + desk.rooms.recall) - _total(head)
     if wanted <= room:
         return [*head, *(shown(entry) for entry in tail)]
     level = water_level([entry.tokens for entry in tail], room)
+    if level < _LEAST_MUST_TOKENS:
+        rooms = desk.rooms
+        msg = (
+            f"{len(tail)} messages that must be shown have {room} tokens left: the budget is {rooms.total}, the "
+            f"system prompt and tools take {rooms.fixed}, goal and pins {_total(head)}; raise max_tokens, or unpin"
+        )
+        raise BudgetError(msg)
     counter = desk.house.counter
     return [*head, *(shortened(entry, max_tokens=level, counter=counter) for entry in tail)]
 

@@ -50,14 +50,10 @@ def verify(house: House) -> Flow[VerifyReport]:
         problems.append(Problem(kind="damaged_database", what=house.store.database.label, detail=damaged))
     sessions = yield from do(house.store.inspection.sessions)
     entries = summaries = 0
-    for ref, row in sessions:
-        tally, count = yield from examined(house, ref)
+    for ref, _ in sessions:
+        tally, count = yield from agreed(house, ref)
         problems += tally.problems
         entries, summaries = entries + tally.entries, summaries + count
-        for name in ("entries", "tokens", "passages", "terms"):
-            if row[name] != getattr(tally, name):
-                detail = f"{name}: {row[name]} kept, {getattr(tally, name)} counted"
-                problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
     problems += yield from _index_problems(house)
     vectors, vector_problems = yield from _vector_problems(house)
     return VerifyReport(
@@ -68,6 +64,19 @@ def verify(house: House) -> Flow[VerifyReport]:
         vectors=vectors,
         problems=tuple(problems + vector_problems),
     )
+
+
+def agreed(house: House, ref: SessionRef) -> Flow[tuple[Tally, int]]:
+    """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
+    tally, count = yield from examined(house, ref)
+    if tally.problems:
+        first = tally.problems
+        tally, count = yield from examined(house, ref)
+        tally.problems = [problem for problem in tally.problems if problem in first]
+        suspects = {problem.what for problem in tally.problems}
+        tally.mend_entries = [one for one in tally.mend_entries if f"{ref.session_id}/{one.id}" in suspects]
+        tally.mend_summaries = [one for one in tally.mend_summaries if f"{ref.session_id}/{one.id}" in suspects]
+    return tally, count
 
 
 def examined(house: House, ref: SessionRef) -> Flow[tuple[Tally, int]]:
@@ -85,6 +94,11 @@ def examined(house: House, ref: SessionRef) -> Flow[tuple[Tally, int]]:
         tally.texts[summary.id] = summary.text
     for start in range(0, len(kept), _PAGE):
         yield from _examine_summaries(house, ref, kept[start : start + _PAGE], summaries, tally)
+    kept_totals = yield from do(house.store.transcript.totals, ref)
+    for name in ("entries", "tokens", "passages", "terms"):
+        if kept_totals and kept_totals[name] != getattr(tally, name):
+            detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
+            tally.problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
     return tally, len(summaries)
 
 

@@ -18,6 +18,7 @@ from langchain_tiered_memory.embeddings import fingerprint_of
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError
 from langchain_tiered_memory.stores.chroma_clients import client_source
 from langchain_tiered_memory.stores.chroma_collections import Collections, StaleCollection, nearest_rows
+from langchain_tiered_memory.stores.chroma_directory import EmbeddedDirectory
 from langchain_tiered_memory.stores.chroma_filters import filters, speakable, stored
 
 if TYPE_CHECKING:
@@ -136,6 +137,22 @@ class ChromaIndex:
         if limit < 1 or (session_keys is not None and not session_keys):
             return []
         vector = self._vectors(lambda texts: [self._embeddings.embed_query(text) for text in texts], [query])[0]
+        try:
+            return self._nearest(vector, session_keys=session_keys, limit=limit, where=where)
+        except IndexUnavailableError:
+            if not isinstance(self._source, EmbeddedDirectory):
+                raise
+            # Chroma stumbles over rows that another process removes while it searches; it was opened anew by now.
+            return self._nearest(vector, session_keys=session_keys, limit=limit, where=where)
+
+    def _nearest(
+        self,
+        vector: Sequence[float],
+        *,
+        session_keys: Sequence[int] | None,
+        limit: int,
+        where: Mapping[str, Any] | None,
+    ) -> list[tuple[int, float]]:
         nearest: list[tuple[int, float]] = []
         with self._working("searching vectors"), self._source.reading(self._name) as client:
             collection = self._collections.existing(client, self._name)

@@ -123,6 +123,16 @@ class Transcript:
                 found += [rows.entry(row) for row in connection.execute(query).mappings()]
         return sorted(found, key=lambda one: one.seq)
 
+    def by_prefix(self, ref: SessionRef, message_id: str) -> list[Entry]:
+        """The message of that id, else those whose id begins so: two at most. Looks through the session."""
+        exact = self.by_id(ref, [message_id])
+        if exact or not message_id:
+            return exact
+        begins = entries.c.message_id.startswith(packed(message_id), autoescape=True)
+        query = select(entries).where(entries.c.session_key == ref.key, begins).limit(2)
+        with self.database.read() as connection:
+            return [rows.entry(row) for row in connection.execute(query).mappings()]
+
     def off_branch(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> frozenset[int]:
         """`seq`s of a track's messages that are not among these. Reads every number of the track."""
         on_branch = {digest_of(one) for one in message_ids}

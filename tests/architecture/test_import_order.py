@@ -33,6 +33,7 @@ THREADS_MAY = {
     "flows/asking.py": "drives both colours, and leaves a hanging model behind",
     "worker.py": "is the background thread",
     "opening.py": "opens the index once, whoever asks first",
+    "memory.py": "remembers what was sent, for whichever thread stores the answer",
     "embeddings.py": "loads a model once",
     "testing.py": "counts the calls of a scripted model from any thread",
 }
@@ -106,7 +107,9 @@ def test_threads_and_event_loops_are_known_to_few() -> None:
 def test_langchain_stands_only_where_messages_are_counted_rendered_or_sent() -> None:
     users = {one for one in modules() if any(name.startswith("langchain") for name in outside(one))}
     there = {one for one in users if not one.startswith(LANGCHAIN_FACES)}
-    assert there - LANGCHAIN_MAY.keys() <= {"opening.py"}, "opening.py makes a model from its name"
+    assert there - LANGCHAIN_MAY.keys() <= {"opening.py", "input_checks.py"}, (
+        "they look at models and messages that a user hands in"
+    )
 
 
 def test_sql_stands_only_in_the_stores() -> None:

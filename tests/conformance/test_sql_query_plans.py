@@ -97,6 +97,7 @@ MAY_WALK_A_SESSION = {
     "entries of all tracks": "in its order; a LIMIT or a border ends it",
     "vectors to make for a session": "in the order of its queue; a LIMIT ends it",
     "plan": "few are kept",
+    "commit": "its plans, of which few are kept",
     "remove": "its plans, and the newest of its times",
 }
 PARTIAL_INDEXES = {

@@ -134,7 +134,7 @@ def test_verify_tells_a_healthy_database_from_a_damaged_one(tmp_path: Path) -> N
         store = memory._house.store
         ref = store.transcript.find("chat")
         assert ref is not None
-        store.inspection.mend_tokens(ref, {1: 99_999})
+        store.inspection.mend_entry(ref, 1, text=store.transcript.by_seq(ref, [1])[0].text, tokens=99_999)
     damaged = called("verify", db, "--no-embeddings")
     assert damaged.exit_code == 1
     assert "problem" in damaged.output
