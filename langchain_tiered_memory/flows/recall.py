@@ -160,12 +160,16 @@ def similar_passages(house: House, ref: SessionRef, query: str, *, level: int, l
     yield from index_pending(house, ref=ref, limit=house.settings.recall.catch_up)
     try:
         index = yield from usable_index(house)
-        if index is None:
-            return {}
-        where = {"level": level}
-        return dict((yield from do(index.search, query, session_keys=[ref.key], limit=limit, where=where)))
     except (IndexUnavailableError, EmbedderMismatchError):
         return {}  # reported by `index_pending`, which met it first
+    if index is None:
+        return {}
+    try:
+        found = yield from do(index.search, query, session_keys=[ref.key], limit=limit, where={"level": level})
+    except IndexUnavailableError as error:
+        house.report("vectors_unavailable", str(error), session_id=ref.session_id)
+        return {}
+    return dict(found)
 
 
 def _sittings(entries: Iterable[Entry], *, gap_seconds: float) -> dict[int, int]:
