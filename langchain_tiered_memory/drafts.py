@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from langchain_tiered_memory.outcomes import FailureReason
     from langchain_tiered_memory.records import Draft, Fact, PassageDraft, SessionRef, Spent
+    from langchain_tiered_memory.runs import FileOperation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTouch:
+    """A file that a tool call names."""
+
+    path: str
+    operation: FileOperation
+    tool: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +31,8 @@ class Incoming:
 
     draft: Draft
     passages: tuple[PassageDraft, ...]
+    touches: tuple[FileTouch, ...] = ()
+    """Files that its tool calls touch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +55,8 @@ class WaitingEntry:
     at: float
     waits: bool
     """Whether it made calls that have no result yet."""
+    ends_task: bool = False
+    """Whether a task was finished after it, before the next message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +90,12 @@ class Written:
     """Why a fallback wrote it."""
     retry_at: float | None = None
     """When to make a degraded summary again."""
+    information_loss: float | None = None
+    """See `Summary.information_loss`."""
+    from_tools: bool = False
+    """See `Summary.from_tools`."""
+    reason: FailureReason | None = None
+    """Why a fallback wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ TieredMemoryError
 │   ├── MixedOwnersError                a session opened for another user than its own
 │   └── NotFoundError (KeyError)        an id that is not in this session
 ├── BudgetError (ValueError)            a budget that cannot hold what must be shown
+│   └── ContextOverflowError            nothing could make the request fit; everything is saved
 ├── SettingsError (ValueError)          a setting, model or store that cannot be used
 ├── StorageError                        the database said no
 │   ├── NewerSchemaError                written by a later version of this package
@@ -14,11 +15,13 @@ TieredMemoryError
 ├── IndexUnavailableError               Chroma cannot be reached or read; the transcript is fine
 ├── EmbedderMismatchError               the index was built by another embedder
 ├── CondensationError                   a summary could not be made
+├── CheckpointError                     a checkpoint that is not there, or is damaged
 └── ClosedError                         used after `close()`
 """
 
 from __future__ import annotations
 
+from langchain_tiered_memory.outcomes import FailureReason
 from langchain_tiered_memory.records import Spent
 
 
@@ -48,6 +51,19 @@ class NotFoundError(InvalidInputError, KeyError):
 
 class BudgetError(TieredMemoryError, ValueError):
     """A budget that cannot hold what must be shown; the message says what takes the room."""
+
+
+class ContextOverflowError(BudgetError):
+    """The window overflowed, and neither pruning nor the last checkpoint could make the request fit.
+
+    Args:
+        message: What takes the room, and what to do.
+        checkpoint_id: The emergency checkpoint that holds the run's state; `None` where checkpoints are off.
+    """
+
+    def __init__(self, message: str, *, checkpoint_id: str | None = None) -> None:
+        super().__init__(message)
+        self.checkpoint_id = checkpoint_id
 
 
 class SettingsError(TieredMemoryError, ValueError):
@@ -84,11 +100,26 @@ class CondensationError(TieredMemoryError):
     Args:
         message: What happened.
         spent: What the failed calls took.
+        reason: Which of the ways to fail it was.
+        retry_after_seconds: When it may be tried again, where the failure knows; such a wait counts as no attempt.
     """
 
-    def __init__(self, message: str, *, spent: Spent | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        spent: Spent | None = None,
+        reason: FailureReason = FailureReason.MODEL_ERROR,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.spent = spent if spent is not None else Spent()
+        self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
+
+
+class CheckpointError(TieredMemoryError):
+    """A checkpoint that is not there, or whose contents do not match its checksum."""
 
 
 class ClosedError(TieredMemoryError):

@@ -146,6 +146,8 @@ class Fact:
     seq: int
     """The entry that says it."""
     at: float
+    by: Role = "other"
+    """Who says it."""
     subject: str = ""
     """What it is about, normalised: a later fact of the same kind and subject supersedes an earlier one."""
 
@@ -207,6 +209,13 @@ class Summary:
     spent: Spent = field(default_factory=Spent)
     kept_identifiers: float | None = None
     """Share of the sources' identifiers, numbers and paths that the summary or its facts still state (0 to 1)."""
+    information_loss: float | None = None
+    """Share of what its sources say that it does not, by weighted terms and identifiers (0 to 1)."""
+    from_tools: bool = False
+    """Whether anything that it stands for came from a tool: then its text is a report of what was found, not of what
+    was said."""
+    reason: str | None = None
+    """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
 
 

@@ -56,7 +56,20 @@ def _first_schema(connection: Connection) -> None:
     connection.execute(insert(schema.meta).values(name="identity", value=uuid.uuid4().hex))
 
 
-STEPS: tuple[tuple[str, Step], ...] = (("first schema", _first_schema),)
+def _guard(connection: Connection) -> None:
+    """Runs, tasks, checkpoints, outcomes, touched files and learnt windows; three columns of summaries.
+
+    A database that was made just now has them already: the first step makes the whole present schema.
+    """
+    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
+    for column in ("information_loss FLOAT", "reason VARCHAR(32)", "from_tools BOOLEAN DEFAULT false NOT NULL"):
+        if column.split()[0] not in present:
+            connection.exec_driver_sql(f"ALTER TABLE {schema.summaries.name} ADD COLUMN {column}")
+    new = (schema.runs, schema.tasks, schema.checkpoints, schema.outcomes, schema.files, schema.windows)
+    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+
+
+STEPS: tuple[tuple[str, Step], ...] = (("first schema", _first_schema), ("guard", _guard))
 """Name and step, oldest first."""
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -207,6 +208,9 @@ summaries = Table(
     Column("output_tokens", BigInteger, nullable=False, server_default="0"),
     Column("seconds", Float, nullable=False, server_default="0"),
     Column("kept_identifiers", Float),
+    Column("information_loss", Float),
+    Column("reason", String(32)),
+    Column("from_tools", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Float, nullable=False),
     Column("lease_owner", Text),
     Column("lease_until", Float),
@@ -246,6 +250,93 @@ plans = Table(
     Column("border", BigInteger, nullable=False, server_default="0"),
     Column("payload", Text, nullable=False),
     Column("written_at", Float, nullable=False),
+)
+
+runs = Table(
+    "ltm_runs",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("phase", Text),
+    Column("finished_tasks", Integer, nullable=False, server_default="0"),
+    Column("zones", Text, nullable=False, server_default="{}"),
+    Column("started_at", Float, nullable=False),
+    Column("checkpoint_at", Float),
+    Column("checkpoint_seq", BigInteger),
+)
+
+tasks = Table(
+    "ltm_tasks",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("task_digest", String(32), primary_key=True),
+    Column("task_id", Text, nullable=False),
+    Column("track", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("depends_on", Text, nullable=False, server_default="[]"),
+    Column("started_at", Float, nullable=False),
+    Column("first_seq", BigInteger, nullable=False),
+    Column("finished_at", Float),
+    Column("last_seq", BigInteger),
+    Column("number", Integer, nullable=False, server_default="0"),
+    Index("ltm_tasks_state", "session_key", "state", "number"),
+    Index("ltm_tasks_ends", "session_key", "track", "last_seq"),
+)
+
+checkpoints = Table(
+    "ltm_checkpoints",
+    metadata,
+    Column("key", BigKey, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("session_key", BigKey, nullable=False),
+    Column("track", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("reasons", Text, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("langgraph_id", Text),
+    Column("digest", String(64), nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Index("ltm_checkpoints_session", "session_key", "key"),
+    sqlite_autoincrement=True,
+)
+
+outcomes = Table(
+    "ltm_outcomes",
+    metadata,
+    Column("key", BigKey, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("session_key", BigKey, nullable=False),
+    Column("view", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("plan_before", Text),
+    Column("plan_after", Text),
+    Column("undone_at", Float),
+    Index("ltm_outcomes_session", "session_key", "key"),
+    sqlite_autoincrement=True,
+)
+
+files = Table(
+    "ltm_files",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("path_digest", String(32), primary_key=True),
+    Column("track", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("operation", String(16), nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Index("ltm_files_track", "session_key", "track", "seq"),
+)
+
+windows = Table(
+    "ltm_windows",
+    metadata,
+    Column("model", String(200), primary_key=True),
+    Column("tokens", BigInteger, nullable=False),
+    Column("learned_at", Float, nullable=False),
 )
 
 calibrations = Table(

@@ -1,0 +1,66 @@
+"""Everything a user can set, each with its default and where the default comes from. Validated once, then frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
+
+from pydantic import Field
+
+from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.condensation import (
+    CondensationSettings,
+    MonitoringSettings,
+    StrategySettings,
+    ThresholdSettings,
+    ValidationSettings,
+)
+from langchain_tiered_memory.settings.context import ContextSettings, RecallSettings, SectionShares, ViewSettings
+from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
+from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
+
+__all__ = [
+    "CheckpointSettings",
+    "CondensationSettings",
+    "ContextSettings",
+    "FileSettings",
+    "GuardSettings",
+    "LevelSettings",
+    "MaskSettings",
+    "MonitoringSettings",
+    "PriceSettings",
+    "RecallSettings",
+    "SectionShares",
+    "Settings",
+    "StrategySettings",
+    "ThresholdSettings",
+    "TreeSettings",
+    "ValidationSettings",
+    "ViewSettings",
+]
+
+
+class PriceSettings(Frozen):
+    """Money per million tokens, in any one currency."""
+
+    input_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+
+
+class Settings(Frozen):
+    """All settings. Pass one to `TieredMemory.open(settings=...)`."""
+
+    tree: TreeSettings = Field(default_factory=TreeSettings)
+    context: ContextSettings = Field(default_factory=ContextSettings)
+    recall: RecallSettings = Field(default_factory=RecallSettings)
+    condensation: CondensationSettings = Field(default_factory=CondensationSettings)
+    guard: GuardSettings = Field(default_factory=GuardSettings)
+    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
+    files: FileSettings = Field(default_factory=FileSettings)
+    redact: Callable[[str], str] | None = Field(default=None, exclude=True)
+    """Rewrites every text of a message before anything is counted, indexed or written."""
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    """By model name, for the cost figures of `metrics()`."""
+    busy_seconds: float = Field(default=30.0, gt=0)
+    """How long a write waits for a locked database."""
+    default_window: int = Field(default=8192, ge=512)
+    """Window assumed for a condensing model that does not tell its own; said once in a warning."""

@@ -1,0 +1,105 @@
+"""When and how views are condensed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from langchain_tiered_memory.settings.base import Frozen
+
+
+class ThresholdSettings(Frozen):
+    """When a view is condensed, in percent of the model's window."""
+
+    percent: float = 75.0
+    """Where no profile says otherwise. 5 to 100; anything else is warned of once and taken for the default."""
+    profiles: dict[str, float] = Field(default_factory=dict)
+    """By the name of the model (or the `profile` that a request names); -1 inherits `percent`."""
+    minimum: float = Field(default=5.0, ge=0, le=100)
+    maximum: float = Field(default=100.0, ge=0, le=100)
+    adaptive: bool = False
+    """Follow what past condensations of the session saved and cost (`Session.suggest_threshold()`)."""
+    adaptive_minimum: float = Field(default=50.0, ge=0, le=100)
+    adaptive_maximum: float = Field(default=90.0, ge=0, le=100)
+
+
+class StrategySettings(Frozen):
+    """How a view is made smaller."""
+
+    primary: Literal["llm", "truncation", "hybrid"] = "llm"
+    """`llm`: summaries, then the sliding window; `truncation`: the window alone; `hybrid`: what is summarised already,
+    and the window at once for the rest."""
+    fallback: Literal["truncation", "error"] = "truncation"
+    """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
+    window: Literal["half", "last"] = "half"
+    """`half`: drop the older half between first and recent messages; `last`: keep the first and the last few."""
+    drop_share: float = Field(default=0.5, gt=0, lt=1)
+    """`half`: share that is dropped at once."""
+    keep_last: int = Field(default=9, ge=1)
+    """`last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
+    custom_prompts: dict[str, str] = Field(default_factory=dict)
+    """Instructions by strategy (`detailed`, `handoff` ...), in the place of ours."""
+    level_1: Literal["detailed", "concise", "technical", "handoff"] | None = None
+    """Strategy of level 1, where it is not that of `tree.levels`: `handoff` asks for the six parts that a colleague who
+    takes over needs."""
+
+
+class ValidationSettings(Frozen):
+    """How a summary is judged before it counts."""
+
+    enabled: bool = True
+    rules: tuple[Literal["size", "emptiness", "identifiers"], ...] = ("size", "emptiness", "identifiers")
+    """Which of the built-in validators judge."""
+    least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
+    """Share of the sources' identifiers that text and facts must state after the audit; 0 takes any."""
+    audit: bool = True
+    """Append identifiers, numbers, paths, open questions and unfinished calls that the text dropped."""
+    audit_share: float = Field(default=0.25, ge=0, le=1)
+    """Of a summary's size cap, for what the audit appends, where the text leaves room for it."""
+
+
+class MonitoringSettings(Frozen):
+    """What is told of condensing."""
+
+    telemetry: bool = True
+    """Call the telemetry collectors."""
+    logging: Literal["debug", "info", "warning", "error", "off"] = "info"
+    """Least level of events that go to Python's `logging`."""
+    hooks: bool = True
+    """Call the hooks."""
+    history: int = Field(default=200, ge=1)
+    """Outcomes kept for a session."""
+
+
+class CondensationSettings(Frozen):
+    """When and how views are condensed. Defaults are those of the condensation-mechanism design."""
+
+    automatic: bool = True
+    """Condense by summaries. Off: the sliding window alone keeps a view within its limit."""
+    thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
+    strategies: StrategySettings = Field(default_factory=StrategySettings)
+    validation: ValidationSettings = Field(default_factory=ValidationSettings)
+    monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
+    buffer_share: float = Field(default=0.1, ge=0, lt=1)
+    """Of the window, kept free because counts are not exact."""
+    keep_messages: int = Field(default=3, ge=1)
+    """Newest messages that are never condensed or dropped."""
+    least_progress_share: float = Field(default=0.05, ge=0, lt=1)
+    """Of the allowed tokens, that a condensation must free; else it is not made while the view fits."""
+    foreground_seconds: float | None = Field(default=None, ge=0)
+    """How long a request may wait for missing summaries when its view does not fit any more. `None`: not at all while
+    the background worker runs, 30 seconds where it does not."""
+    breaker_failures: int = Field(default=3, ge=1)
+    """Failures in a row after which a condensing model is left alone."""
+    breaker_seconds: float = Field(default=60.0, gt=0)
+    """For so long; doubles with each failure after that, up to `tree.max_backoff_seconds`."""
+    max_calls_per_minute: int | None = Field(default=60, ge=1)
+    """Bound on model calls for condensing, of one opened memory; `None` for none."""
+    plugin_seconds: float = Field(default=30.0, gt=0)
+    """How long a plugin, validator, hook or collector may take before it is passed over."""
+    cache_lifetime_seconds: float | None = Field(default=None, gt=0)
+    """How long the provider keeps a prompt cache. Where known, a view that is past `early_share` is condensed when the
+    cache has run out anyway, instead of a little later, when it would have to be thrown away."""
+    early_share: float = Field(default=0.75, gt=0, le=1)
+    """Of the threshold: from here on an expired cache is reason enough."""

@@ -1,0 +1,97 @@
+"""Contexts, views and recall: shares, caps and budgets."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from langchain_tiered_memory.settings.base import Frozen
+
+
+class ViewSettings(Frozen):
+    """A view of your own: what an agent sees besides goal, pins and the newest group."""
+
+    last_messages: int = Field(default=10, ge=1)
+    """Recent messages that remain after a condensation of the view; they grow from there to the hard limit."""
+    levels: tuple[int, ...] | None = None
+    """Summary levels that may stand for older history; `None` for all."""
+
+    @model_validator(mode="after")
+    def _has_levels(self) -> ViewSettings:
+        if self.levels is not None and (not self.levels or min(self.levels) < 1):
+            msg = "levels names the summary levels a view may show, from 1 up; None stands for all"
+            raise ValueError(msg)
+        return self
+
+
+def _views() -> dict[str, ViewSettings]:
+    return {
+        "detailed": ViewSettings(last_messages=10, levels=(1,)),
+        "compact": ViewSettings(last_messages=5, levels=(2, 3)),
+    }
+
+
+class SectionShares(Frozen):
+    """Caps, as shares of `max_tokens`, on what a section shows for its own sake. Unused room is passed on."""
+
+    user_queries: float = Field(default=0.05, ge=0, le=1)
+    """Earlier user messages that the recent part no longer shows."""
+    recent_turns: float = Field(default=0.05, ge=0, le=1)
+    """The recent part never gets less than this."""
+    code_results: float = Field(default=0.10, ge=0, le=1)
+    """Recalled entries that are code or tool output."""
+    level_1_summaries: float = Field(default=0.10, ge=0, le=1)
+    """Recalled level-1 summaries."""
+
+
+class ContextSettings(Frozen):
+    """How a context is put together."""
+
+    max_tokens: int = Field(default=8000, ge=1)
+    """Budget of one context where the call names none; less for a model whose window is smaller."""
+    reserved_output_tokens: int = Field(default=4096, ge=0)
+    """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
+    keep_recent_tokens: int = Field(default=2000, ge=0)
+    """What remains of the recent messages after a condensation of the view; they grow from there to the hard limit.
+    At most a quarter of the budget."""
+    keep_user_messages: int = Field(default=3, ge=1)
+    """Latest user messages that are always shown."""
+    recall_share: float = Field(default=0.5, ge=0, lt=1)
+    """Share of the budget set aside for recall when there is a query (default view)."""
+    cover_share: float = Field(default=0.2, ge=0, lt=1)
+    """The most that summaries of what is older may take; without a query a quarter of recall's share besides."""
+    older: Literal["cover", "selection"] = "cover"
+    """What stands for older history: the cover (no gap), or the original selection by level and recency."""
+    selection_threshold_tokens: int = Field(default=2000, ge=0)
+    """`selection`: with less room than this, the top level alone."""
+    selection_share: float = Field(default=0.6, gt=0, le=1)
+    """`selection`: share of the room for recent level-2 summaries."""
+    shares: SectionShares = Field(default_factory=SectionShares)
+    views: dict[str, ViewSettings] = Field(default_factory=_views)
+    """Views by name, beside `default`, `recall` and `minimal`."""
+    unanswered: str = "[no result was recorded for this call]"
+    """Stands for a tool result that never came, where a provider needs one."""
+
+
+class RecallSettings(Frozen):
+    """Search and recall."""
+
+    quota_messages: int = Field(default=10, ge=0)
+    """Most messages that `search` returns before ranking across levels."""
+    quota_level_1: int = Field(default=5, ge=0)
+    quota_level_2: int = Field(default=3, ge=0)
+    quota_higher: int = Field(default=1, ge=0)
+    """For each level from 3 on."""
+    candidates: int = Field(default=300, ge=10)
+    """Passages taken from each index before ranking."""
+    neighbours: int = Field(default=2, ge=0)
+    """Entries on each side of a candidate that are looked at too."""
+    catch_up: int = Field(default=64, ge=0)
+    """Passages that a query embeds itself when the vector index lags; more are left to the background."""
+    passage_words: int = Field(default=100, ge=10)
+    """Longest passage of a message, in words."""
+    sitting_gap_seconds: float = Field(default=14400.0, gt=0)
+    """A pause of this length, or another day, starts a new dated sitting."""
+    chroma_documents: bool = False
+    """Keep the texts in Chroma too. Off, so that what is forgotten leaves no text there."""

@@ -1,0 +1,145 @@
+"""Zones, pruning, checkpoints and touched files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from langchain_tiered_memory.settings.base import Frozen
+
+
+class MaskSettings(Frozen):
+    """Tool outputs that leave a view before anything else does; their calls stay."""
+
+    enabled: bool = True
+    giant_tokens: int = Field(default=2000, ge=32)
+    """A tool output larger than this is masked when room is needed, oldest first, unless the model has not seen it."""
+    keep_tokens: int = Field(default=60, ge=0)
+    """Of a masked output's beginning and end, that stay around the pointer."""
+    repeated: bool = True
+    """Mask an output that a later one repeats word for word, or that a later call of the same file or arguments
+    replaced."""
+    batch_share: float = Field(default=0.1, ge=0, le=1)
+    """Of the limit, that a batch of masks must free to be worth a broken prompt cache."""
+
+
+class GuardSettings(Frozen):
+    """Zones and pruning. Defaults are those of the context-strategy design."""
+
+    warning: float = Field(default=0.70, gt=0, le=1)
+    danger: float = Field(default=0.85, gt=0, le=1)
+    critical: float = Field(default=0.95, gt=0, le=1)
+    prune_to: float = Field(default=0.70, gt=0, le=1)
+    """Of the limit, that a pruned context may take."""
+    score_threshold: int = Field(default=30, ge=0)
+    """An undecided item stays while its score exceeds this."""
+    score_step: int = Field(default=5, ge=1)
+    """By which the threshold is raised while the context is over its target."""
+    masks: MaskSettings = Field(default_factory=MaskSettings)
+    window: int | None = Field(default=None, ge=64)
+    """The model's window, where its profile does not tell it, or tells it wrongly."""
+
+    @model_validator(mode="after")
+    def _rising(self) -> GuardSettings:
+        if not self.warning < self.danger < self.critical:
+            msg = "the zones must rise: warning < danger < critical"
+            raise ValueError(msg)
+        return self
+
+
+class CheckpointSettings(Frozen):
+    """When a run's state is saved by itself, and how long it is kept."""
+
+    enabled: bool = True
+    window_share: float = Field(default=0.80, gt=0, le=1)
+    """Of the window: once a view takes more."""
+    tasks: int | None = Field(default=5, ge=1)
+    """Every so many finished tasks."""
+    seconds: float | None = Field(default=1800.0, gt=0)
+    """Since the last checkpoint, noticed at the next request."""
+    operations: tuple[str, ...] = ("major_refactor", "large_merge")
+    """Operations that `Session.before()` takes for risky."""
+    keep: int = Field(default=20, ge=1)
+    """Newest checkpoints kept of a session."""
+    roots: tuple[str, ...] = ()
+    """Folders whose files may be read for their checksums; none by default."""
+    max_files: int = Field(default=200, ge=0)
+    """Touched files whose checksums are kept, the latest first."""
+
+
+_COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
+    "read": "read",
+    "read_file": "read",
+    "view": "read",
+    "cat": "read",
+    "open": "read",
+    "open_file": "read",
+    "notebookread": "read",
+    "write": "write",
+    "write_file": "write",
+    "create": "write",
+    "create_file": "write",
+    "edit": "write",
+    "edit_file": "write",
+    "multiedit": "write",
+    "str_replace": "write",
+    "str_replace_editor": "write",
+    "str_replace_based_edit_tool": "write",
+    "apply_patch": "write",
+    "insert": "write",
+    "notebookedit": "write",
+    "grep": "search",
+    "search": "search",
+    "search_files": "search",
+    "search_file": "search",
+    "search_dir": "search",
+    "glob": "search",
+    "find": "search",
+    "find_file": "search",
+    "ls": "list",
+    "list": "list",
+    "list_dir": "list",
+    "list_files": "list",
+    "list_directory": "list",
+}
+
+
+class FileSettings(Frozen):
+    """Which files a run touched: taken from its tool calls."""
+
+    enabled: bool = True
+    tools: dict[str, Literal["read", "write", "search", "list"]] = Field(
+        default_factory=lambda: dict(_COMMON_FILE_TOOLS)
+    )
+    """Operation by a tool's name, in lower case."""
+    path_keys: tuple[str, ...] = (
+        "file_path",
+        "path",
+        "filename",
+        "file",
+        "filepath",
+        "target_file",
+        "notebook_path",
+        "abs_path",
+        "files",
+        "paths",
+        "directory",
+        "dir",
+    )
+    """Arguments of such a tool that name files."""
+    share: float = Field(default=0.05, ge=0, le=1)
+    """Of the budget, for the list of files that the recent messages do not show."""
+    ignore: tuple[str, ...] = (
+        "*.pyc",
+        "*/__pycache__/*",
+        "*/node_modules/*",
+        "*/.git/*",
+        "/tmp/*",  # noqa: S108 - a pattern, no place to write
+        "*.tmp",
+        "*.swp",
+        "*.lock",
+        "*/dist/*",
+        "*/.venv/*",
+    )
+    """Temporary and generated files, as shell patterns: never listed."""
