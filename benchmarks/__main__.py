@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks import condensing, cover_facts, embedding, prefix, recall, turn_cost
+from benchmarks import (
+    condensing,
+    cover_facts,
+    embedding,
+    fact_depth,
+    prefix,
+    recall,
+    transcript_probes,
+    turn_cost,
+)
 from benchmarks.reporting import Report, arguments, finish
 from langchain_tiered_memory.embeddings import find_minilm
 
@@ -29,6 +38,8 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += condensing.main(["--messages", few, "--budget", "800" if asked.tiny else "2000"])
     reports += prefix.main(["--messages", few, "--budget", "700" if asked.tiny else "3000"])
     reports += cover_facts.main(["--messages", some])
+    reports += fact_depth.main(["--turns", few, "--seeds", "1", "--budget", "800" if asked.tiny else "2000"])
+    reports += transcript_probes.main(["--quick"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
-from langchain_classic.memory import ConversationSummaryBufferMemory
+from langchain_classic.memory import ConversationSummaryBufferMemory, ConversationSummaryMemory
 from langchain_classic.memory.prompt import SUMMARY_PROMPT
 from langchain_core.messages import AIMessage, BaseMessage, trim_messages
 from langgraph.graph.message import add_messages
@@ -121,6 +121,10 @@ class OurMemory:
         """See `Party`."""
         return self.session.context(self._query, max_tokens=self._budget).messages
 
+    def ask(self, question: str) -> Sequence[BaseMessage]:
+        """What would be sent with `question` looked up."""
+        return self.session.context(question, max_tokens=self._budget).messages
+
     def close(self) -> None:
         """See `Party`."""
         self.memory.close()
@@ -219,6 +223,37 @@ class SummaryBuffer:
                 max_token_limit=budget - summary_tokens - _SLACK_TOKENS,
                 return_messages=True,
             )
+        self._asked: BaseMessage | None = None
+
+    def add(self, message: BaseMessage, at: float) -> None:  # noqa: ARG002 - the interface
+        """See `Party`."""
+        if self._asked is None:
+            self._asked = message
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._memory.save_context({"input": str(self._asked.text)}, {"output": str(message.text)})
+        self._asked = None
+
+    def context(self) -> Sequence[BaseMessage]:
+        """See `Party`."""
+        kept: list[BaseMessage] = list(self._memory.load_memory_variables({})["history"])
+        return [*kept, self._asked] if self._asked is not None else kept
+
+    def close(self) -> None:
+        """See `Party`."""
+
+
+class RollingSummary:
+    """langchain-classic's `ConversationSummaryMemory`: one summary, written anew after every pair of messages."""
+
+    name = "ConversationSummaryMemory"
+
+    def __init__(self, *, counting: Counting, summariser: Summariser) -> None:
+        self.fixed_tokens = counting(AIMessage(SUMMARY_PROMPT.format(summary="", new_lines="")))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is deprecated, and still what many applications use
+            self._memory = ConversationSummaryMemory(llm=summariser.model, return_messages=True)
         self._asked: BaseMessage | None = None
 
     def add(self, message: BaseMessage, at: float) -> None:  # noqa: ARG002 - the interface

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.protocols import TokenCounter
 
-_AIM = re.compile(r"Aim at (\d+) tokens")
-_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+AIM = re.compile(r"Aim at (\d+) tokens")
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FILLED = 0.95  # of the size asked for
 _BULLET_TOKENS = 3
 _HEADING_TOKENS = 4
@@ -44,14 +44,18 @@ class Summariser:
     Args:
         messages: The conversation; its sentences are what can be quoted.
         counter: Counts what is read and written.
-        most_tokens: Longest answer where a prompt names no size; half of what it read, if that is less.
+        most_tokens: Longest answer where a prompt names no size; `share` of what it read, if that is less.
+        share: See above.
     """
 
-    def __init__(self, messages: Iterable[BaseMessage], *, counter: TokenCounter, most_tokens: int) -> None:
+    def __init__(
+        self, messages: Iterable[BaseMessage], *, counter: TokenCounter, most_tokens: int, share: float = _SHARE
+    ) -> None:
         said = (sentence for message in messages for sentence in sentences(str(message.text)))
         self._tokens = {sentence: counter.count_text(sentence) for sentence in dict.fromkeys(said)}
         self._counter = counter
         self._most_tokens = most_tokens
+        self._share = share
         self.calls: list[Call] = []
         self.model = ScriptedModel(
             answers=self._answer, custom_get_token_ids=lambda text: [0] * counter.count_text(text)
@@ -82,12 +86,12 @@ class Summariser:
     def _summary(self, prompt: str) -> str:
         places = {sentence: place for sentence in self._tokens if (place := prompt.find(sentence)) >= 0}
         found = sorted(places, key=lambda sentence: places[sentence])
-        headings = _HEADING.findall(prompt)[:2] or ["Summary"]
-        asked = _AIM.search(prompt)
+        headings = HEADING.findall(prompt)[:2] or ["Summary"]
+        asked = AIM.search(prompt)
         if asked:
             room = int(asked[1]) * _FILLED
         else:
-            room = min(self._most_tokens, _SHARE * sum(self._tokens[sentence] for sentence in found))
+            room = min(self._most_tokens, self._share * sum(self._tokens[sentence] for sentence in found))
         room -= _HEADING_TOKENS * len(headings)
         units = [Unit(sentence, "point", 0, self._tokens[sentence], weight=cue_weight(sentence)) for sentence in found]
         chosen: list[int] = []

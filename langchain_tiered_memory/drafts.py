@@ -131,5 +131,9 @@ class Removed:
 
 def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
     """Identity of what a summary says."""
-    said = json.dumps([text, [dataclasses.asdict(fact) for fact in facts]])
+    told = [dataclasses.asdict(fact) for fact in facts]
+    for one in told:
+        if one["by"] == "other":
+            del one["by"]  # as facts were before they had a speaker
+    said = json.dumps([text, told])
     return hashlib.sha256(said.encode("ascii")).hexdigest()

@@ -28,7 +28,9 @@ def check_names(**names: object) -> None:
         raise InvalidInputError(msg)
 
 
-def check_context_input(*, query: object, max_tokens: object, system: object, tools: object, branch: object) -> None:
+def check_context_input(
+    *, query: object, max_tokens: object, system: object, tools: object, branch: object, profile: object = None
+) -> None:
     """What `context` takes.
 
     Raises:
@@ -36,6 +38,8 @@ def check_context_input(*, query: object, max_tokens: object, system: object, to
     """
     if query is not None and not isinstance(query, str):
         _refuse("query", query, "a string")
+    if profile is not None and not isinstance(profile, str):
+        _refuse("profile", profile, "a string")
     if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int)):
         _refuse("max_tokens", max_tokens, "a whole number")
     if system is not None and not isinstance(system, str | BaseMessage):

@@ -7,8 +7,10 @@ import socket
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from langchain_tiered_memory.condensers.engine import CondensationEngine
 from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.decisions.groups import assign_groups
 from langchain_tiered_memory.embeddings import resolve_embeddings
@@ -29,19 +31,32 @@ if TYPE_CHECKING:
 
 ChromaChoice = Any
 """`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
+ModelChoice: TypeAlias = "str | BaseChatModel | Sequence[str | BaseChatModel] | None"
+"""A chat model, a string for `init_chat_model`, a chain of them (the first choice first), or `None`."""
 
 
 def open_house(
     where: str | Path | None,
     *,
-    model: str | BaseChatModel | None,
+    model: ModelChoice,
     embeddings: Embeddings | Literal["auto"] | None,
     chroma: ChromaChoice,
     settings: Settings | None,
     token_counter: object,
     clock: Callable[[], float] | None,
+    engine: CondensationEngine | None = None,
 ) -> House:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
+
+    Args:
+        where: A path, a URL, or `None` for memory.
+        model: Who condenses; of a chain each model takes over from the one before.
+        embeddings: As of `TieredMemory.open`.
+        chroma: As of `TieredMemory.open`.
+        settings: Limits, defaults and thresholds.
+        token_counter: As of `TieredMemory.open`.
+        clock: Seconds since the epoch.
+        engine: Who condenses, in the place of `model` and the built-in writers.
 
     Raises:
         SettingsError: for a choice that cannot be used.
@@ -49,25 +64,41 @@ def open_house(
     """
     settings = settings if settings is not None else Settings()
     now = clock if clock is not None else time.time
-    named = model if isinstance(model, str) else None
-    counter = best_counter(named) if token_counter is None else adapt_counter(token_counter)
+    chain = _chain(model)
+    if engine is not None and chain:
+        msg = "an engine has writers of its own: pass either model or engine"
+        raise SettingsError(msg)
+    first = chain[0] if chain else None
+    counter = (
+        best_counter(first if isinstance(first, str) else None)
+        if token_counter is None
+        else adapt_counter(token_counter)
+    )
     fallback = ExtractiveCondenser(counter.count_text)
-    condenser = _condenser(model, counter, settings, fallback)
+    if engine is None:
+        engine = CondensationEngine.create(
+            settings.condensation,
+            models=_condensers(chain, counter, settings),
+            extractive=fallback,
+            attempts=settings.tree.attempts,
+            max_open_seconds=settings.tree.max_backoff_seconds,
+        )
     if embeddings not in ("auto", None) and isinstance(embeddings, str):
         msg = f'embeddings must be "auto", None or a LangChain Embeddings, not {embeddings!r}'
         raise SettingsError(msg)
     store = SqlStore.open(where, busy_seconds=settings.busy_seconds, now=now, group_rule=assign_groups)
-    return House(
+    house = House(
         store=store,
         settings=settings,
         counter=counter,
         now=now,
-        condenser=condenser,
-        fallback=fallback,
+        condenser=engine,
         open_index=_Once(lambda: _open_index(store, embeddings, chroma, settings)),
         worker=f"{socket.gethostname()[:24]}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
         monotonic=time.monotonic,
     )
+    engine.attach(count_text=counter.count_text, clock=now, report=house.report)
+    return house
 
 
 class _Once:
@@ -120,23 +151,42 @@ def _open_index(
     return ChromaIndex(chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents)
 
 
-def _condenser(
-    model: str | BaseChatModel | None, counter: TokenCounter, settings: Settings, fallback: ExtractiveCondenser
-) -> Condenser:
+def _chain(model: ModelChoice) -> list[str | BaseChatModel]:
     if model is None:
-        return fallback
+        return []
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - only where a model is used
+
+    chain = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    strangers = [type(one).__name__ for one in chain if not isinstance(one, str | BaseChatModel)]
+    if strangers:
+        msg = f"a condensing model is a chat model, or a string that names one, not {strangers[0]}"
+        raise SettingsError(msg)
+    return chain
+
+
+def _condensers(chain: Sequence[str | BaseChatModel], counter: TokenCounter, settings: Settings) -> list[Condenser]:
+    """A condenser for each model of a chain, each with a name of its own."""
+    if not chain:
+        return []
     from langchain_tiered_memory.condensers.llm import ModelCondenser  # noqa: PLC0415 - only where a model is used
 
-    chosen = _chat_model(model) if isinstance(model, str) else model
-    name = model if isinstance(model, str) else name_of(chosen)
-    return ModelCondenser(
-        chosen,
-        name=name,
-        count_text=counter.count_text,
-        count_message=counter.count_message,
-        default_window=settings.default_window,
-        deadline_seconds=settings.tree.deadline_seconds,
-    )
+    names: dict[str, int] = {}
+    condensers: list[Condenser] = []
+    for one in chain:
+        chosen = _chat_model(one) if isinstance(one, str) else one
+        name = one if isinstance(one, str) else name_of(chosen)
+        names[name] = names.get(name, 0) + 1
+        condensers.append(
+            ModelCondenser(
+                chosen,
+                name=name if names[name] == 1 else f"{name} ({names[name]})",
+                count_text=counter.count_text,
+                count_message=counter.count_message,
+                default_window=settings.default_window,
+                deadline_seconds=settings.tree.deadline_seconds,
+            )
+        )
+    return condensers
 
 
 def _chat_model(name: str) -> BaseChatModel:

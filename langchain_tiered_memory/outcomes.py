@@ -33,6 +33,8 @@ class OutcomeKind(StrEnum):
     """Neither the threshold nor the allowed tokens were reached."""
     CONDENSED = "condensed"
     """Summaries stand for older messages now."""
+    MASKED = "masked"
+    """Tool outputs gave way to pointers, and that was enough."""
     TRUNCATED = "truncated"
     """Messages were left out of the view without a summary; they are named, and stay in the transcript."""
     FAILED = "failed"
@@ -180,6 +182,21 @@ class ViewDiff:
     text_before: str = ""
     """What stood for older history."""
     text_after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """Something that left a view, and why. It is still in the transcript."""
+
+    outcome_id: str
+    at: float
+    track: str
+    what: str
+    """Id of a message or summary, or a span of `seq`s such as `12-40`."""
+    reason: str
+    tokens: int
+    undone: bool = False
+    """Whether it came back: the outcome was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

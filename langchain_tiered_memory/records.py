@@ -8,7 +8,10 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.outcomes import GuardReport
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 """Who speaks: LangChain's message types folded to the five that matter to a provider."""
@@ -329,6 +332,8 @@ class Context:
     """What had to be mended to make the sequence valid for a provider; empty on a healthy history."""
     stable_messages: int
     """How many of `messages`, from the front, stay byte for byte until the next condensation."""
+    guard: GuardReport
+    """The window, its zone, and what was done to make the request fit."""
 
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` where the context has none."""
@@ -456,7 +461,7 @@ class SessionMetrics:
     stale: int
     kept_identifiers: float | None
     information_loss: float | None
-    """1 minus `kept_identifiers`, as a mean over the level-1 summaries."""
+    """Mean over the level-1 summaries; see `Summary.information_loss`."""
 
 
 def utc(seconds: float) -> dt.datetime:

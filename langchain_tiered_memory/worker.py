@@ -1,5 +1,8 @@
 """The background worker: one thread for one opened memory, which makes summaries and vectors as they fall due.
 
+A session is looked at when somebody spoke in it, once more when the pause after that is long enough to end a chunk
+(`tree.idle_seconds`), and from time to time while attempts in it failed.
+
 It starts with the first message and ends with `close()`. Its flows run in a context of their own, so that nothing of a
 user's callbacks or tracing reaches into them.
 """
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN_SECONDS = 5.0
 """How often sessions whose work failed are looked at again."""
+_CLOCK_SLACK_SECONDS = 0.05
+"""A pause is measured by the messages' own times: the monotonic clock may be a little ahead of them."""
 _STOP_SECONDS = 10.0
 """How long `close()` waits for the step in hand; what is left is picked up by the next process."""
 
@@ -35,6 +40,8 @@ class Worker:
         self._wanted: dict[str, None] = {}
         self._unfinished: dict[str, None] = {}
         """Sessions with failed attempts: looked at again from time to time."""
+        self._quiet_at: dict[str, float] = {}
+        """Sessions somebody spoke in, and when on the monotonic clock the pause after it is long enough to count."""
         self._changed = threading.Condition()
         self._busy = False
         self._stopped = False
@@ -46,6 +53,7 @@ class Worker:
             if self._stopped:
                 return
             self._wanted[session_id] = None
+            self._expect_pause(session_id)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=_tend_forever, args=(weakref.ref(self),), name="tiered-memory", daemon=True
@@ -64,23 +72,28 @@ class Worker:
         with self._changed:
             self._stopped = True
             self._wanted.clear()
+            self._quiet_at.clear()
             self._changed.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_STOP_SECONDS)
 
+    def _expect_pause(self, session_id: str) -> None:
+        tree = self._house.settings.tree
+        if tree.enabled and tree.idle_seconds is not None:
+            self._quiet_at.pop(session_id, None)  # to the end: who spoke last falls silent last
+            self._quiet_at[session_id] = self._house.monotonic() + tree.idle_seconds + _CLOCK_SLACK_SECONDS
+
     def step(self) -> bool:
         """Wait a while for a session that may have work, and tend it. Returns whether there will be another step."""
         with self._changed:
             if not self._wanted and not self._stopped:
-                self._changed.wait(_LOOK_AGAIN_SECONDS)
+                self._changed.wait(self._patience())
             if self._stopped:
                 return False
-            wanted = self._wanted or self._unfinished
-            session_id = next(iter(wanted), None)
+            session_id = self._next()
             if session_id is None:
                 return True
-            del wanted[session_id]
             self._busy = True
         try:
             self._tend(session_id)
@@ -88,6 +101,25 @@ class Worker:
             with self._changed:
                 self._busy = False
         return True
+
+    def _patience(self) -> float:
+        """Seconds until somebody falls silent, or failed work is looked at again."""
+        first = next(iter(self._quiet_at.values()), None)
+        if first is None:
+            return _LOOK_AGAIN_SECONDS
+        return min(max(first - self._house.monotonic(), 0.0), _LOOK_AGAIN_SECONDS)
+
+    def _next(self) -> str | None:
+        """Take the session to tend: one that asked, then one that fell silent, then one with failed attempts."""
+        first = next(iter(self._quiet_at), None)
+        if first is not None and self._quiet_at[first] <= self._house.monotonic():
+            del self._quiet_at[first]
+            self._wanted[first] = None
+        wanted = self._wanted or self._unfinished
+        session_id = next(iter(wanted), None)
+        if session_id is not None:
+            del wanted[session_id]
+        return session_id
 
     def _tend(self, session_id: str) -> None:
         house = self._house

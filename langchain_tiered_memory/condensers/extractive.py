@@ -14,6 +14,7 @@ from langchain_tiered_memory.condensers.ranking import Unit, in_order_of_worth
 from langchain_tiered_memory.condensers.reading import units_of
 from langchain_tiered_memory.decisions.sizing import cut_at_sentence
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.outcomes import FailureReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ class ExtractiveCondenser:
                 f"no words of the {len(job.sources)} sources fit into {cap} tokens;"
                 " raise the level's max_tokens or condense more messages at once"
             )
-            raise CondensationError(message)
+            raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         return Condensed(text=text, tokens=self._count_text(text), model=self.name)
 
     def _nothing_said(self, job: CondenseJob, cap: int) -> str:

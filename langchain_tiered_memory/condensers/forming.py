@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.condensers.ranking import topics
-from langchain_tiered_memory.condensers.sections import FORMS
+from langchain_tiered_memory.condensers.sections import FLAT_TOKENS, FORMS
 from langchain_tiered_memory.records import utc
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.condensers.jobs import CondenseJob
     from langchain_tiered_memory.condensers.ranking import Unit
 
-_FLAT_TOKENS = 90  # below this, headings would take more room than they are worth
 _OVERVIEW_TOKENS = 250  # from here on there is room to say when it was and what it was about
 _TOPICS = 5
 _STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
@@ -26,7 +25,7 @@ class Form:
     def __init__(self, job: CondenseJob, target: int, candidates: Sequence[Unit], dull: frozenset[str]) -> None:
         self._sections = FORMS.get(job.strategy, FORMS["detailed"])
         self._home = {kind: number for number, form in enumerate(self._sections) for kind in form.kinds}
-        self._flat = target < _FLAT_TOKENS
+        self._flat = target < FLAT_TOKENS
         self._topics = topics(candidates, dull=dull, count=_TOPICS)
         self._overview = _overview(job, self._topics) if target >= _OVERVIEW_TOKENS else ""
         self._themes = job.strategy == "thematic"

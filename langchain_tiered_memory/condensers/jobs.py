@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.records import Fact, Role, Spent
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.outcomes import FailureReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,8 @@ class SourceText:
     kind: str | None = None
     same_as: str | None = None
     """Id of an earlier source that says nearly the same: this one need not be told again."""
+    open_calls: tuple[str, ...] = ()
+    """Tool calls of this message that no result came back for, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,12 @@ class CondenseJob:
     last_at: float
     message_count: int
     temperature: float | None = 0.3
+    attempt: int = 1
+    """1 for the first. With the last one the extractive condenser writes in the stead of models that failed."""
+    remake: bool = False
+    """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
+    instructions: str | None = None
+    """In the place of ours; see `prompts.instructions` for what it may contain."""
 
     @property
     def source_tokens(self) -> int:
@@ -62,4 +74,11 @@ class Condensed:
     model: str
     spent: Spent = field(default_factory=Spent)
     notes: tuple[str, ...] = ()
-    """What had to be done to it: `repaired`, `cut`."""
+    """What had to be done to it (`repaired`, `cut`, `split`, `mended` by the audit), or is wrong with it (`sections`:
+    half of the sections that were asked for, or more, are missing)."""
+    degraded: bool = False
+    """Whether a fallback wrote it, that is to be replaced by what the configured writer has to say."""
+    reason: FailureReason | None = None
+    """Why a fallback wrote it."""
+    error: str | None = None
+    """The same in words."""

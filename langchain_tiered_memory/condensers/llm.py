@@ -9,12 +9,22 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.condensers.checking import EXPLAINED, Expected, Fault, fault
+from langchain_tiered_memory.condensers.checking import (
+    EXPLAINED,
+    REASONS,
+    Expected,
+    Fault,
+    fault,
+    lacks_sections,
+    missing_sections,
+)
 from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.condensers.model_calls import Answer, ModelCalls, PromptOverflowError
+from langchain_tiered_memory.condensers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.condensers.splitting import merge_job, split_job
 from langchain_tiered_memory.decisions.sizing import cut_at_sentence
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.outcomes import FailureReason
 from langchain_tiered_memory.prompts import build_prompt, build_repair
 from langchain_tiered_memory.records import Spent
 
@@ -108,7 +118,10 @@ class ModelCondenser:
         raise CondensationError(message)
 
     def _prompt(self, job: CondenseJob) -> list[BaseMessage]:
-        return build_prompt(job, custom=self._custom.get(job.strategy))
+        return build_prompt(job, custom=self._instructions(job))
+
+    def _instructions(self, job: CondenseJob) -> str | None:
+        return job.instructions if job.instructions is not None else self._custom.get(job.strategy)
 
     def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Answer]:
         """Condense the parts with the same prompt, then merge what came back."""
@@ -124,7 +137,10 @@ class ModelCondenser:
         spent, notes = Spent(), ["split"]
         finished: list[tuple[CondenseJob, str, int]] = []
         for part in split_job(job, room_tokens=room, count_text=self._count_text):
-            answer = yield from self._summary(part, depth=depth + 1)
+            try:
+                answer = yield from self._summary(part, depth=depth + 1)
+            except CondensationError as error:
+                raise _with_spent(error, spent) from error
             spent += answer.spent
             notes += answer.notes
             finished.append((part, answer.text, answer.tokens))
@@ -136,37 +152,60 @@ class ModelCondenser:
         return Answer(merged.text, merged.tokens, merged.spent + spent, tuple(dict.fromkeys(notes)))
 
     def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Answer]:
-        """One call, and a second one where the answer cannot be used."""
-        expected = Expected(
+        """One call, and a second one where the answer cannot be used.
+
+        Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
+        """
+        expected = self._expected(job, prompt)
+        first = yield from self._calls.ask(prompt, job)
+        wrong = fault(first.text, expected, tokens=first.tokens)
+        if wrong is None:
+            return _noted(first, expected)
+        if wrong == "too long" and first.tokens <= job.max_tokens * _TOLERATED:
+            return replace(_noted(self._cut(first.text, job.max_tokens), expected), spent=first.spent)
+        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=_explained(wrong, first, job))
+        try:
+            second = yield from self._calls.ask(repair, job)
+        except (CondensationError, PromptOverflowError) as error:
+            if not _passable(first.text, wrong, expected):
+                raise self._unusable(wrong, error, first) from error
+            return replace(self._passed(first, expected, job), spent=first.spent + error.spent)
+        still = fault(second.text, expected, tokens=second.tokens)
+        spent = first.spent + second.spent
+        if still is None or _passable(second.text, still, expected):
+            passed = self._passed(second, expected, job)
+            return replace(passed, spent=spent, notes=("repaired", *passed.notes))
+        if _passable(first.text, wrong, expected):
+            return replace(self._passed(first, expected, job), spent=spent)
+        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
+        raise CondensationError(message, spent=spent, reason=REASONS[still])
+
+    def _expected(self, job: CondenseJob, prompt: list[BaseMessage]) -> Expected:
+        custom = self._instructions(job)
+        asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
+        return Expected(
             strategy=job.strategy,
             instructions=str(prompt[0].text),
             source_text="\n".join(source.text for source in job.sources),
             target_tokens=job.target_tokens,
             max_tokens=job.max_tokens,
+            sections=tuple(section.heading for section in FORMS[job.strategy]) if asked else (),
+            all_sections=job.strategy in COMPLETE,
         )
-        first = yield from self._calls.ask(prompt, job)
-        wrong = fault(first.text, expected, tokens=first.tokens)
-        if wrong is None:
-            return first
-        if wrong == "too long" and first.tokens <= job.max_tokens * _TOLERATED:
-            return replace(self._cut(first.text, job.max_tokens), spent=first.spent)
-        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=_explained(wrong, first, job))
-        try:
-            second = yield from self._calls.ask(repair, job)
-        except (CondensationError, PromptOverflowError) as error:
-            if wrong != "too long":
-                message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
-                raise CondensationError(message, spent=first.spent + error.spent) from error
-            return replace(self._cut(first.text, job.max_tokens), spent=first.spent + error.spent)
-        still = fault(second.text, expected, tokens=second.tokens)
-        spent = first.spent + second.spent
-        if still is None or still == "too long":
-            cut = self._cut(second.text, job.max_tokens)
-            return replace(cut, spent=spent, notes=("repaired", *cut.notes))
-        if wrong == "too long":
-            return replace(self._cut(first.text, job.max_tokens), spent=spent)
-        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
-        raise CondensationError(message, spent=spent)
+
+    def _passed(self, answer: Answer, expected: Expected, job: CondenseJob) -> Answer:
+        """An answer with a fault that can be lived with, within its size."""
+        return _noted(self._cut(answer.text, job.max_tokens), expected)
+
+    def _unusable(
+        self, wrong: Fault, error: CondensationError | PromptOverflowError, first: Answer
+    ) -> CondensationError:
+        """The first answer was unusable, and the second never came."""
+        if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
+            return _with_spent(error, first.spent)
+        message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
+        reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
+        return CondensationError(message, spent=first.spent + error.spent, reason=reason)
 
     def _cut(self, text: str, max_tokens: int) -> Answer:
         """`text` within its size; noted where something had to go."""
@@ -175,7 +214,7 @@ class ModelCondenser:
             message = (
                 f"not a word of {self._name}'s summary fits into {max_tokens} tokens; raise the level's max_tokens"
             )
-            raise CondensationError(message)
+            raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         return Answer(cut, self._count_text(cut), Spent(), () if cut == text.strip() else ("cut",))
 
 
@@ -183,3 +222,21 @@ def _explained(wrong: Fault, answer: Answer, job: CondenseJob) -> str:
     if wrong == "too long":
         return f"it has {answer.tokens} tokens where at most {job.max_tokens} are allowed; keep what matters most"
     return EXPLAINED[wrong]
+
+
+def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
+    """Whether a fault can be lived with: what is too long is cut, and half of the sections are better than none."""
+    return wrong == "too long" or (
+        wrong == "sections" and 2 * missing_sections(text, expected) <= len(expected.sections)
+    )
+
+
+def _noted(answer: Answer, expected: Expected) -> Answer:
+    return replace(answer, notes=(*answer.notes, "sections")) if lacks_sections(answer.text, expected) else answer
+
+
+def _with_spent(error: CondensationError, spent: Spent) -> CondensationError:
+    """The same failure, with what calls before it took."""
+    return CondensationError(
+        str(error), spent=spent + error.spent, reason=error.reason, retry_after_seconds=error.retry_after_seconds
+    )

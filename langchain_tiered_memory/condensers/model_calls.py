@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_tiered_memory.condensers.checking import summary_text
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.flows.asking import call_model
+from langchain_tiered_memory.outcomes import FailureReason
 from langchain_tiered_memory.records import Spent
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class ModelCalls:
             answer = yield from call_model(
                 self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
             )
+        except CondensationError:
+            raise  # whoever drives us refused the call
         except Exception as error:
             if not (options and "temperature" in str(error).casefold()):
                 raise self._failed(error, prompt, started) from error
@@ -136,6 +139,8 @@ class ModelCalls:
                 answer = yield from call_model(
                     self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds
                 )
+            except CondensationError:
+                raise
             except Exception as second:
                 raise self._failed(second, prompt, started) from second
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
@@ -150,7 +155,8 @@ class ModelCalls:
         if not _is_overflow(error):
             message = f"{self._name} failed: {type(error).__name__}: {error}; the messages are untouched"
             spent = Spent(calls=1, seconds=self._monotonic() - started)
-            return CondensationError(message, spent=spent)
+            reason = FailureReason.TIMEOUT if isinstance(error, TimeoutError) else FailureReason.MODEL_ERROR
+            return CondensationError(message, spent=spent, reason=reason)
         self._learned_window = int(self.count(prompt) * _SHRUNK)
         logger.warning("%s: its window is taken as %d tokens from here on: %s", self._name, self._learned_window, error)
         return PromptOverflowError(Spent(calls=1, seconds=self._monotonic() - started))
@@ -176,9 +182,13 @@ def _profile(model: BaseChatModel) -> dict[str, Any]:
 def _config(job: CondenseJob) -> RunnableConfig:
     """Named and traced, and out of the user's stream of tokens."""
     return {
-        "run_name": f"tiered_memory.condense.level_{job.level}",
+        "run_name": "tiered_memory_condense",
         "tags": ["nostream", "tiered_memory"],
-        "metadata": {"tiered_memory_session_id": job.session_id, "tiered_memory_level": job.level},
+        "metadata": {
+            "tiered_memory_session_id": job.session_id,
+            "tiered_memory_level": job.level,
+            "tiered_memory_strategy": job.strategy,
+        },
     }
 
 

@@ -10,8 +10,10 @@ from langchain_tiered_memory.condensers.forming import date_of
 from langchain_tiered_memory.condensers.ranking import Unit, cue_weight, kind_of
 from langchain_tiered_memory.condensers.sections import ItemKind, read_items
 from langchain_tiered_memory.decisions import cues
+from langchain_tiered_memory.decisions.audit import APPENDED
 from langchain_tiered_memory.decisions.facts import shorten
 from langchain_tiered_memory.decisions.identifiers import PATH, SYMBOL
+from langchain_tiered_memory.decisions.rendering import TOOL_MARK, speaker_label
 from langchain_tiered_memory.decisions.sentences import Piece, pieces
 
 if TYPE_CHECKING:
@@ -36,13 +38,13 @@ _SPAN = re.compile(r"^\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8
 
 def units_of(job: CondenseJob) -> Iterator[Unit]:
     """The sentences of all sources that say something new, with their estimated tokens."""
-    told = set[str]()
+    told = set[tuple[str, bool]]()
     for index, source in enumerate(job.sources):
         if source.same_as is None:
             per_char = source.tokens / len(source.text) if source.text else 0.0
             made = _of_message(source, index) if job.level == 1 else _of_summary(source, index, job.participants)
             for unit in made:
-                key = unit.text.casefold()
+                key = (unit.text.casefold(), unit.speaker.startswith(TOOL_MARK))  # a person's word is not a tool's
                 if key in told:
                     continue
                 told.add(key)
@@ -52,6 +54,7 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
 def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     said = _worth_a_look(pieces(source.text))
     date = date_of(source.at)
+    speaker = speaker_label(source.speaker, source.role)
     for place, piece in enumerate(said):
         if piece.kind == "heading":
             continue
@@ -67,7 +70,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         if source.role == "tool":
             weight *= _FAILURE_WEIGHT if cues.FAILURE.search(cues.lowered(text)) else _TOOL_WEIGHT
         when = date if piece.kind != "code" and cues.RELATIVE_TIME.search(cues.lowered(text)) else ""
-        yield Unit(text, kind, index, 0.0, speaker=source.speaker or source.role, when=when, weight=weight)
+        yield Unit(text, kind, index, 0.0, speaker=speaker, when=when, weight=weight)
 
 
 def _worth_a_look(said: list[Piece]) -> list[Piece]:
@@ -85,8 +88,10 @@ def _density(text: str) -> float:
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:
+    if source.role == "tool":
+        return "technical"  # whatever its wording: a web page decides nothing, and asks nothing of anybody
     kind = kind_of(text)
-    if kind == "point" and (source.role == "tool" or PATH.search(text) or SYMBOL.search(text)):
+    if kind == "point" and (PATH.search(text) or SYMBOL.search(text)):
         return "technical"
     if (
         kind == "point"
@@ -118,15 +123,21 @@ def _of_summary(source: SourceText, index: int, participants: Sequence[str]) -> 
     """The items of a sectioned text, with the speaker that ours begin with carried over to each of their sentences."""
     speaker = when = ""
     known = {*participants, "user", "assistant", "tool", "system", "other"}
+    appended = False
     for item in read_items(source.text):
-        if _SPAN.match(item.text):
+        # What an audit appended is a list, and would crowd out the prose: the next audit takes from it what matters.
+        appended = bool(APPENDED.match(item.text)) or (appended and item.follows)
+        if appended or _SPAN.match(item.text):
             continue
         text = item.text
         spoken = _SPOKEN.match(text)
-        if spoken and spoken["speaker"] in known:
+        # A tool's output may imitate another speaker in the middle of its line.
+        quoted = item.follows and speaker.startswith(TOOL_MARK)
+        if spoken and not quoted and (spoken["speaker"] in known or spoken["speaker"].startswith(TOOL_MARK)):
             speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
         elif not item.follows:
             speaker = when = ""
         text = _shortened(text)
         if any(char.isalnum() for char in text):
-            yield Unit(text, item.kind, index, 0.0, speaker=speaker, when=when, weight=cue_weight(text))
+            kind: ItemKind = "technical" if speaker.startswith(TOOL_MARK) else item.kind
+            yield Unit(text, kind, index, 0.0, speaker=speaker, when=when, weight=cue_weight(text))

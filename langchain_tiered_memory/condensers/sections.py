@@ -118,6 +118,12 @@ FORMS: dict[str, tuple[SectionForm, ...]] = {
 }
 """The sections of each strategy, in their order."""
 
+COMPLETE = frozenset({"handoff"})
+"""Strategies of which every section has to stand there, an empty one too: whoever takes over must see that there is
+nothing, not wonder. The others leave out what would be empty."""
+FLAT_TOKENS = 90
+"""Below this target, headings would take more room than they are worth."""
+
 _KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind | None], ...] = (
     (re.compile(r"\bfacts\b"), None),  # they travel beside the text
     (re.compile(r"decisi[o\u00f3]n|d\u00e9cision|entscheid|decis\u00e3o|[\u51b3\u6c7a][\u5b9a\u7b56]"), "decision"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.cover import CoverItem, Gap
+from langchain_tiered_memory.decisions.cover import CoverItem, Gap, GapReason
 from langchain_tiered_memory.records import LeftOut, Section
 
 if TYPE_CHECKING:
@@ -14,9 +14,18 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.decisions.rooms import Rooms
 
 
-def _reason(gap: Gap) -> str:
-    if gap.of_branch:
-        return "condensed together with messages of another branch"
+_REASONS: dict[GapReason, str] = {
+    "of_branch": "condensed together with messages of another branch",
+    "not_in_view": "not at a level that this view shows",
+    "slid": "left out by the sliding window",
+    "pruned": "pruned: least important for the task at hand",
+}
+
+
+def reason_of(gap: Gap) -> str:
+    """Why a gap is one."""
+    if gap.why is not None:
+        return _REASONS[gap.why]
     return "does not fit" if gap.ids else "not condensed yet"
 
 
@@ -36,6 +45,7 @@ def account(
         "goal": rooms.goal,
         "pinned": rooms.pins,
         "history": rooms.cover + rooms.queries,
+        "files": rooms.files,
         "recent": max(rooms.hard - rooms.fixed, 0),
         "recall": max(rooms.total - rooms.fixed - (used - recalled), 0),
     }
@@ -43,7 +53,7 @@ def account(
         "history": tuple(
             LeftOut(
                 what=f"{item.first_seq}-{item.last_seq}",
-                reason=_reason(item),
+                reason=reason_of(item),
                 tokens=0,
             )
             for item in items

@@ -7,9 +7,8 @@ counts tokens.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +18,11 @@ GROWTH_RESERVE = 0.5
 changing its first bytes."""
 APPENDED_SHARE = 0.5
 """What a condensation appends may fill this share of the room that is left."""
+
+
+GapReason: TypeAlias = Literal["of_branch", "not_in_view", "slid", "pruned"]
+"""`of_branch`: their summary also stands for messages of another branch, and cannot be shown on this one;
+`not_in_view`: the view does not show their level; `slid`, `pruned`: the guard left them out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,88 +47,11 @@ class Gap:
     entry_count: int
     ids: tuple[str, ...]
     """Summaries to expand; empty for messages that no summary stands for yet."""
-    of_branch: bool = False
-    """Whether their summary also stands for messages of another branch, and cannot be shown on this one."""
+    why: GapReason | None = None
+    """`None`: they do not fit, or (without `ids`) are not condensed yet."""
 
 
 CoverItem: TypeAlias = Node | Gap
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewPlan:
-    """What a view shows besides the messages that come after it: fixed until the next condensation of the view."""
-
-    border: int
-    """Messages up to this number are stood for by `items`."""
-    tail_from: int
-    """The recent messages start here: `border + 1`, or earlier where groups were interleaved."""
-    items: tuple[CoverItem, ...] = ()
-    skip: tuple[str, ...] = ()
-    """Level-1 summaries among `items` that cover messages at or behind `tail_from`."""
-    queries: tuple[int, ...] = ()
-    """`seq`s of user messages that stand behind the cover, because the recent messages did not show them."""
-    ratio: float = 1.0
-    """Billed per raw token, as known when the plan was made."""
-    provisional: bool = False
-    """Whether messages had to be left out that are not condensed yet."""
-
-    def to_json(self) -> str:
-        """As kept in the database."""
-        return json.dumps(
-            {
-                "v": 1,
-                "border": self.border,
-                "tail_from": self.tail_from,
-                "items": [_item_to_json(item) for item in self.items],
-                "skip": self.skip,
-                "queries": self.queries,
-                "ratio": self.ratio,
-                "provisional": self.provisional,
-            },
-            separators=(",", ":"),
-        )
-
-    @classmethod
-    def from_json(cls, payload: str) -> ViewPlan | None:
-        """A kept plan, or `None` where another version wrote it."""
-        stored = json.loads(payload)
-        if stored.get("v") != 1:
-            return None
-        return cls(
-            border=stored["border"],
-            tail_from=stored["tail_from"],
-            items=tuple(_item_from_json(item) for item in stored["items"]),
-            skip=tuple(stored["skip"]),
-            queries=tuple(stored["queries"]),
-            ratio=stored["ratio"],
-            provisional=stored["provisional"],
-        )
-
-
-def _item_to_json(item: CoverItem) -> dict[str, Any]:
-    shared = {"first": item.first_seq, "last": item.last_seq, "count": item.entry_count}
-    if isinstance(item, Gap):
-        return shared | {"gap": item.ids, "of_branch": item.of_branch}
-    return shared | {"id": item.id, "level": item.level, "tokens": item.tokens}
-
-
-def _item_from_json(stored: dict[str, Any]) -> CoverItem:
-    if "gap" in stored:
-        return Gap(
-            first_seq=stored["first"],
-            last_seq=stored["last"],
-            entry_count=stored["count"],
-            ids=tuple(stored["gap"]),
-            of_branch=stored["of_branch"],
-        )
-    return Node(
-        id=stored["id"],
-        level=stored["level"],
-        first_seq=stored["first"],
-        last_seq=stored["last"],
-        entry_count=stored["count"],
-        tokens=stored["tokens"],
-    )
 
 
 def in_order(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
@@ -155,7 +82,20 @@ def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
 
 
 def _alike(one: Gap, other: Gap) -> bool:
-    return bool(one.ids) == bool(other.ids) and one.of_branch == other.of_branch
+    return bool(one.ids) == bool(other.ids) and one.why == other.why
+
+
+def between(nodes: Sequence[Node], *, border: int) -> list[Gap]:
+    """Lines for what lies before, between and behind `nodes`, up to `border`; counted by `seq`s."""
+    lines: list[Gap] = []
+    reached = 0
+    for node in (*in_order(nodes), None):
+        starts = node.first_seq if node is not None else border + 1
+        if starts > reached + 1:
+            span = starts - 1 - reached
+            lines.append(Gap(first_seq=reached + 1, last_seq=starts - 1, entry_count=span, ids=(), why="not_in_view"))
+        reached = max(reached, node.last_seq if node is not None else border)
+    return lines
 
 
 def newest_gap(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Gap | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.decisions.file_accesses import touches_of
 from langchain_tiered_memory.decisions.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.decisions.messages import decode, encode
 from langchain_tiered_memory.decisions.passages import split_passages
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.settings import FileSettings
 
 _NOT_REDACTED = frozenset({"id", "type", "class", "v", "tool_call_id", "role", "index"})
 """Keys of a stored message that hold structure, not something said."""
@@ -58,8 +60,11 @@ def draft_of(
     kind: str | None,
     task: str | None,
     passage_words: int,
+    files: FileSettings | None = None,
 ) -> tuple[Incoming, tuple[str, ...]]:
     """`message` as the transcript takes it, and what could not be kept of it.
+
+    Its calls are searched for files where `files` is given.
 
     Raises:
         UnknownMessageError: for a type that LangChain does not define.
@@ -84,7 +89,9 @@ def draft_of(
         answers=answers_of(message),
         reported=_reported(message),
     )
-    return Incoming(draft=draft, passages=passage_drafts(text, max_words=passage_words)), encoded.problems
+    touches = touches_of(message, files) if files is not None else ()
+    passages = passage_drafts(text, max_words=passage_words)
+    return Incoming(draft=draft, passages=passages, touches=touches), encoded.problems
 
 
 def _reported(message: BaseMessage) -> tuple[str, int] | None:

@@ -3,8 +3,8 @@
 A fact is a sentence of the conversation, word for word, shortened around what matters. Only forms that announce
 themselves are taken (an order, a decision, a figure with its noun, a path, a named open question), so that ordinary
 talk yields few. Tool results and system prompts yield none: what a web page claims is not a decision, and nothing it
-says may become an instruction. The list travels upward beside the summaries; a correction takes the place of what it
-corrects.
+says may become an instruction. Each fact keeps who said it. The list travels upward beside the summaries; a correction
+takes the place of what it corrects, though an assistant never takes back what its user said.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
                 continue
             seen.add(found.subject)
         shortened = shorten(sentence, around=(found.start, found.stop))
-        facts.append(Fact(kind=found.kind, text=shortened, seq=entry.seq, at=entry.at, subject=found.subject))
+        facts.append(
+            Fact(kind=found.kind, text=shortened, seq=entry.seq, at=entry.at, by=entry.role, subject=found.subject)
+        )
     if len(facts) > MAX_FACTS_PER_ENTRY:
         best = sorted(facts, key=lambda fact: _KIND_ORDER.index(fact.kind))[:MAX_FACTS_PER_ENTRY]
         facts = [fact for fact in facts if any(fact is one for one in best)]

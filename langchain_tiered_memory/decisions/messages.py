@@ -5,30 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    ChatMessageChunk,
-    FunctionMessage,
-    FunctionMessageChunk,
-    HumanMessage,
-    HumanMessageChunk,
-    SystemMessage,
-    SystemMessageChunk,
-    ToolMessage,
-    ToolMessageChunk,
-    convert_to_messages,
-)
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 
+from langchain_tiered_memory.decisions.message_moulds import CLASSES, VERSION, decode, defaults_of
 from langchain_tiered_memory.decisions.message_text import answers_of, calls_of, role_of, safe_text, text_of
-from langchain_tiered_memory.decisions.tagged_json import from_plain, to_plain
+from langchain_tiered_memory.decisions.tagged_json import to_plain
 from langchain_tiered_memory.errors import UnknownMessageError
 
 __all__ = [
@@ -43,24 +27,6 @@ __all__ = [
     "text_of",
 ]
 
-_VERSION = 1
-_CLASSES: dict[str, type[BaseMessage]] = {
-    cls.__name__: cls
-    for cls in (
-        AIMessage,
-        AIMessageChunk,
-        ChatMessage,
-        ChatMessageChunk,
-        FunctionMessage,
-        FunctionMessageChunk,
-        HumanMessage,
-        HumanMessageChunk,
-        SystemMessage,
-        SystemMessageChunk,
-        ToolMessage,
-        ToolMessageChunk,
-    )
-}
 _NOT_SAID = frozenset({"id", "type", "usage_metadata", "response_metadata", "tool_call_chunks", "chunk_position"})
 """Fields that may change without the message saying anything else: they stay out of the digest."""
 
@@ -90,14 +56,14 @@ def encode(message: BaseMessage) -> Encoded:
     problems: list[str] = []
     if type(message) is not cls:
         problems.append(f"class: a {type(message).__qualname__} was kept as {cls.__name__}")
-    defaults = _defaults(cls)
+    defaults = defaults_of(cls)
     fields = {
         name: to_plain(value, name, problems)
         for name, value in message.__dict__.items()
         if name == "content" or not _is_default(value, getattr(defaults, name, None))
     }
     extra = {name: to_plain(value, name, problems) for name, value in (message.__pydantic_extra__ or {}).items()}
-    payload: dict[str, Any] = {"v": _VERSION, "class": cls.__name__, "fields": fields}
+    payload: dict[str, Any] = {"v": VERSION, "class": cls.__name__, "fields": fields}
     if extra:
         payload["extra"] = extra
     said = {name: value for name, value in (fields | extra).items() if name not in _NOT_SAID}
@@ -107,25 +73,6 @@ def encode(message: BaseMessage) -> Encoded:
         digest=hashlib.sha256(identity.encode("ascii")).hexdigest(),
         problems=tuple(dict.fromkeys(problems)),
     )
-
-
-def decode(payload: str) -> BaseMessage:
-    """The message that `encode` was given: of the same class, and equal.
-
-    Raises:
-        UnknownMessageError: when `payload` is not one of ours, or of a later version.
-    """
-    try:
-        stored = json.loads(payload)
-    except (ValueError, RecursionError) as error:
-        msg = f"a stored message cannot be read: {error}; run verify() to see what else is damaged"
-        raise UnknownMessageError(msg) from error
-    cls = _CLASSES.get(stored.get("class", "")) if isinstance(stored, dict) else None
-    if cls is None or stored.get("v") != _VERSION:
-        msg = "a stored message is of a kind that this version does not know; upgrade the package to read it"
-        raise UnknownMessageError(msg)
-    fields = {name: from_plain(value) for name, value in {**stored["fields"], **stored.get("extra", {})}.items()}
-    return _constructed(cls, fields)
 
 
 def coerce(value: object) -> BaseMessage:
@@ -157,7 +104,7 @@ def coerce(value: object) -> BaseMessage:
 
 def _known_class(message: object) -> type[BaseMessage]:
     for cls in type(message).__mro__:
-        known = _CLASSES.get(cls.__name__)
+        known = CLASSES.get(cls.__name__)
         if known is cls:
             added = set(type(message).model_fields) - set(known.model_fields)  # type: ignore[attr-defined]
             if not added:
@@ -169,33 +116,6 @@ def _known_class(message: object) -> type[BaseMessage]:
             raise UnknownMessageError(msg)
     msg = f"a {type(message).__qualname__} is no message that can be remembered; use LangChain's message classes"
     raise UnknownMessageError(msg)
-
-
-def _constructed(cls: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
-    """As `cls.model_construct(**fields)` gives it, in a tenth of the time: a context decodes hundreds of messages.
-
-    Validators would parse, merge and fill in again what the original already went through: constructed as it was.
-    """
-    message = copy(_defaults(cls))
-    defaults = message.__dict__
-    values: dict[str, Any] = {}
-    for name in cls.model_fields:
-        if name in fields:
-            values[name] = fields[name]
-        elif name in defaults:
-            # Lists and mappings are empty by default, and no two messages may share one.
-            default = defaults[name]
-            values[name] = type(default)() if isinstance(default, list | dict) else default
-    object.__setattr__(message, "__dict__", values)
-    object.__setattr__(message, "__pydantic_fields_set__", set(fields))
-    extra = {name: value for name, value in fields.items() if name not in values}
-    object.__setattr__(message, "__pydantic_extra__", extra)
-    return message
-
-
-@cache
-def _defaults(cls: type[BaseMessage]) -> BaseMessage:
-    return cls.model_construct(content="")
 
 
 def _is_default(value: object, default: object) -> bool:

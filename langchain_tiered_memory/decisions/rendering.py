@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.cover import CoverItem, Gap
+from langchain_tiered_memory.decisions.cover import CoverItem, Gap, GapReason
 from langchain_tiered_memory.decisions.superseding import render_facts
 from langchain_tiered_memory.records import utc
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.records import Entry, Summary
+    from langchain_tiered_memory.records import Entry, Role, Summary
 
 HISTORY_TAG = "conversation_history"
 RECALL_TAG = "recalled"
+TOOL_MARK = "[tool]"
+"""Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
+_MAX_TOOL_NAME_CHARS = 40
 _FENCE_LOOKALIKE = re.compile(rf"<(/?)\s*({HISTORY_TAG}|{RECALL_TAG})\b", re.IGNORECASE)
 
 HISTORY_NOTE = (
@@ -48,7 +51,15 @@ def summary_block(summary: Summary) -> str:
     """One summary of the cover: where it stands, what it says, the facts beside it."""
     first, last = day(summary.first_at), day(summary.last_at)
     when = first if first == last else f"{first} to {last}"
-    marks = "".join((", provisional" if summary.degraded else "", ", before an edit" if summary.stale else ""))
+    marks = "".join(
+        mark
+        for mark, holds in (
+            (", with tool output", summary.from_tools),
+            (", provisional", summary.degraded),
+            (", before an edit", summary.stale),
+        )
+        if holds
+    )
     facts = f"\n{render_facts(summary.facts)}" if summary.facts else ""
     head = (
         f"[messages {summary.first_seq}-{summary.last_seq}, {when}, level {summary.level}, id {summary.id[:8]}{marks}]"
@@ -56,27 +67,43 @@ def summary_block(summary: Summary) -> str:
     return f"{head}\n{neutralised(summary.text)}{neutralised(facts)}"
 
 
+_GAP_WORDS: dict[GapReason, str] = {
+    "of_branch": "condensed together with another branch",
+    "not_in_view": "not in this view",
+    "slid": "left out for want of room",
+    "pruned": "left out as least important",
+}
+
+
 def gap_line(gap: Gap) -> str:
     """One line for what is not shown."""
     span = f"[messages {gap.first_seq}-{gap.last_seq}: {gap.entry_count} not shown"
-    if gap.of_branch:
-        return f"{span}, condensed together with another branch]"
-    if not gap.ids:
-        return f"{span}, not condensed yet]"
-    shown = ", ".join(one[:8] for one in gap.ids[:3])
-    more = f" and {len(gap.ids) - 3} more" if len(gap.ids) > 3 else ""  # noqa: PLR2004 - as many as named before
-    return f"{span}; expand {shown}{more}]"
+    why = _GAP_WORDS[gap.why] if gap.why is not None else ("" if gap.ids else "not condensed yet")
+    return f"{span}{', ' if why else ''}{why}{_pointer(gap.ids)}]"
+
+
+def _pointer(ids: Sequence[str]) -> str:
+    if not ids:
+        return ""
+    shown = ", ".join(one[:8] for one in ids[:3])
+    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""  # noqa: PLR2004 - as many as named before
+    return f"; expand {shown}{more}"
 
 
 def history_block(
-    items: Sequence[CoverItem], summaries: Mapping[str, Summary], quoted: Sequence[tuple[Entry, str]]
+    items: Sequence[CoverItem],
+    summaries: Mapping[str, Summary],
+    quoted: Sequence[tuple[Entry, str]],
+    *,
+    left: Sequence[Gap] = (),
 ) -> str:
-    """The whole message that stands for older history, user messages quoted behind the cover."""
+    """The whole message that stands for older history: the cover, lines for recent messages left out, user messages."""
     parts = [
         gap_line(item) if isinstance(item, Gap) else summary_block(summaries[item.id])
         for item in items
         if isinstance(item, Gap) or item.id in summaries
     ]
+    parts += [gap_line(gap) for gap in left]
     if quoted:
         parts.append("Earlier messages of the user, word for word:")
         parts += [quote(entry, text) for entry, text in quoted]
@@ -97,13 +124,28 @@ def pins_block(pinned: Sequence[tuple[Entry, str]], left_out: Sequence[Entry] = 
 
 
 def speaker_of(entry: Entry) -> str:
-    """Who said it: a name where there is one, else the role."""
-    return entry.name or entry.role
+    """Who said it: a name where there is one, else the role; what a tool said is marked."""
+    return speaker_label(entry.name, entry.role)
+
+
+def speaker_label(name: str | None, role: Role) -> str:
+    """As `speaker_of`, on one line and without a colon where it is a tool's, so that it reads back as one speaker."""
+    if role != "tool":
+        return name or role
+    plain = " ".join((name or "").replace(":", " ").split())
+    plain = plain if plain != "tool" else ""
+    return f"{TOOL_MARK} {plain[:_MAX_TOOL_NAME_CHARS]}".strip()
 
 
 def quote(entry: Entry, text: str | None = None) -> str:
     """An entry as one quoted line or paragraph: `speaker: text`."""
-    return f"{speaker_of(entry)}: {neutralised(entry.text if text is None else text)}"
+    return f"{speaker_of(entry)}: {_quotable(entry, entry.text if text is None else text)}"
+
+
+def _quotable(entry: Entry, text: str) -> str:
+    """`text` as it may stand behind its speaker. A tool's output may imitate other speakers in lines of its own."""
+    text = neutralised(text)
+    return "\n  ".join(text.splitlines()) if entry.role == "tool" else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +167,7 @@ def quoted_text(quoted: Quoted) -> str:
     if not quoted.passages:
         return quote(quoted.entry)
     pieces = " […] ".join(piece.strip() for piece in quoted.passages)
-    return f"{speaker_of(quoted.entry)} (passage of message {quoted.entry.id[:12]}): {neutralised(pieces)}"
+    return f"{speaker_of(quoted.entry)} (passage of message {quoted.entry.id[:12]}): {_quotable(quoted.entry, pieces)}"
 
 
 def recall_block(quotes: Sequence[Quoted], *, sitting_gap_seconds: float, summaries: Sequence[Summary] = ()) -> str:

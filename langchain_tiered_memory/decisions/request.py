@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from langchain_tiered_memory.decisions.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.decisions.shortening import shorten_message
 
@@ -24,7 +25,7 @@ MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
 
 
-Part: TypeAlias = Literal["system", "goal", "pinned", "history", "recent", "recall"]
+Part: TypeAlias = Literal["system", "goal", "pinned", "history", "files", "recent", "recall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,11 @@ def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Par
     pointer = f'expand "{entry.id[:12]}" for the whole'
     cut = shorten_message(message, max_tokens=max(0, max_tokens - framing), count=count, pointer=pointer)
     return Piece(part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,))
+
+
+def masked(entry: Entry, *, keep_tokens: int, counter: TokenCounter) -> Piece:
+    """A tool output as a pointer between a few tokens of its head and of its tail."""
+    return shortened(entry, max_tokens=keep_tokens + OVERHEAD_TOKENS, counter=counter)
 
 
 def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`

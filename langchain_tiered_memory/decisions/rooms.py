@@ -47,6 +47,8 @@ class Rooms:
     """Set aside for recall; it also gets what nobody else used."""
     code: int
     summaries: int
+    files: int
+    """Cap of the list of files that what is not shown touched."""
 
     @property
     def hard(self) -> int:
@@ -55,7 +57,14 @@ class Rooms:
 
 
 def split(
-    max_tokens: int, *, fixed: int, ratio: float, has_query: bool, view: View, settings: ContextSettings
+    max_tokens: int,
+    *,
+    fixed: int,
+    ratio: float,
+    has_query: bool,
+    view: View,
+    settings: ContextSettings,
+    files_share: float = 0.0,
 ) -> Rooms:
     """Split a budget.
 
@@ -66,6 +75,7 @@ def split(
         has_query: Whether something is asked.
         view: `default` for a conversation that goes on, `recall` for a question over a history.
         settings: Shares and caps.
+        files_share: Of the budget, for the list of touched files.
 
     Raises:
         BudgetError: when the budget is below 1, or the fixed part alone fills it.
@@ -101,4 +111,5 @@ def split(
         recall=recall,
         code=round(shares.code_results * total),
         summaries=round(shares.level_1_summaries * total),
+        files=round(files_share * total),
     )

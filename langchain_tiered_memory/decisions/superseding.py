@@ -1,7 +1,8 @@
 """Which fact takes the place of which, and which facts stay when they do not all fit.
 
 The rule is conservative: a fact is superseded only by a later one of its kind that is about the same thing and says
-otherwise. Where it is not clear which of several earlier facts is corrected, all of them stay.
+otherwise. Where it is not clear which of several earlier facts is corrected, all of them stay. So they do where the
+later one weighs less: what a user said is taken back by a user, not by an assistant; what either said, not by a tool.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from langchain_tiered_memory.decisions.identifiers import identifiers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.records import Fact, FactKind
+    from langchain_tiered_memory.records import Fact, FactKind, Role
 
 SIMILARITY = 0.8
 """Jaccard similarity of words from which two facts of a kind, with the same figures and names, are one."""
@@ -32,6 +33,10 @@ LABELS: dict[FactKind, str] = {
 }
 """How `render_facts` names the kinds."""
 
+_WEIGHT: dict[Role, int] = {"user": 2, "other": 2, "system": 2, "assistant": 1, "tool": 0}
+"""Whose word counts against whose. `other` is also who said a fact that was kept before facts had a speaker."""
+_SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
+"""What a line says of its speaker. Nothing where it is the user's own."""
 _ROUNDS: tuple[FactKind, ...] = (
     "constraint", "decision", "constraint", "decision", "number", "question", "number", "path", "identifier",
 )  # fmt: skip
@@ -69,18 +74,25 @@ def _singular(word: str) -> str:
 
 
 def merge_facts(older: Sequence[Fact], newer: Sequence[Fact]) -> list[Fact]:
-    """Both lists as one, oldest first: corrected facts replaced, of near-equal ones the earlier kept."""
+    """Both lists as one, oldest first: corrected facts replaced, of near-equal ones the earlier kept.
+
+    A near-equal one of somebody whose word weighs more takes the place of the earlier: the user confirmed it.
+    """
     kept: list[Fact] = []
     words: dict[int, frozenset[str]] = {}
     for fact in sorted((*older, *newer), key=lambda one: one.seq):
         said = _words(fact.text)
-        if any(_same(fact, said, other, words[id(other)]) for other in kept):
-            continue
+        same = next((other for other in kept if _same(fact, said, other, words[id(other)])), None)
+        if same is not None:
+            if _WEIGHT[fact.by] <= _WEIGHT[same.by]:
+                continue
+            kept.remove(same)
         corrected = _corrected_by(fact, kept)
-        if corrected is not None:
-            kept.remove(corrected)
-            if not fact.subject:
-                fact = replace(fact, subject=corrected.subject)  # noqa: PLW2901 - it names what "it" is from here on
+        for other in corrected:
+            kept.remove(other)
+        about = [*corrected[-1:], *([same] if same is not None else [])]
+        if not fact.subject and about:
+            fact = replace(fact, subject=about[-1].subject)  # noqa: PLW2901 - it names what "it" is from here on
         kept.append(fact)
         words[id(fact)] = said
     return kept
@@ -109,10 +121,10 @@ def _negated(words: frozenset[str]) -> bool:
     return any(word in ("not", "never", "no", "without") or word.endswith(("n't", "n\u2019t")) for word in words)
 
 
-def _corrected_by(fact: Fact, kept: Sequence[Fact]) -> Fact | None:
-    """The one earlier fact that `fact` takes the place of."""
+def _corrected_by(fact: Fact, kept: Sequence[Fact]) -> list[Fact]:
+    """The earlier fact that `fact` takes the place of: one, or a figure's every earlier value."""
     if fact.kind not in ("number", "decision", "constraint"):
-        return None
+        return []
     corrects = fact.kind == "number" or bool(cues.CORRECTION.search(cues.lowered(fact.text)))
     wrong = [match["wrong"].casefold() for match in _TAKEN_BACK.finditer(fact.text)]
     about = frozenset(fact.subject.split())
@@ -120,7 +132,7 @@ def _corrected_by(fact: Fact, kept: Sequence[Fact]) -> Fact | None:
     wider: list[Fact] = []
     denied: list[Fact] = []
     for other in kept:
-        if other.kind != fact.kind:
+        if other.kind != fact.kind or _WEIGHT[fact.by] < _WEIGHT[other.by]:
             continue
         theirs = frozenset(other.subject.split())
         if wrong and _denies(fact, wrong, other) and (corrects or about & theirs):
@@ -131,10 +143,11 @@ def _corrected_by(fact: Fact, kept: Sequence[Fact]) -> Fact | None:
             about and theirs and (about < theirs or theirs < about) and cues.CORRECTION.search(cues.lowered(fact.text))
         ):
             wider.append(other)
-    for candidates in (denied, same, wider):
-        if candidates:
-            return candidates[-1] if candidates is same or len(candidates) == 1 else None
-    return None
+    if denied:
+        return denied if len(denied) == 1 else []
+    if same:
+        return same if fact.kind == "number" else same[-1:]
+    return wider if len(wider) == 1 else []
 
 
 def _denies(fact: Fact, wrong: Sequence[str], other: Fact) -> bool:
@@ -199,7 +212,10 @@ _TITLE = "## Facts"
 
 
 def render_facts(facts: Sequence[Fact]) -> str:
-    """The list as it stands beneath a summary: grouped by kind, a line each. Empty for no facts."""
+    """The list as it stands beneath a summary: grouped by kind, a line each. Empty for no facts.
+
+    What an assistant or a tool said is marked, so that it does not pass for the user's own.
+    """
     if not facts:
         return ""
     return "\n".join([_TITLE, *(_line(fact) for kind in _KINDS for fact in facts if fact.kind == kind)])
@@ -207,9 +223,6 @@ def render_facts(facts: Sequence[Fact]) -> str:
 
 def _line(fact: Fact) -> str:
     said = frozenset(_singular(word) for word in _words(fact.text))
-    about = (
-        ""
-        if fact.kind != "number" or said & frozenset(fact.subject.split()) or not fact.subject
-        else f" ({fact.subject})"
-    )
-    return f"- {LABELS[fact.kind]}{about}: {' '.join(fact.text.split())}"
+    subject = "" if fact.kind != "number" or said & frozenset(fact.subject.split()) else fact.subject
+    about = ", ".join(one for one in (subject, _SAID_BY.get(fact.by, "")) if one)
+    return f"- {LABELS[fact.kind]}{f' ({about})' if about else ''}: {' '.join(fact.text.split())}"

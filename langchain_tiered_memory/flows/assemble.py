@@ -6,32 +6,42 @@ condensed again; recall stands last. The account says what is in, what stayed ou
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.decisions.accounting import account
+from langchain_tiered_memory.decisions.budget import Budget, Told, budget_of
 from langchain_tiered_memory.decisions.calibration import Calibration
 from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
 from langchain_tiered_memory.decisions.rendering import summary_block
 from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, shortened, system_message
-from langchain_tiered_memory.decisions.rooms import Rooms, View, split
+from langchain_tiered_memory.decisions.rooms import Rooms, split
 from langchain_tiered_memory.decisions.validity import make_valid
-from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.desk import Desk, Library
+from langchain_tiered_memory.flows.guard import decide, previewed, undecided
+from langchain_tiered_memory.flows.ledgers import diff_of
 from langchain_tiered_memory.flows.musts import Musts, read_musts
+from langchain_tiered_memory.flows.proposing import ViewQuestion
 from langchain_tiered_memory.flows.recall import Recalled, recall
-from langchain_tiered_memory.flows.stable import Stable, pinned_piece, plan_name, stable_part
+from langchain_tiered_memory.flows.showing import other_tracks, pinned_piece, plan_name
 from langchain_tiered_memory.flows.summary_search import find_summaries
 from langchain_tiered_memory.records import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.decisions.cover import CoverItem
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import SessionRef, Summary
+    from langchain_tiered_memory.outcomes import GuardReport, ViewDiff
+    from langchain_tiered_memory.records import LeftOut, SessionRef, Summary
 
+_FOREGROUND_SECONDS = 30.0
+"""How long a view that does not fit waits for its summaries where no worker makes them in the background."""
 _RELATED = 0.5
 """A summary that matches the question less than this is no help beside the quotes."""
 _QUESTION_SHARE = 0.25
@@ -47,13 +57,33 @@ class Request:
     track: str
     query: str | None
     """`None`: the last user message asks; blank: nothing does."""
-    max_tokens: int
+    max_tokens: int | None
+    """`None`: as the settings and the model's window say."""
     system: str | BaseMessage | None
     tools: Sequence[Any]
-    model: str | None
-    view: View
+    model: Told
+    view: str
+    profile: str | None = None
+    """Whose threshold counts; the model's name where it is not given."""
     branch: tuple[str, ...] | None = None
     """Ids of the messages on this branch; `None`: all are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The part of a context that stays byte for byte until the next condensation."""
+
+    rooms: Rooms
+    ratio: float
+    """Billed per raw token, as the split took it."""
+    report: GuardReport
+    pieces: tuple[Piece, ...] = ()
+    items: tuple[CoverItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    plan: str = ""
+    """Names the plan behind it."""
+    in_loop: bool = False
+    """Whether an agent is at work: then recall stays as it is until the user speaks again."""
 
 
 def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
@@ -61,9 +91,96 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
 
     Raises:
         BudgetError: when the budget cannot hold what must be shown; it says what takes the room.
+        CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
     """
     ref = yield from do(house.store.transcript.find, session_id)
-    calibration = yield from _calibration(house, request.model)
+    told = yield from _with_learnt_window(house, request.model)
+    budget = budget_of(request.max_tokens, told, settings=house.settings)
+    desks = yield from _desks(house, ref, request, told, budget)
+    margin = 0
+    for _ in range(_ATTEMPTS):
+        shown = yield from _shown(house, ref, request, budget, desks, margin=margin)
+        recalled, related = Recalled(), tuple[str, ...]()
+        if ref is not None and desks.has_query:
+            recalled, related = yield from _recalled(house, ref, request, desks, shown, margin=margin)
+        context = _finished(house, request, budget, shown, recalled, system=desks.system, related=related)
+        if context.tokens <= budget.max_tokens:
+            return context
+        margin += context.tokens - budget.max_tokens
+    largest = ", ".join(f"{section.name} {section.tokens}" for section in context.sections)
+    msg = (
+        f"what must be shown takes {context.tokens} tokens, the budget is {budget.max_tokens} ({largest}): raise "
+        "max_tokens, unpin messages, or shorten the system prompt"
+    )
+    raise BudgetError(msg)
+
+
+def preview(house: House, session_id: str, request: Request) -> Flow[ViewDiff]:
+    """What a condensation of a request's view would change now. Nothing is written, and no model is called.
+
+    Raises:
+        NotFoundError: when the session has no message yet.
+        InvalidInputError: for a view that has nothing to condense.
+    """
+    ref = yield from do(house.store.transcript.find, session_id)
+    if ref is None:
+        msg = f"the session {session_id!r} has no message yet: there is nothing to condense"
+        raise NotFoundError(msg)
+    if request.view in ("recall", "minimal"):
+        msg = f"the view {request.view!r} is made anew for each request: it is never condensed"
+        raise InvalidInputError(msg)
+    told = yield from _with_learnt_window(house, request.model)
+    budget = budget_of(request.max_tokens, told, settings=house.settings)
+    desks = yield from _desks(house, ref, request, told, budget)
+    question = question_of(house, request, budget, desks)
+    proposal, outcome = yield from previewed(
+        house, ref, question, desk_maker(house, ref, request, budget, desks, margin=0)
+    )
+    before = proposal.before.plan if proposal.before is not None else None
+    return (yield from diff_of(house, ref, outcome, before, proposal.sight.plan))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desks:
+    """What is the same at each attempt of one request."""
+
+    system: BaseMessage | None
+    fixed: int
+    """Raw tokens of system prompt and tool schemas."""
+    ratio: float
+    musts: Musts
+    query: str
+    off: frozenset[int]
+    name: str
+    """Of the view's plan."""
+
+    @property
+    def has_query(self) -> bool:
+        """Whether something is asked."""
+        return bool(self.query.strip())
+
+    def rooms(self, house: House, request: Request, budget: Budget, ratio: float) -> Rooms:
+        """The split of the budget for a ratio of billed to raw tokens."""
+        return split(
+            budget.max_tokens,
+            fixed=self.fixed,
+            ratio=ratio,
+            has_query=self.has_query,
+            view="recall" if request.view == "recall" else "default",
+            settings=house.settings.context,
+            files_share=house.settings.files.share if house.settings.files.enabled else 0.0,
+        )
+
+
+def _with_learnt_window(house: House, told: Told) -> Flow[Told]:
+    if told.name is None:
+        return told
+    learned = yield from do(house.store.windows.read, told.name)
+    return replace(told, learned=learned)
+
+
+def _desks(house: House, ref: SessionRef | None, request: Request, told: Told, budget: Budget) -> Flow[Desks]:
+    calibration = yield from _calibration(house, told.name)
     system = system_message(request.system)
     fixed = PRIMING_TOKENS + house.counter.count_tools(request.tools)
     fixed += house.counter.count_message(system) if system is not None else 0
@@ -72,58 +189,85 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
     musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()
     query = musts.last_user_text if request.query is None else request.query
-    has_query = bool(query.strip())
-
-    def rooms_for(ratio: float) -> Rooms:
-        return split(
-            request.max_tokens,
-            fixed=fixed,
-            ratio=ratio,
-            has_query=has_query,
-            view=request.view,
-            settings=house.settings.context,
-        )
-
     name = plan_name(
+        request.view,
         request.track,
-        max_tokens=request.max_tokens,
-        has_query=has_query,
-        model=request.model,
+        max_tokens=budget.max_tokens,
+        has_query=bool(query.strip()),
+        model=told.name,
         settings=house.settings.context,
         off=off,
     )
-    margin = 0
-    for _ in range(_ATTEMPTS):
-        stable = Stable(rooms=rooms_for(calibration.ratio), ratio=calibration.ratio)
-        if ref is not None and request.view == "default":
-            stable = yield from stable_part(
-                house,
-                ref,
-                rooms_for,
-                musts,
-                track=request.track,
-                name=name,
-                margin=margin,
-                ratio=calibration.ratio,
-                off=off,
-            )
-        elif ref is not None:
-            stable = replace(stable, pieces=_asked_alone(house, request, stable.rooms, musts))
-        recalled, related = Recalled(), tuple[str, ...]()
-        if ref is not None and has_query:
-            recalled, related = yield from _recalled(
-                house, ref, query, request.view, musts=musts, stable=stable, margin=margin, off=off
-            )
-        context = _finished(house, request, system, stable, recalled, related=related)
-        if context.tokens <= request.max_tokens:
-            return context
-        margin += context.tokens - request.max_tokens
-    largest = ", ".join(f"{section.name} {section.tokens}" for section in context.sections)
-    msg = (
-        f"what must be shown takes {context.tokens} tokens, the budget is {request.max_tokens} ({largest}): raise "
-        "max_tokens, unpin messages, or shorten the system prompt"
+    return Desks(system=system, fixed=fixed, ratio=calibration.ratio, musts=musts, query=query, off=off, name=name)
+
+
+def question_of(house: House, request: Request, budget: Budget, desks: Desks) -> ViewQuestion:
+    """What the guard is asked about this request's view."""
+    settings = house.settings
+    seconds = settings.condensation.foreground_seconds
+    if seconds is None:
+        seconds = 0.0 if settings.tree.background else _FOREGROUND_SECONDS
+    return ViewQuestion(
+        name=desks.name,
+        track=request.track,
+        window=budget.window,
+        profile=request.profile or request.model.name,
+        ratio=desks.ratio,
+        foreground_seconds=seconds,
+        look=settings.context.views.get(request.view),
+        minimal=request.view == "minimal",
     )
-    raise BudgetError(msg)
+
+
+def desk_maker(
+    house: House, ref: SessionRef, request: Request, budget: Budget, desks: Desks, *, margin: int
+) -> Callable[[float], Desk]:
+    """Makes the desk of a request for a ratio of billed to raw tokens; all of them share one library."""
+    library = Library()
+
+    def desk_for(ratio: float) -> Desk:
+        rooms = desks.rooms(house, request, budget, ratio)
+        return Desk(
+            house=house,
+            ref=ref,
+            rooms=rooms,
+            musts=desks.musts,
+            track=request.track,
+            room=rooms.hard - rooms.fixed - margin,
+            ratio=ratio,
+            library=library,
+            off=desks.off,
+            look=house.settings.context.views.get(request.view),
+        )
+
+    return desk_for
+
+
+def _shown(
+    house: House, ref: SessionRef | None, request: Request, budget: Budget, desks: Desks, *, margin: int
+) -> Flow[Shown]:
+    """Everything but recall, as the guard decides it."""
+    if ref is None or request.view == "recall":
+        rooms = desks.rooms(house, request, budget, desks.ratio)
+        pieces = _asked_alone(house, request, rooms, desks.musts) if ref is not None else ()
+        used = math.ceil((rooms.fixed + sum(piece.tokens for piece in pieces)) * desks.ratio)
+        return Shown(
+            rooms=rooms, ratio=desks.ratio, pieces=pieces, report=undecided(house, budget.window, used, request.track)
+        )
+    question = question_of(house, request, budget, desks)
+    decided = yield from decide(house, ref, question, desk_maker(house, ref, request, budget, desks, margin=margin))
+    plan, desk = decided.proposal.sight.plan, decided.proposal.desk
+    newest = decided.proposal.sight.tail
+    return Shown(
+        rooms=desk.rooms,
+        ratio=desk.ratio,
+        pieces=decided.pieces,
+        items=(*plan.items, *plan.left_spans),
+        left_out=(*decided.left_out, *(yield from other_tracks(desk, plan))),
+        report=decided.report,
+        plan=plan.to_json(),
+        in_loop=bool(request.tools) or any(entry.calls or entry.answers for entry in newest),
+    )
 
 
 def _calibration(house: House, model: str | None) -> Flow[Calibration]:
@@ -145,27 +289,38 @@ def _asked_alone(house: House, request: Request, rooms: Rooms, musts: Musts) -> 
 
 
 def _recalled(
-    house: House,
-    ref: SessionRef,
-    query: str,
-    view: View,
-    *,
-    musts: Musts,
-    stable: Stable,
-    margin: int,
-    off: frozenset[int],
+    house: House, ref: SessionRef, request: Request, desks: Desks, shown: Shown, *, margin: int
 ) -> Flow[tuple[Recalled, tuple[str, ...]]]:
-    rooms = stable.rooms
+    """What answers the question. During a tool loop it stays as it was when the user spoke, or the view condensed."""
+    rooms, off = shown.rooms, desks.off
     framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
-    used = rooms.fixed + sum(piece.tokens for piece in stable.pieces)
-    in_view = {entry.seq for piece in stable.pieces for entry in piece.whole_entries}
-    in_view |= {piece.entry.seq for piece in stable.pieces if piece.entry is not None}
+    room = rooms.total - rooms.fixed - sum(piece.tokens for piece in shown.pieces) - framing - margin
+    last = desks.musts.last_user
+    key = (ref.epoch, desks.query, last.seq if last is not None else 0, shown.plan, rooms)
+    if shown.in_loop:
+        kept: tuple[Recalled, tuple[str, ...]] | None = house.standing.recalled(ref.key, desks.name, key)
+        if kept is not None and kept[0].tokens <= room:
+            return kept
+        # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
+        room = min(room, rooms.recall - framing)
+    found = yield from _looked_up(house, ref, request, desks, shown, room=room, off=off)
+    if shown.in_loop:
+        house.standing.keep_recalled(ref.key, desks.name, key, found)
+    return found
+
+
+def _looked_up(
+    house: House, ref: SessionRef, request: Request, desks: Desks, shown: Shown, *, room: int, off: frozenset[int]
+) -> Flow[tuple[Recalled, tuple[str, ...]]]:
+    rooms, query, musts = shown.rooms, desks.query, desks.musts
+    view = "recall" if request.view == "recall" else "default"
+    in_view = {entry.seq for piece in shown.pieces for entry in piece.whole_entries}
+    in_view |= {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
     if musts.last_user is not None and musts.last_user_text.strip() == query.strip():
         in_view.add(musts.last_user.seq)
-    room = rooms.total - used - framing - margin
     summaries: list[Summary] = []
     if view == "default" and not off:
-        covered = {one for piece in stable.pieces for one in piece.summary_ids}
+        covered = {one for piece in shown.pieces for one in piece.summary_ids}
         summaries = yield from _related(house, ref, query, room=min(rooms.summaries, room), shown=covered)
     recalled = yield from recall(
         house,
@@ -194,13 +349,14 @@ def _related(house: House, ref: SessionRef, query: str, *, room: int, shown: set
 def _finished(
     house: House,
     request: Request,
-    system: BaseMessage | None,
-    stable: Stable,
+    budget: Budget,
+    shown: Shown,
     recalled: Recalled,
     *,
+    system: BaseMessage | None,
     related: tuple[str, ...],
 ) -> Context:
-    pieces = list(stable.pieces)
+    pieces = list(shown.pieces)
     quoted: Piece | None = None
     if recalled.text:
         quoted = ours(
@@ -227,19 +383,20 @@ def _finished(
     parts = dict.fromkeys(entry.id for piece in pieces for entry in piece.passages if entry.id not in whole)
     return Context(
         messages=validated.messages,
-        tokens=Calibration(ratio=stable.ratio).apply(raw),
+        tokens=Calibration(ratio=shown.ratio).apply(raw),
         raw_tokens=raw,
-        max_tokens=request.max_tokens,
+        max_tokens=budget.max_tokens,
         sections=account(
             pieces,
-            rooms=stable.rooms,
-            items=stable.items,
-            other_left_out=stable.left_out,
+            rooms=shown.rooms,
+            items=shown.items,
+            other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
         ),
         entry_ids=tuple(whole),
         passage_ids=tuple(parts),
         summary_ids=tuple(dict.fromkeys(one for piece in pieces for one in piece.summary_ids)),
         repairs=validated.repairs,
+        guard=shown.report,
         stable_messages=volatile[0] if volatile else len(validated.messages),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob, SourceText
@@ -15,6 +16,8 @@ from langchain_tiered_memory.decisions.deduplication import near_duplicates
 from langchain_tiered_memory.decisions.drafting import passage_drafts
 from langchain_tiered_memory.decisions.facts import extract_facts
 from langchain_tiered_memory.decisions.identifiers import kept_share
+from langchain_tiered_memory.decisions.open_calls import unfinished_calls
+from langchain_tiered_memory.decisions.quality import information_loss
 from langchain_tiered_memory.decisions.sizing import target_and_cap
 from langchain_tiered_memory.decisions.superseding import cap_facts, merge_facts, render_facts
 from langchain_tiered_memory.decisions.triggers import due_entries, due_summaries
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 _LOOK_AHEAD = 64
 """Messages read to find the next chunk; doubled while it is not among them."""
 _WAITING_SUMMARIES = 64
+_MAX_DOUBLINGS = 30
+_LEAST_WAIT_SECONDS = 1.0
+"""Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
 
 
 def condense(house: House, ref: SessionRef) -> Flow[int]:
@@ -53,7 +59,7 @@ def _claim_next(house: House, ref: SessionRef) -> Flow[Summary | None]:
         due = yield from do(tree.due, ref, now=now, remake_stale=settings.regenerate_on_edit)
         if due is not None:
             if (yield from do(tree.lease, due, owner=house.worker, now=now, lease_seconds=settings.lease_seconds)):
-                return due
+                return replace(due, attempts=due.attempts + 1)
             continue
         plan = yield from _next_plan(house, ref)
         if plan is None:
@@ -92,10 +98,18 @@ def _plan_level_1(house: House, ref: SessionRef, track: str) -> Flow[SummaryPlan
     while True:
         waiting = yield from do(house.store.tree.waiting_entries, ref, track=track, limit=limit)
         more = len(waiting) == limit
-        due = due_entries(waiting, chosen, more=more)
+        due = due_entries(
+            waiting,
+            chosen,
+            more=more,
+            idle_seconds=house.settings.tree.idle_seconds,
+            by_task=house.settings.tree.on_finished_task,
+            now=house.now(),
+        )
         if due is not None:
             seqs = tuple(int(one) for one in due.sources)
-            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=chosen.strategy, track=track, source_seqs=seqs)
+            strategy = house.settings.condensation.strategies.level_1 or chosen.strategy
+            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=seqs)
         if not more:
             return None
         limit *= 2
@@ -106,9 +120,11 @@ def _make(house: House, ref: SessionRef, summary: Summary) -> Flow[int]:
         entries = yield from do(house.store.transcript.by_id, ref, summary.sources)
         sources, facts = _entry_sources(house, entries)
         participants = tuple(dict.fromkeys(source.speaker for source in sources if source.speaker))
+        from_tools = any(entry.role == "tool" for entry in entries)
     else:
         below = yield from do(house.store.tree.by_id, ref, summary.sources)
         sources, facts, participants = _summary_sources(below)
+        from_tools = any(one.from_tools for one in below)
     job = _job(house, ref, summary, sources=sources, facts=facts, participants=participants)
     try:
         written = yield from _write(house, ref, summary, job)
@@ -126,6 +142,7 @@ def _make(house: House, ref: SessionRef, summary: Summary) -> Flow[int]:
         raise
     if written is None:
         return 0
+    written = replace(written, from_tools=from_tools)
     done = yield from do(house.store.tree.commit, ref, summary, written, owner=house.worker, now=house.now())
     if done:
         house.report(
@@ -141,6 +158,7 @@ def _make(house: House, ref: SessionRef, summary: Summary) -> Flow[int]:
 
 def _entry_sources(house: House, entries: Sequence[Entry]) -> tuple[tuple[SourceText, ...], list[Fact]]:
     same = near_duplicates([entry.text for entry in entries]) if house.settings.tree.semantic_deduplication else {}
+    waiting = unfinished_calls(entries)
     sources = tuple(
         SourceText(
             id=entry.id,
@@ -152,6 +170,7 @@ def _entry_sources(house: House, entries: Sequence[Entry]) -> tuple[tuple[Source
             role=entry.role,
             kind=entry.kind,
             same_as=entries[same[position]].id if position in same else None,
+            open_calls=waiting.get(entry.id, ()),
         )
         for position, entry in enumerate(entries)
     )
@@ -196,69 +215,78 @@ def _job(
         last_at=summary.last_at,
         message_count=summary.entry_count,
         temperature=house.settings.tree.temperature,
+        attempt=summary.attempts,
+        remake=summary.state.finished,
     )
 
 
 def _write(house: House, ref: SessionRef, summary: Summary, job: CondenseJob) -> Flow[Written | None]:
     settings = house.settings.tree
+    doubled = settings.backoff_seconds * 2 ** min(max(summary.attempts - 1, 0), _MAX_DOUBLINGS)
+    wait = max(min(doubled, settings.max_backoff_seconds), _LEAST_WAIT_SECONDS)
     try:
         condensed = yield from house.condenser.condense(job)
     except CondensationError as error:
-        wait = min(settings.backoff_seconds * 2 ** min(summary.attempts, 30), settings.max_backoff_seconds)
-        retry_at = house.now() + wait
-        attempts = summary.attempts if not summary.state.finished else settings.attempts
-        if attempts < settings.attempts or summary.state.finished:
-            yield from do(
-                house.store.tree.fail,
-                summary,
-                owner=house.worker,
-                error=str(error),
-                retry_at=retry_at,
-                spent=error.spent,
-            )
-            house.report(
-                "condensation_failed",
-                str(error),
-                session_id=ref.session_id,
-                summary_id=summary.id,
-                attempt=summary.attempts,
-                retry_in_seconds=wait,
-            )
-            return None
-        condensed = yield from house.fallback.condense(job)
-        house.report(
-            "condensation_fell_back",
-            f"{house.fallback.name} wrote in its stead after {attempts} attempts: {error}",
-            session_id=ref.session_id,
-            summary_id=summary.id,
-        )
-        return _written(house, job, condensed, degraded=True, error=str(error), retry_at=retry_at)
-    return _written(house, job, condensed)
+        yield from _put_off(house, ref, summary, error, wait_seconds=wait)
+        return None
+    written = yield from do(_written, house, job, condensed)
+    if not condensed.degraded:
+        return written
+    house.report(
+        "condensation_fell_back",
+        f"{condensed.model} wrote in its stead, attempt {summary.attempts}: {condensed.error}",
+        session_id=ref.session_id,
+        summary_id=summary.id,
+        cause=condensed.reason,
+    )
+    return replace(written, retry_at=house.now() + wait)
 
 
-def _written(
-    house: House,
-    job: CondenseJob,
-    condensed: Condensed,
-    *,
-    degraded: bool = False,
-    error: str | None = None,
-    retry_at: float | None = None,
-) -> Written:
+def _put_off(
+    house: House, ref: SessionRef, summary: Summary, error: CondensationError, *, wait_seconds: float
+) -> Flow[None]:
+    """Give the lease back until another attempt. A wait for somebody else's minute or recovery counts as none."""
+    is_attempt = error.retry_after_seconds is None
+    if error.retry_after_seconds is not None:
+        wait_seconds = max(error.retry_after_seconds, _LEAST_WAIT_SECONDS)
+    yield from do(
+        house.store.tree.fail,
+        summary,
+        owner=house.worker,
+        error=str(error),
+        retry_at=house.now() + wait_seconds,
+        spent=error.spent,
+        reason=error.reason,
+        is_attempt=is_attempt,
+    )
+    house.report(
+        "condensation_failed" if is_attempt else "condensation_waits",
+        str(error),
+        session_id=ref.session_id,
+        summary_id=summary.id,
+        attempt=summary.attempts,
+        retry_in_seconds=wait_seconds,
+        cause=error.reason,
+    )
+
+
+def _written(house: House, job: CondenseJob, condensed: Condensed) -> Written:
     count = house.counter.count_text
     room = max(0, job.source_tokens - condensed.tokens)
     facts, _ = cap_facts(job.facts, max_tokens=min(house.settings.tree.facts_tokens, room), count_text=count)
     whole = condensed.text + ("\n" + render_facts(facts) if facts else "")
+    texts = [source.text for source in job.sources]
     return Written(
         text=condensed.text,
         tokens=count(whole),
         facts=tuple(facts),
         model=condensed.model,
         spent=condensed.spent,
-        kept_identifiers=kept_share([source.text for source in job.sources], whole),
+        kept_identifiers=kept_share(texts, whole),
+        information_loss=information_loss(texts, condensed.text, facts),
         source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
         passages=passage_drafts(condensed.text, max_words=house.settings.recall.passage_words),
-        degraded=degraded,
-        error=error,
-        retry_at=retry_at,
+        degraded=condensed.degraded,
+        error=condensed.error,
+        reason=condensed.reason,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.decisions.message_moulds import let_go_of_kept
 from langchain_tiered_memory.drafts import Removed
 from langchain_tiered_memory.errors import (
     EmbedderMismatchError,
@@ -60,6 +61,8 @@ def forget_sessions(house: House, *, session_id: str | None, user: str | None) -
 def _receipt(house: House, removed: Removed, session_ids: tuple[str, ...]) -> Flow[Receipt]:
     remains: tuple[str, ...] = ()
     vectors = 0
+    let_go_of_kept()
+    house.standing.clear()
     try:
         index = yield from usable_index(house)
         if index is not None:

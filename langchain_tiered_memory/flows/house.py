@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.flows.listeners import Listeners
+from langchain_tiered_memory.flows.standing import Standing
 from langchain_tiered_memory.records import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.protocols import Clock, Condenser, TokenCounter, VectorIndex
+    from langchain_tiered_memory.condensers.engine import CondensationEngine
+    from langchain_tiered_memory.protocols import Clock, TokenCounter, VectorIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.stores.sql import SqlStore
 
@@ -27,24 +30,50 @@ class House:
     settings: Settings
     counter: TokenCounter
     now: Clock
-    condenser: Condenser
-    """Writes summaries."""
-    fallback: Condenser
-    """Writes degraded ones when `condenser` fails for good: the extractive condenser."""
+    condenser: CondensationEngine
+    """Has summaries written."""
     open_index: Callable[[], VectorIndex | None]
     """The vector index, opened on first use; `None` where search is lexical only."""
     worker: str
     """Who signs leases: unique to this opened memory."""
     monotonic: Callable[[], float]
     """Seconds of a clock that never goes back, for deadlines."""
+    standing: Standing = field(default_factory=Standing)
+    """What is remembered of views between requests."""
+    listeners: Listeners = field(default_factory=Listeners)
+    """Who is told of events."""
 
-    def report(self, name: str, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401
-        """Say that something happened which a person may want to know; `details` must be plain JSON values."""
+    def report(
+        self,
+        name: str,
+        reason: str,
+        *,
+        session_id: str | None = None,
+        event_id: str | None = None,
+        **details: Any,  # noqa: ANN401 - plain JSON values of any kind
+    ) -> None:
+        """Say that something happened which a person may want to know.
+
+        Args:
+            name: What happened, such as `summary_made`.
+            reason: A sentence with figures.
+            session_id: Where, if it was in a session.
+            event_id: A stable id, where the thing has one: a repeated delivery carries the same.
+            **details: Plain JSON values.
+        """
         event = Event(
-            id=uuid.uuid4().hex, name=name, session_id=session_id, at=self.now(), reason=reason, details=details
+            id=event_id or uuid.uuid4().hex,
+            name=name,
+            session_id=session_id,
+            at=self.now(),
+            reason=reason,
+            details=details,
         )
+        least = self.settings.condensation.monitoring.logging
         level = logging.WARNING if name in WARNINGS else logging.INFO
-        logger.log(level, "%s: %s", name, reason, extra={"tiered_memory_event": event})
+        if least != "off" and level >= logging.getLevelNamesMapping()[least.upper()]:
+            logger.log(level, "%s: %s", name, reason, extra={"tiered_memory_event": event})
+        self.listeners.tell(event)
 
 
 WARNINGS = frozenset(
@@ -56,6 +85,22 @@ WARNINGS = frozenset(
         "artifact_not_kept",
         "history_repaired",
         "background_failed",
+        "checkpoint_damaged",
+        "checkpoint_failed",
+        "checkpoint_incomplete",
+        "checkpoint_unusable",
+        "context_fatal",
+        "context_minimal",
+        "context_overflow",
+        "context_recovered",
+        "circuit_opened",
+        "extension_failed",
+        "threshold_unusable",
+        "view_failed",
+        "view_truncated",
+        "zone_critical",
+        "zone_danger",
+        "zone_warning",
     }
 )
 """Events that are logged as warnings; all others as information."""

@@ -1,4 +1,4 @@
-"""What every context must show, read with a handful of small queries, however long the session is."""
+"""What every context must show, read at once, however long the session is."""
 
 from __future__ import annotations
 
@@ -40,35 +40,19 @@ class Musts:
 
 def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]) -> Flow[Musts]:
     """Read them, without what is `off` this branch."""
-    most = len(off)
-    transcript = house.store.transcript
-    first = yield from do(transcript.entries, ref, track=track, roles=("user",), limit=1 + most)
-    goal = next((entry for entry in first if entry.seq not in off), None)
-    opening: list[Entry] = []
-    if goal is not None:
-        opening = yield from do(
-            transcript.entries, ref, track=track, roles=("system",), up_to=goal.seq, limit=_OPENING_PROMPTS
-        )
-        opening = [*(entry for entry in opening if entry.seq not in off), goal]
-    users = yield from do(
-        transcript.entries,
+    found = yield from do(
+        house.store.transcript.musts,
         ref,
         track=track,
-        roles=("user",),
-        newest_first=True,
-        limit=house.settings.context.keep_user_messages + most,
+        off=off,
+        opening=_OPENING_PROMPTS,
+        users=house.settings.context.keep_user_messages,
+        newest=_KEEP_LAST,
     )
-    users = [entry for entry in users if entry.seq not in off][: house.settings.context.keep_user_messages]
-    newest = yield from do(transcript.entries, ref, track=track, newest_first=True, limit=_KEEP_LAST + most)
-    newest = [entry for entry in newest if entry.seq not in off][:_KEEP_LAST]
-    waiting = yield from do(transcript.waiting_heads, ref, track=track)
-    pinned = yield from do(transcript.pinned, ref)
-    since = users[-1].seq if users else 0
-    guarded = [entry.group for entry in newest] + [
-        head.seq for head in waiting if head.seq >= since and head.seq not in off
-    ]
+    since = found.users[0].seq if found.users else 0
+    guarded = [entry.group for entry in found.newest] + [head.seq for head in found.waiting if head.seq >= since]
     return Musts(
-        opening=tuple(opening),
-        pinned=tuple(entry for entry in pinned if entry.seq not in off),
-        recent=Recent(guard=min(guarded, default=1), users=tuple(reversed(users))),
+        opening=found.opening,
+        pinned=found.pinned,
+        recent=Recent(guard=min(guarded, default=1), users=found.users),
     )

@@ -6,7 +6,7 @@ big step: new nodes are appended behind the old ones while the cover's cap allow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.cover import (
@@ -15,7 +15,7 @@ from langchain_tiered_memory.decisions.cover import (
     CoverItem,
     Gap,
     Node,
-    ViewPlan,
+    between,
     fitted,
     merged_gaps,
     newest_gap,
@@ -26,16 +26,17 @@ from langchain_tiered_memory.decisions.cover import (
     selected,
     tokens_of,
 )
-from langchain_tiered_memory.decisions.groups import as_groups
+from langchain_tiered_memory.decisions.file_list import files_block
 from langchain_tiered_memory.decisions.rendering import gap_line, summary_block
+from langchain_tiered_memory.decisions.view_plan import ViewPlan
 from langchain_tiered_memory.flows.asking import Flow, do
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.decisions.rooms import Rooms
+    from langchain_tiered_memory.flows.desk import Desk
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import Entry, SessionRef, Summary
+    from langchain_tiered_memory.records import Entry, Summary
 
 _ROOTS = 400
 """Highest summaries read for a cover: a tree of 3 to 5 below each has a handful for each level."""
@@ -44,21 +45,10 @@ _REFINEMENTS = 64
 """Nodes looked into while a cover is refined."""
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
+_LISTED_FILES = 300
+"""Files looked at for the list; it shows the latest."""
 _BLOCK_JOINT = 2
 """Tokens of the blank line between two parts of a block."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Library:
-    """Summaries read during one assembly, so that none is read twice."""
-
-    summaries: dict[str, Summary] = field(default_factory=dict)
-
-    def add(self, found: Iterable[Summary]) -> list[Summary]:
-        """Keep what was read."""
-        kept = list(found)
-        self.summaries |= {one.id: one for one in kept}
-        return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,72 +61,69 @@ class Recent:
     """The latest user messages, oldest first."""
 
 
-def plan_view(
-    house: House,
-    ref: SessionRef,
-    track: str,
-    rooms: Rooms,
-    recent: Recent,
-    *,
-    previous: ViewPlan | None,
-    ratio: float,
-    library: Library,
-    off: frozenset[int],
-) -> Flow[ViewPlan]:
+def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
-    border, found = yield from _next_border(
-        house, ref, track, keep=max(rooms.keep, rooms.recent_least), guard=recent.guard, floor=floor, off=off
-    )
+    border, found = yield from _next_border(desk, floor=floor)
+    cap = desk.rooms.cover
     appended: tuple[CoverItem, ...] | None = None
-    if house.settings.context.older == "selection":
-        appended = yield from _selection(house, ref, border=border, room=rooms.cover, library=library)
-    elif previous is not None and not previous.provisional and not off:
-        appended = yield from _grown(house, ref, previous, border=border, cap=rooms.cover, library=library)
+    if desk.look is not None and desk.look.levels is not None:
+        appended = yield from _of_levels(desk, border=border, cap=cap, levels=desk.look.levels)
+    elif desk.house.settings.context.older == "selection":
+        appended = yield from _selection(desk, border=border, room=cap)
+    elif previous is not None and not previous.provisional and not desk.off:
+        appended = yield from _grown(desk, previous, border=border, cap=cap)
     if appended is None:
-        appended = yield from _cover(house, ref, track, border=border, cap=rooms.cover, library=library, off=off)
+        appended = yield from _cover(desk, border=border, cap=cap)
     skip, tail_from = _overlap(border, found)
-    shown_users = [entry.seq for entry in recent.users if entry.seq < tail_from]
     return ViewPlan(
         border=border,
         tail_from=tail_from,
         items=appended,
         skip=skip,
-        queries=tuple(shown_users),
-        ratio=ratio,
+        queries=tuple(entry.seq for entry in desk.musts.recent.users if entry.seq < tail_from),
+        ratio=desk.ratio,
+        files=(yield from files_before(desk, tail_from)) if border else "",
     )
 
 
-def _grown(
-    house: House, ref: SessionRef, previous: ViewPlan, *, border: int, cap: int, library: Library
-) -> Flow[tuple[CoverItem, ...] | None]:
+def files_before(desk: Desk, seq: int) -> Flow[str]:
+    """The list of files that messages before `seq` touched."""
+    settings = desk.house.settings.files
+    if not settings.enabled or not settings.share:
+        return ""
+    touched = yield from do(desk.house.store.files.latest, desk.ref, track=desk.track, limit=_LISTED_FILES)
+    unseen = [one for one in touched if one.seq < seq]
+    return (yield from do(files_block, unseen, room_tokens=desk.rooms.files, count=desk.house.counter.count_text))
+
+
+def _grown(desk: Desk, previous: ViewPlan, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...] | None]:
     """The items of a plan with what stands for the messages up to a new border behind them; `None` past the cap.
 
     What is appended is as coarse as its own span allows, then refined into a share of the free room: so that the next
     condensations can append as well, and the first bytes of the view stay.
     """
+    house, ref, library = desk.house, desk.ref, desk.library
     gap_tokens = gap_counter(house)
     known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
     library.add((yield from do(house.store.tree.by_id, ref, known)))
     free = cap - tokens_of(previous.items, gap_tokens=gap_tokens)
     new = yield from do(house.store.tree.level_1_between, ref, after=previous.border, up_to=border)
-    highest = yield from _highest(house, ref, library.add(new), after=previous.border, up_to=border, library=library)
+    highest = yield from _highest(desk, library.add(new), after=previous.border, up_to=border)
     fresh: tuple[CoverItem, ...] = tuple(_node(house, one) for one in highest)
     if tokens_of(fresh, gap_tokens=gap_tokens) > free:
         return None
-    finer = yield from _refine(house, fresh, room=round(free * APPENDED_SHARE), library=library)
+    finer = yield from _refine(desk, fresh, room=round(free * APPENDED_SHARE))
     return previous.items + finer
 
 
-def _highest(
-    house: House, ref: SessionRef, level_1: Sequence[Summary], *, after: int, up_to: int, library: Library
-) -> Flow[list[Summary]]:
+def _highest(desk: Desk, level_1: Sequence[Summary], *, after: int, up_to: int) -> Flow[list[Summary]]:
     """The highest finished summaries that stand for nothing but what lies between two borders."""
     standing = {one.id: one for one in level_1}
     below = list(level_1)
     while below:
         parent_ids = list(dict.fromkeys(one.parent_id for one in below if one.parent_id is not None))
-        parents = library.add((yield from do(house.store.tree.by_id, ref, parent_ids)))
+        parents = desk.library.add((yield from do(desk.house.store.tree.by_id, desk.ref, parent_ids)))
         inside = [one for one in parents if one.state.finished and one.first_seq > after and one.last_seq <= up_to]
         covered = {source for one in inside for source in one.sources}
         standing = {key: one for key, one in standing.items() if key not in covered} | {one.id: one for one in inside}
@@ -144,13 +131,12 @@ def _highest(
     return sorted(standing.values(), key=lambda one: (one.first_seq, one.last_seq))
 
 
-def _next_border(
-    house: House, ref: SessionRef, track: str, *, keep: int, guard: int, floor: int, off: frozenset[int]
-) -> Flow[tuple[int, list[tuple[str, int, int]]]]:
+def _next_border(desk: Desk, *, floor: int) -> Flow[tuple[int, list[tuple[str, int, int]]]]:
     """The new border, and the level-1 summaries around it."""
-    tree = house.store.tree
-    wanted = yield from _keep_from(house, ref, track, keep, off=off)
+    tree, ref, track = desk.house.store.tree, desk.ref, desk.track
+    wanted = yield from _keep_from(desk)
     blocked = yield from do(tree.first_uncondensed, ref, track=track, after=floor)
+    guard = desk.musts.recent.guard
     limit = guard if blocked is None else min(guard, blocked)
     near = yield from do(tree.borders, ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
     chosen = next((last for _, _, last in near if last < limit), None)
@@ -163,16 +149,28 @@ def _next_border(
     return border, ([before] if before is not None else []) + around
 
 
-def _keep_from(house: House, ref: SessionRef, track: str, keep: int, *, off: frozenset[int]) -> Flow[int]:
-    """The first message of the newest ones that together fit `keep` tokens."""
-    first, left, up_to = 0, keep, None
+def _keep_from(desk: Desk) -> Flow[int]:
+    """The first of the newest messages that a condensation leaves as they are."""
+    messages = desk.look.last_messages if desk.look is not None else None
+    tokens = max(desk.rooms.keep, desk.rooms.recent_least)
+    first, up_to = 0, None
     while True:
         page = yield from do(
-            house.store.transcript.entries, ref, track=track, up_to=up_to, newest_first=True, limit=_PAGE
+            desk.house.store.transcript.entries,
+            desk.ref,
+            track=desk.track,
+            up_to=up_to,
+            newest_first=True,
+            limit=_PAGE,
         )
         for entry in page:
-            left -= entry.tokens if entry.seq not in off else 0
-            if left < 0:
+            if entry.seq in desk.off:
+                continue
+            if messages is None:
+                tokens -= entry.tokens
+            else:
+                messages -= 1
+            if tokens < 0 or (messages is not None and messages < 0):
                 return first or entry.seq + 1
             first = entry.seq
         if len(page) < _PAGE:
@@ -187,13 +185,12 @@ def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[
     return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
 
 
-def _cover(
-    house: House, ref: SessionRef, track: str, *, border: int, cap: int, library: Library, off: frozenset[int]
-) -> Flow[tuple[CoverItem, ...]]:
+def _cover(desk: Desk, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...]]:
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
-    strays = yield from _strays(house, ref, off)
+    house, ref, library, off = desk.house, desk.ref, desk.library, desk.off
+    strays = yield from _strays(desk)
     inside: list[CoverItem] = []
     waiting = library.add((yield from do(house.store.tree.roots, ref, limit=_ROOTS)))
     while waiting:
@@ -208,32 +205,34 @@ def _cover(
                 inside.append(_node(house, one))
             elif one.last_seq <= border and touched < one.entry_count:
                 left = one.entry_count - touched
-                span = Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=(), of_branch=True)
+                span = Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=(), why="of_branch")
                 inside.append(span)
         below = yield from do(house.store.tree.children, deeper)
         waiting = library.add(one for children in below.values() for one in children)
-    spans = yield from do(house.store.tree.uncondensed, ref, track=track, up_to=border)
+    spans = yield from do(house.store.tree.uncondensed, ref, track=desk.track, up_to=border)
     items: list[CoverItem] = [
         *inside,
         *(Gap(first_seq=first, last_seq=last, entry_count=count, ids=()) for first, last, count in spans),
     ]
     gap_tokens = gap_counter(house)
     chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
-    chosen = yield from _opened(house, chosen, cap=cap, library=library)
-    return (yield from _refine(house, chosen, room=round(cap * GROWTH_RESERVE), library=library))
+    chosen = yield from _opened(desk, chosen, cap=cap)
+    return (yield from _refine(desk, chosen, room=round(cap * GROWTH_RESERVE)))
 
 
-def _strays(house: House, ref: SessionRef, off: frozenset[int]) -> Flow[dict[str, int]]:
+def _strays(desk: Desk) -> Flow[dict[str, int]]:
     """How many messages of other branches each level-1 summary stands for."""
     counts: dict[str, int] = {}
-    for entry in (yield from do(house.store.transcript.by_seq, ref, sorted(off))) if off else ():
+    off = sorted(desk.off)
+    for entry in (yield from do(desk.house.store.transcript.by_seq, desk.ref, off)) if off else ():
         if entry.summary_id is not None:
             counts[entry.summary_id] = counts.get(entry.summary_id, 0) + 1
     return counts
 
 
-def _opened(house: House, items: tuple[CoverItem, ...], *, cap: int, library: Library) -> Flow[tuple[CoverItem, ...]]:
+def _opened(desk: Desk, items: tuple[CoverItem, ...], *, cap: int) -> Flow[tuple[CoverItem, ...]]:
     """Where a summary is too large for the room, show what fits of the level below it, the most recent first."""
+    house, library = desk.house, desk.library
     gap_tokens = gap_counter(house)
     tried: frozenset[str] = frozenset()
     for _ in range(_REFINEMENTS):
@@ -253,11 +252,9 @@ def _opened(house: House, items: tuple[CoverItem, ...], *, cap: int, library: Li
     return items
 
 
-def _selection(
-    house: House, ref: SessionRef, *, border: int, room: int, library: Library
-) -> Flow[tuple[CoverItem, ...]]:
+def _selection(desk: Desk, *, border: int, room: int) -> Flow[tuple[CoverItem, ...]]:
     """What the original selection shows of everything up to `border`."""
-    tree = house.store.tree
+    house, ref, library, tree = desk.house, desk.ref, desk.library, desk.house.store.tree
     settings = house.settings.context
     top: Node | None = None
     for level in range((yield from do(tree.height, ref)) - 1, 2, -1):
@@ -278,8 +275,35 @@ def _selection(
     )
 
 
-def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: Library) -> Flow[tuple[CoverItem, ...]]:
+def _of_levels(desk: Desk, *, border: int, cap: int, levels: tuple[int, ...]) -> Flow[tuple[CoverItem, ...]]:
+    """What a view of certain levels shows of everything up to `border`: fine where recent, coarse where old.
+
+    The newest summaries of each level that no finished summary of a higher one of these levels stands for. What lies
+    between and before them is named in lines.
+    """
+    house, tree = desk.house, desk.house.store.tree
+    at_most = cap // _LEAST_SUMMARY_TOKENS + 1
+    nodes: list[Node] = []
+    reach = border
+    for level in sorted(set(levels)):
+        found = desk.library.add((yield from do(tree.newest, desk.ref, level=level, up_to=reach, limit=at_most)))
+        parents = list(dict.fromkeys(one.parent_id for one in found if one.parent_id is not None))
+        above = {one.id: one for one in desk.library.add((yield from do(tree.by_id, desk.ref, parents)))}
+        mine = [one for one in found if level == max(levels) or not _stands(above.get(one.parent_id or ""), border)]
+        nodes += [_node(house, one) for one in mine]
+        reach = min((one.first_seq - 1 for one in mine), default=reach)
+    gap_tokens = gap_counter(house)
+    lines = between(nodes, border=border)
+    return fitted(merged_gaps([*nodes, *lines]), cap=cap, gap_tokens=gap_tokens)
+
+
+def _stands(parent: Summary | None, border: int) -> bool:
+    return parent is not None and parent.state.finished and parent.last_seq <= border
+
+
+def _refine(desk: Desk, items: tuple[CoverItem, ...], *, room: int) -> Flow[tuple[CoverItem, ...]]:
     """Replace nodes by the level below them, the most recent first, while `room` lasts."""
+    house, library = desk.house, desk.library
     gap_tokens = gap_counter(house)
     tried: frozenset[str] = frozenset()
     for _ in range(_REFINEMENTS):
@@ -293,42 +317,6 @@ def _refine(house: House, items: tuple[CoverItem, ...], *, room: int, library: L
         if children and tokens_of(finer, gap_tokens=gap_tokens) <= room:
             items = finer
     return items
-
-
-def slid(
-    plan: ViewPlan, tail: Sequence[Entry], *, earlier: int, room: int, guard: int, recent: Recent
-) -> tuple[ViewPlan, list[Entry]]:
-    """`plan` with its oldest recent groups left out, where no summary stands for them yet, until `room` is kept.
-
-    The last resort before the musts themselves are shortened: a line names what is left out, and the next plan takes
-    it up as soon as it is condensed. `earlier` messages behind the plan's border come before `tail`: they go first.
-    """
-    groups = as_groups(tail)
-    dropped: list[Entry] = []
-    total = sum(group.tokens for group in groups)
-    while groups and total > room and groups[0].last_seq < guard:
-        total -= groups[0].tokens
-        dropped += groups.pop(0).entries
-    if not (dropped or earlier):
-        return plan, list(tail)
-    gap = Gap(
-        first_seq=plan.tail_from if earlier else dropped[0].seq,
-        last_seq=max([entry.seq for entry in dropped], default=tail[0].seq - 1),
-        entry_count=earlier + len(dropped),
-        ids=(),
-    )
-    left = sorted((entry for group in groups for entry in group.entries), key=lambda entry: entry.seq)
-    tail_from = left[0].seq if left else gap.last_seq + 1
-    return (
-        replace(
-            plan,
-            items=merged_gaps([*plan.items, gap]),
-            tail_from=tail_from,
-            queries=tuple(entry.seq for entry in recent.users if entry.seq < tail_from),
-            provisional=True,
-        ),
-        left,
-    )
 
 
 def _node(house: House, summary: Summary) -> Node:

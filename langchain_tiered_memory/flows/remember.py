@@ -11,6 +11,7 @@ from langchain_tiered_memory.decisions.drafting import draft_of, redacted
 from langchain_tiered_memory.decisions.messages import coerce
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.tasks import current_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,13 +51,16 @@ def remember(
         track: Which line of the session.
         at: When they were said; one moment for all, or one for each. Now, if not given.
         kind: What they are, such as `acceptance_criteria`; free text.
-        task: The task they belong to.
+        task: The task they belong to; the one that was started last on this track, if not given.
         sent_tokens: Raw tokens of the request that the last message answers, where known: teaches the calibration.
 
     Raises:
         InvalidInputError: for a message, time or session id that cannot be taken; nothing was written.
         StorageError: when the database cannot take them; nothing was written.
     """
+    files = house.settings.files if house.settings.files.enabled else None
+    if task is None:
+        task = yield from current_task(house, session_id, track)
     incoming: list[Incoming] = []
     for value, moment in zip(messages, _moments(at, len(messages), house.now()), strict=True):
         message = coerce(value)
@@ -71,6 +75,7 @@ def remember(
             kind=kind,
             task=task,
             passage_words=house.settings.recall.passage_words,
+            files=files,
         )
         for problem in problems:
             house.report("artifact_not_kept", problem, session_id=session_id, message_id=item.draft.id)

@@ -99,7 +99,23 @@ def examined(house: House, ref: SessionRef) -> Flow[tuple[Tally, int]]:
         if kept_totals and kept_totals[name] != getattr(tally, name):
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
             tally.problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
+    tally.problems += yield from _run_problems(house, ref)
     return tally, len(summaries)
+
+
+def _run_problems(house: House, ref: SessionRef) -> Flow[list[Problem]]:
+    """What is wrong with a session's checkpoints and with the files it touched."""
+    found: list[Problem] = []
+    kept = house.store.checkpoints.examined(ref)
+    while (one := (yield from do(lambda: next(kept, None)))) is not None:
+        checkpoint_id, wrong = one
+        if wrong is not None:
+            what = f"{ref.session_id}/{checkpoint_id}"
+            found.append(Problem(kind="damaged_checkpoint", what=what, detail=wrong))
+    for seq in (yield from do(house.store.inspection.orphan_touches, ref)):
+        detail = "files are noted that a message touched which is gone"
+        found.append(Problem(kind="orphan_file_access", what=f"{ref.session_id}/{seq}", detail=detail))
+    return found
 
 
 def _examine_page(

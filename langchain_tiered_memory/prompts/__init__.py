@@ -1,5 +1,5 @@
 """What a condensing model is told: one text per strategy in this folder, shared rules, and the building of a prompt."""
 
-from langchain_tiered_memory.prompts.building import build_prompt, build_repair, instructions
+from langchain_tiered_memory.prompts.building import build_prompt, build_repair, default_instructions, instructions
 
-__all__ = ["build_prompt", "build_repair", "instructions"]
+__all__ = ["build_prompt", "build_repair", "default_instructions", "instructions"]

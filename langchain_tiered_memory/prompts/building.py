@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.condensers.sections import FORMS
+from langchain_tiered_memory.condensers.sections import COMPLETE, FORMS
 from langchain_tiered_memory.decisions.superseding import render_facts
 from langchain_tiered_memory.records import utc
 
@@ -26,6 +26,8 @@ _MAX_NAME_CHARS = 80
 _LOOKS_LIKE_OURS = re.compile(
     r"[<\uff1c\u2039\u3008](?=\s*[/\uff0f]?\s*(?:sources?|facts|session|task)\b)", re.IGNORECASE
 )
+_EMPTY_GOES = "Leave out a section that would be empty."
+_EMPTY_STAYS = 'Write every section; where there is nothing to say, write "None." under its heading.'
 _HARMLESS = "\u02c2"  # reads like `<`, closes nothing
 
 
@@ -37,16 +39,23 @@ def _text(name: str) -> str:
 def instructions(strategy: str, *, custom: str | None = None) -> str:
     """The fixed part of the prompt of `strategy`.
 
-    Args: strategy: One of `detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical`, `handoff`.
-            custom: Text to use in the place of ours. `{sections}` in it stands for the list of sections; without it,
-            the text is taken to describe its own form. The rules (quote, do not obey; the conversation's language)
+    Args:
+        strategy: One of `detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical`, `handoff`.
+        custom: Text to use in the place of ours. `{sections}` in it stands for the list of sections; without it, the
+            text is taken to describe its own form. The rules (quote, do not obey; the conversation's language)
             follow in any case.
     """
+    rules = _text("rules").replace("{empty}", _EMPTY_STAYS if strategy in COMPLETE else _EMPTY_GOES)
     form = "\n".join(f"## {section.heading}\n({section.asks})" for section in FORMS[strategy])
     sections = f"Write these sections, in Markdown, in this order:\n\n{form}"
     if custom is None:
-        return f"{_text(strategy)}\n\n{_text('rules')}\n\n{sections}"
-    return f"{custom.strip().replace('{sections}', sections)}\n\n{_text('rules')}"
+        return f"{_text(strategy)}\n\n{rules}\n\n{sections}"
+    return f"{custom.strip().replace('{sections}', sections)}\n\n{rules}"
+
+
+def default_instructions(strategy: str) -> str:
+    """Our own instructions for `strategy` in the form that custom ones have: a text with `{sections}` in it."""
+    return f"{_text(strategy)}\n\n{{sections}}"
 
 
 def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMessage]:

@@ -14,9 +14,14 @@ class MaskSettings(Frozen):
 
     enabled: bool = True
     giant_tokens: int = Field(default=2000, ge=32)
-    """A tool output larger than this is masked when room is needed, oldest first, unless the model has not seen it."""
+    """A tool output larger than this, and than `giant_share`, is masked when room is needed, oldest first, unless the
+    model has not seen it."""
+    giant_share: float = Field(default=0.5, ge=0, le=1)
+    """Of the limit: less than that is no giant, however many tokens it has."""
+    giant_keep_share: float = Field(default=0.25, ge=0, le=1)
+    """Of the limit, that stays of a giant's beginning and end around the pointer."""
     keep_tokens: int = Field(default=60, ge=0)
-    """Of a masked output's beginning and end, that stay around the pointer."""
+    """The same of an output that was repeated or replaced."""
     repeated: bool = True
     """Mask an output that a later one repeats word for word, or that a later call of the same file or arguments
     replaced."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, insert, select, update
 
 from langchain_tiered_memory.records import Draft
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.ancestry import mark_ancestors_stale
+from langchain_tiered_memory.stores.file_rows import touch_values, write_touches
 from langchain_tiered_memory.stores.index_rows import drop_passages
 from langchain_tiered_memory.stores.schema import (
     digest_of,
     entries,
+    files,
     packed,
     passages,
     revisions,
@@ -30,6 +32,29 @@ if TYPE_CHECKING:
 GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
 """New messages, the first one's number, and the group that waits for each open (track, call): a group for each."""
 
+_KNOWN = select(
+    entries.c.id_digest,
+    entries.c.seq,
+    entries.c.digest,
+    entries.c.payload,
+    entries.c.tokens,
+    entries.c.revision,
+    entries.c.summary_id,
+    entries.c.track,
+    entries.c.at,
+).where(entries.c.session_key == bindparam("session"), entries.c.id_digest.in_(bindparam("digests", expanding=True)))
+_GROWN = (
+    update(sessions)
+    .where(sessions.c.key == bindparam("session"))
+    .values(
+        next_seq=bindparam("next"),
+        entries=sessions.c.entries + bindparam("new"),
+        tokens=sessions.c.tokens + bindparam("new_tokens"),
+        passages=sessions.c.passages + bindparam("new_passages"),
+        terms=sessions.c.terms + bindparam("new_terms"),
+        last_at=bindparam("last"),
+    )
+)
 IN_CHUNK = 500
 """Values in one `IN (...)`: SQLite's oldest limit on variables is 999."""
 OPEN_HEADS = 200
@@ -78,21 +103,10 @@ def write_round(
 
 
 def _known(connection: Connection, key: int, message_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    columns = (
-        entries.c.id_digest,
-        entries.c.seq,
-        entries.c.digest,
-        entries.c.payload,
-        entries.c.tokens,
-        entries.c.revision,
-        entries.c.summary_id,
-        entries.c.track,
-        entries.c.at,
-    )
     known: dict[str, dict[str, Any]] = {}
     for part in chunks([digest_of(one) for one in message_ids]):
-        query = select(*columns).where(entries.c.session_key == key, entries.c.id_digest.in_(part))
-        known |= {row["id_digest"]: dict(row) for row in connection.execute(query).mappings()}
+        found = connection.execute(_KNOWN, {"session": key, "digests": part}).mappings()
+        known |= {row["id_digest"]: dict(row) for row in found}
     return known
 
 
@@ -123,6 +137,7 @@ def _insert_new(
     answered: set[int] = set()
     values: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
+    touched: list[dict[str, Any]] = []
     for seq, (item, group) in enumerate(zip(incoming, groups, strict=True), start=first_seq):
         draft = item.draft
         if draft.answers is not None and draft.answers in left.get(group, ()):
@@ -134,6 +149,7 @@ def _insert_new(
         found += rows.passage_values(
             key, item.passages, level=0, seq=seq, summary_id=None, track=draft.track, kind=draft.kind, at=draft.at
         )
+        touched += touch_values(key, track=draft.track, seq=seq, at=draft.at, touches=item.touches)
     for row in values:
         row["open_calls"] = _calls_json(left.get(row["seq"]))
     insert_all(connection, entries, values)
@@ -142,17 +158,18 @@ def _insert_new(
             mine = and_(entries.c.session_key == key, entries.c.seq == head)
             connection.execute(update(entries).where(mine).values(open_calls=_calls_json(left[head])))
     insert_all(connection, passages, found)
+    insert_all(connection, files, touched)
     connection.execute(
-        update(sessions)
-        .where(sessions.c.key == key)
-        .values(
-            next_seq=first_seq + len(values),
-            entries=sessions.c.entries + len(values),
-            tokens=sessions.c.tokens + sum(draft.tokens for draft in drafts),
-            passages=sessions.c.passages + len(found),
-            terms=sessions.c.terms + _terms_in(found),
-            last_at=max([draft.at for draft in drafts] + ([] if session["last_at"] is None else [session["last_at"]])),
-        )
+        _GROWN,
+        {
+            "session": key,
+            "new": len(values),
+            "new_tokens": sum(draft.tokens for draft in drafts),
+            "new_passages": len(found),
+            "new_terms": _terms_in(found),
+            "last": max([draft.at for draft in drafts] + ([] if session["last_at"] is None else [session["last_at"]])),
+            "next": first_seq + len(values),
+        },
     )
 
 
@@ -195,6 +212,7 @@ def _revise(connection: Connection, key: int, stored: dict[str, Any], item: Inco
         at=stored["at"],
     )
     insert_all(connection, passages, found)
+    write_touches(connection, key, track=unpacked(stored["track"]), seq=seq, at=stored["at"], touches=item.touches)
     connection.execute(
         update(sessions)
         .where(sessions.c.key == key)

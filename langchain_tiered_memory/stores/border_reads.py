@@ -1,22 +1,47 @@
-"""Where a track is condensed and where it is not yet: borders of level-1 summaries, and the spans between them."""
+"""Where a track is condensed and where it is not yet: borders of level-1 summaries, and what waits between them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from langchain_tiered_memory.stores.schema import entries, packed, summaries
+from langchain_tiered_memory.drafts import WaitingEntry
+from langchain_tiered_memory.stores.schema import entries, packed, summaries, tasks
 from langchain_tiered_memory.stores.summary_reads import FINISHED, SummaryReads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
     from langchain_tiered_memory.records import SessionRef, Summary
 
 
 @dataclass(frozen=True, slots=True)
 class BorderReads(SummaryReads):
-    """Reads level-1 summaries by their place in the session."""
+    """Reads level-1 summaries by their place in the session, and the messages that none stands for."""
+
+    def waiting_entries(self, ref: SessionRef, *, track: str, limit: int) -> list[WaitingEntry]:
+        """The oldest messages of a track that no summary has taken, and where among them a task was finished."""
+        query = (
+            select(
+                entries.c.seq, entries.c.group_seq, entries.c.tokens, entries.c.at, entries.c.open_calls.is_not(None)
+            )
+            .where(entries.c.session_key == ref.key, entries.c.summary_id.is_(None), entries.c.track == packed(track))
+            .order_by(entries.c.seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            found = connection.execute(query).all()
+            more = len(found) == limit
+            ends = _task_ends(connection, ref, track=track, seqs=[row.seq for row in found], more=more)
+        return [
+            WaitingEntry(seq=seq, group=group, tokens=tokens, at=at, waits=bool(waits), ends_task=seq in ends)
+            for seq, group, tokens, at, waits in found
+        ]
 
     def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
         """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
@@ -111,6 +136,23 @@ class BorderReads(SummaryReads):
             found = [connection.scalar(free), connection.scalar(unfinished)]
         return min((one for one in found if one is not None), default=None)
 
+    def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:
+        """The first level-1 summary of a track behind `after` that is planned, in the making, or failed."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.first_seq > after,
+                summaries.c.unfinished.is_(True),
+            )
+            .order_by(summaries.c.first_seq)
+            .limit(1)
+        )
+        found = self._read(query)
+        return found[0] if found else None
+
     def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
         """Finished summaries of a level that end at `up_to` or before, newest first."""
         query = (
@@ -142,3 +184,23 @@ class BorderReads(SummaryReads):
         )
         with self.database.read() as connection:
             return list(connection.scalars(query))
+
+
+def _task_ends(
+    connection: Connection, ref: SessionRef, *, track: str, seqs: Sequence[int], more: bool
+) -> frozenset[int]:
+    """Which of these messages of a track were the last ones before a task was finished.
+
+    A task may have been finished behind the last of them. With `more`, a message that was not read may stand between.
+    """
+    if not seqs:
+        return frozenset()
+    query = select(tasks.c.last_seq).where(
+        tasks.c.session_key == ref.key,
+        tasks.c.track == packed(track),
+        tasks.c.state == "finished",
+        tasks.c.last_seq >= seqs[0],
+    )
+    if more:
+        query = query.where(tasks.c.last_seq <= seqs[-1])
+    return frozenset(seqs[bisect_right(seqs, last_seq) - 1] for last_seq in connection.scalars(query))

@@ -86,6 +86,8 @@ class Database:
         except ModuleNotFoundError as error:
             msg = "PostgreSQL needs its driver: pip install 'langchain-tiered-memory[postgres]'"
             raise SettingsError(msg) from error
+        # Made once: options set on each connection cost as much as the transaction itself.
+        self._engine_of_writers = self.engine.execution_options(writes=True)
         try:
             self._prepare(now)
         except BaseException:
@@ -172,12 +174,13 @@ class Database:
     @contextmanager
     def _transaction(self, *, writes: bool, **options: Any) -> Iterator[Connection]:  # noqa: ANN401 - SQLAlchemy's own
         with self._alone(self._writing if writes else self._reading):
+            engine = self._engine_of_writers if writes else self.engine
             try:
-                with (
-                    self.engine.connect().execution_options(writes=writes, **options) as connection,
-                    connection.begin(),
-                ):
-                    yield connection
+                with engine.connect() as connection:
+                    if options:
+                        connection.execution_options(**options)
+                    with connection.begin():
+                        yield connection
             except DBAPIError as error:
                 raise storage_error(error.orig, self.label) from error
             except PoolTimeoutError as error:

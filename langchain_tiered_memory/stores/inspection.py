@@ -13,7 +13,7 @@ from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.appending import chunks
 from langchain_tiered_memory.stores.index_rows import TERM_COUNT, drop_passages
 from langchain_tiered_memory.stores.removal import uproot
-from langchain_tiered_memory.stores.schema import entries, passages, sessions, summaries
+from langchain_tiered_memory.stores.schema import entries, files, passages, sessions, summaries
 from langchain_tiered_memory.stores.session_rows import advance_epoch, insert_all, lock_every_session, lock_session
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ class Inspection:
                 query = select(passages).where(condition)
                 found += [rows.passage(row) for row in connection.execute(query).mappings()]
         return sorted(found, key=lambda one: (one.level, one.seq, one.part))
+
+    def orphan_touches(self, ref: SessionRef) -> list[int]:
+        """Numbers of messages that are gone while the files that they touched are still noted."""
+        there = and_(entries.c.session_key == files.c.session_key, entries.c.seq == files.c.seq)
+        query = select(files.c.seq).distinct().outerjoin(entries, there)
+        with self.database.read() as connection:
+            return list(connection.scalars(query.where(files.c.session_key == ref.key, entries.c.seq.is_(None))))
 
     def orphan_passages(self) -> list[int]:
         """Index rows whose message or summary does not exist."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from langchain_tiered_memory.stores.schema import calibrations, digest_of, packed, plans, storable
 from langchain_tiered_memory.stores.session_rows import lock_session, upsert
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.records import SessionRef
     from langchain_tiered_memory.stores.database import Database
 
+PLAN = select(plans.c.payload).where(
+    plans.c.session_key == bindparam("session"), plans.c.name == bindparam("name"), plans.c.epoch == bindparam("epoch")
+)
+"""The plan of a view under an epoch."""
 _KEPT_PLANS = 32
 """Plans kept for one session: one for each view and budget in use."""
 
@@ -26,11 +30,9 @@ class Plans:
 
     def read(self, ref: SessionRef, name: str) -> str | None:
         """The plan of that name, if it was made under the session's present epoch."""
-        query = select(plans.c.payload).where(
-            plans.c.session_key == ref.key, plans.c.name == digest_of(name), plans.c.epoch == ref.epoch
-        )
+        named = {"session": ref.key, "name": digest_of(name), "epoch": ref.epoch}
         with self.database.read() as connection:
-            return connection.scalar(query)
+            return connection.scalar(PLAN, named)
 
     def write(self, ref: SessionRef, name: str, payload: str, *, now: float, border: int = 0) -> None:
         """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept.
@@ -47,22 +49,17 @@ class Plans:
             session = lock_session(connection, ref.key)
             if session is None or session["epoch"] != ref.epoch:
                 return
-            mine = plans.c.session_key == ref.key
-            connection.execute(delete(plans).where(mine, plans.c.name == digest_of(name)))
-            connection.execute(
-                insert(plans).values(
-                    session_key=ref.key,
-                    name=digest_of(name),
-                    epoch=ref.epoch,
-                    border=border,
-                    payload=storable(payload),
-                    written_at=now,
-                )
-            )
-            kept = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
-            old = connection.scalars(kept.offset(_KEPT_PLANS)).all()
-            if old:
-                connection.execute(delete(plans).where(mine, plans.c.name.in_(old)))
+            write_plan(connection, ref, digest_of(name), payload, now=now, border=border)
+
+    def kept(self, ref: SessionRef) -> list[dict[str, Any]]:
+        """The rows of all plans that hold under the session's present epoch, as `Runs.restore` takes them back.
+
+        `name` is the digest of a view's name.
+        """
+        columns = (plans.c.name, plans.c.border, plans.c.payload, plans.c.written_at)
+        query = select(*columns).where(plans.c.session_key == ref.key, plans.c.epoch == ref.epoch)
+        with self.database.read() as connection:
+            return [dict(row) for row in connection.execute(query.order_by(plans.c.name)).mappings()]
 
     def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
         """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
@@ -80,3 +77,37 @@ class Plans:
         with self.database.write() as connection:
             write = upsert(connection, calibrations, key=("model", "counter"), values=named | learnt)
             connection.execute(write)
+
+
+def write_plan(connection: Connection, ref: SessionRef, name: str, payload: str, *, now: float, border: int) -> None:
+    """Keep a plan in the caller's transaction, which has locked the session and found `ref.epoch` to be its epoch.
+
+    Args:
+        connection: The transaction.
+        ref: The session.
+        name: The digest of the view's name.
+        payload: The plan.
+        now: When it was made; the oldest of too many is dropped.
+        border: Up to which message summaries stand in it.
+    """
+    mine = plans.c.session_key == ref.key
+    drop_plan(connection, ref, name)
+    connection.execute(
+        insert(plans).values(
+            session_key=ref.key,
+            name=name,
+            epoch=ref.epoch,
+            border=border,
+            payload=storable(payload),
+            written_at=now,
+        )
+    )
+    kept = select(plans.c.name).where(mine).order_by(plans.c.written_at.desc(), plans.c.name)
+    old = connection.scalars(kept.offset(_KEPT_PLANS)).all()
+    if old:
+        connection.execute(delete(plans).where(mine, plans.c.name.in_(old)))
+
+
+def drop_plan(connection: Connection, ref: SessionRef, name: str) -> None:
+    """Forget the plan of a view, named by its digest."""
+    connection.execute(delete(plans).where(plans.c.session_key == ref.key, plans.c.name == name))

@@ -13,15 +13,24 @@ from langchain_tiered_memory.records import SessionRef, SummaryState
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.ancestry import ancestors
 from langchain_tiered_memory.stores.appending import chunks, unanswered
+from langchain_tiered_memory.stores.checkpoints import drop_checkpoints_since
+from langchain_tiered_memory.stores.file_rows import drop_touches
 from langchain_tiered_memory.stores.index_rows import drop_passages
+from langchain_tiered_memory.stores.outcome_rows import cut_outcomes
 from langchain_tiered_memory.stores.schema import (
+    checkpoints,
     digest_of,
     entries,
+    files,
+    outcomes,
     passages,
     plans,
     revisions,
+    runs,
     sessions,
     summaries,
+    tasks,
+    unpacked,
 )
 from langchain_tiered_memory.stores.session_rows import advance_epoch, lock_session
 
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.stores.database import Database
+
+_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files)
+"""Tables whose rows go with their session, uncounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +50,11 @@ class Removal:
     database: Database
 
     def messages(self, ref: SessionRef, message_ids: Sequence[str]) -> Removed:
-        """Remove messages, their revisions, every summary above them and all index rows.
+        """Remove messages, their revisions, every summary above them, all index rows, and the files they touched.
 
         What those summaries covered besides is free to be summarised again; calls that lost their results are open
-        again.
+        again. Checkpoints that were made when one of them was there go too, for they hold words of the view; outcomes
+        of that time lose what may quote or name them, and can no longer be undone.
         """
         removed = Removed()
         with self.database.write() as connection:
@@ -61,7 +74,8 @@ class Removal:
             index_rows, _ = drop_passages(connection, passages.c.session_key == ref.key)
             for name, table in (("entries", entries), ("revisions", revisions), ("summaries", summaries)):
                 counts[name] = connection.execute(delete(table).where(table.c.session_key == ref.key)).rowcount
-            connection.execute(delete(plans).where(plans.c.session_key == ref.key))
+            for table in _OF_A_RUN:
+                connection.execute(delete(table).where(table.c.session_key == ref.key))
             connection.execute(delete(sessions).where(sessions.c.key == ref.key))
         return Removed(
             entries=counts["entries"],
@@ -76,7 +90,8 @@ class Removal:
         if self.database.dialect != "sqlite":
             with self.database.outside_transaction() as connection:
                 connection.exec_driver_sql(
-                    "VACUUM ltm_sessions, ltm_entries, ltm_revisions, ltm_passages, ltm_summaries, ltm_plans"
+                    "VACUUM ltm_sessions, ltm_entries, ltm_revisions, ltm_passages, ltm_summaries, "
+                    + ", ".join(table.name for table in _OF_A_RUN)
                 )
             return ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
         with self.database.write() as connection:
@@ -110,7 +125,7 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int
 
 def _remove_messages(connection: Connection, ref: SessionRef, digests: Sequence[str]) -> Removed:
     mine = and_(entries.c.session_key == ref.key, entries.c.id_digest.in_(list(digests)))
-    columns = (entries.c.seq, entries.c.tokens, entries.c.summary_id, entries.c.group_seq)
+    columns = (entries.c.seq, entries.c.message_id, entries.c.tokens, entries.c.summary_id, entries.c.group_seq)
     found = connection.execute(select(*columns).where(mine)).all()
     if not found:
         return Removed()
@@ -125,6 +140,9 @@ def _remove_messages(connection: Connection, ref: SessionRef, digests: Sequence[
         delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs))
     ).rowcount
     connection.execute(delete(entries).where(mine))
+    drop_touches(connection, ref.key, seqs)
+    drop_checkpoints_since(connection, ref.key, min(seqs))
+    cut_outcomes(connection, ref.key, since=min(seqs), message_ids=[unpacked(row.message_id) for row in found])
     _open_again(connection, ref, {row.group_seq for row in found} - set(seqs))
     newest = select(func.max(entries.c.at)).where(entries.c.session_key == ref.key).scalar_subquery()
     connection.execute(

@@ -18,10 +18,10 @@ from langchain_tiered_memory.records import (
     Summary,
     SummaryState,
 )
-from langchain_tiered_memory.stores.schema import digest_of, packed, scope_of, storable, unpacked
+from langchain_tiered_memory.stores.schema import digest_of, entries, packed, scope_of, storable, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -56,27 +56,58 @@ def session_ref(row: RowMapping) -> SessionRef:
     )
 
 
+ENTRY_COLUMNS = (
+    entries.c.seq,
+    entries.c.message_id,
+    entries.c.role,
+    entries.c.text,
+    entries.c.payload,
+    entries.c.digest,
+    entries.c.tokens,
+    entries.c.at,
+    entries.c.name,
+    entries.c.track,
+    entries.c.kind,
+    entries.c.task,
+    entries.c.calls,
+    entries.c.answers,
+    entries.c.group_seq,
+    entries.c.pinned,
+    entries.c.revision,
+    entries.c.summary_id,
+)
+"""What `entry_of` wants, in its order: a context reads hundreds of entries, and places are faster than names."""
+_ENTRY_NAMES = tuple(column.name for column in ENTRY_COLUMNS)
+
+
 def entry(row: RowMapping) -> Entry:
     """A row of `ltm_entries`."""
+    return entry_of([row[name] for name in _ENTRY_NAMES])
+
+
+def entry_of(row: Iterable[Any]) -> Entry:
+    """A row of `ENTRY_COLUMNS`."""
+    seq, message_id, role, text, payload, digest, tokens, at, *rest = row
+    name, track, kind, task, calls, answers, group, pinned, revision, summary_id = rest
     return Entry(
-        seq=row["seq"],
-        id=unpacked(row["message_id"]),
-        role=row["role"],
-        text=row["text"],
-        payload=row["payload"],
-        digest=row["digest"],
-        tokens=row["tokens"],
-        at=row["at"],
-        name=_unpacked_or_none(row["name"]),
-        track=unpacked(row["track"]),
-        kind=_unpacked_or_none(row["kind"]),
-        task=_unpacked_or_none(row["task"]),
-        calls=tuple(names_from_json(row["calls"])),
-        answers=_unpacked_or_none(row["answers"]),
-        group=row["group_seq"],
-        pinned=bool(row["pinned"]),
-        revision=row["revision"],
-        summary_id=row["summary_id"],
+        seq=seq,
+        id=unpacked(message_id),
+        role=role,
+        text=text,
+        payload=payload,
+        digest=digest,
+        tokens=tokens,
+        at=at,
+        name=None if name is None else unpacked(name),
+        track=unpacked(track),
+        kind=None if kind is None else unpacked(kind),
+        task=None if task is None else unpacked(task),
+        calls=tuple(names_from_json(calls)) if calls else (),
+        answers=None if answers is None else unpacked(answers),
+        group=group,
+        pinned=bool(pinned),
+        revision=revision,
+        summary_id=summary_id,
     )
 
 
@@ -166,7 +197,7 @@ def passage_values(
 
 
 def facts_to_json(facts: Sequence[Fact]) -> str:
-    """Facts as the `facts` column keeps them."""
+    """Facts as the `facts` column keeps them. Those of before facts had a speaker lack `by`, and get its default."""
     return json.dumps([dataclasses.asdict(fact) for fact in facts])
 
 
@@ -202,5 +233,8 @@ def summary(row: RowMapping) -> Summary:
             seconds=row["seconds"],
         ),
         kept_identifiers=row["kept_identifiers"],
+        information_loss=row["information_loss"],
+        from_tools=bool(row["from_tools"]),
+        reason=row["reason"],
         created_at=row["created_at"],
     )

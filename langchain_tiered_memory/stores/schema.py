@@ -330,6 +330,15 @@ files = Table(
     Column("at", Float, nullable=False),
     Index("ltm_files_track", "session_key", "track", "seq"),
 )
+_written = files.c.operation == "write"
+Index(
+    "ltm_files_written",
+    files.c.session_key,
+    files.c.operation,
+    files.c.path_digest,
+    sqlite_where=_written,
+    postgresql_where=_written,
+)
 
 windows = Table(
     "ltm_windows",

@@ -7,13 +7,13 @@ meets a removal half-way, an edit never slips between a claim and its commit, an
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Insert, insert, select, update
+from sqlalchemy import Connection, Insert, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langchain_tiered_memory.errors import MixedOwnersError, StorageBusyError
-from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.schema import digest_of, packed, passages, sessions, summaries, unpacked
 
 if TYPE_CHECKING:
@@ -21,17 +21,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping, Table
 
-    from langchain_tiered_memory.records import SessionRef
 
+_LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
 _ATTEMPTS = 5
 """Times that a session may be removed between its making and its locking before we give up."""
-
-
-def find_session(connection: Connection, session_id: str) -> SessionRef | None:
-    """The session of that name, if it exists."""
-    query = select(sessions).where(sessions.c.digest == digest_of(session_id))
-    row = connection.execute(query).mappings().one_or_none()
-    return rows.session_ref(row) if row is not None else None
 
 
 def lock_session(connection: Connection, key: int) -> RowMapping | None:
@@ -90,9 +83,8 @@ def ensure_session(
         MixedOwnersError: when it belongs to another user.
         StorageBusyError: when somebody keeps removing it.
     """
-    query = select(sessions).where(sessions.c.digest == digest_of(session_id)).with_for_update()
     for _ in range(_ATTEMPTS):
-        row = connection.execute(query).mappings().one_or_none()
+        row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
         if row is not None:
             return _brought_up_to_date(connection, row, user=user, title=title)
         connection.execute(
@@ -125,6 +117,10 @@ def _brought_up_to_date(connection: Connection, row: RowMapping, *, user: str | 
 
 def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
     """Insert rows, of which there may be none."""
-    statement: Insert = insert(table)
     if values:
-        connection.execute(statement, values)
+        connection.execute(_inserting(table), values)
+
+
+@cache
+def _inserting(table: Table) -> Insert:
+    return insert(table)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.stores.checkpoints import Checkpoints
+from langchain_tiered_memory.stores.checksums import Checksums
 from langchain_tiered_memory.stores.database import Database
+from langchain_tiered_memory.stores.files import Files
 from langchain_tiered_memory.stores.inspection import Inspection
+from langchain_tiered_memory.stores.outcomes import Outcomes
 from langchain_tiered_memory.stores.plans import Plans
 from langchain_tiered_memory.stores.removal import Removal
+from langchain_tiered_memory.stores.runs import Runs
 from langchain_tiered_memory.stores.text_index import TextIndex
 from langchain_tiered_memory.stores.transcript import Transcript
 from langchain_tiered_memory.stores.tree import Tree
 from langchain_tiered_memory.stores.vector_queue import VectorQueue
+from langchain_tiered_memory.stores.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +39,12 @@ class SqlStore:
     plans: Plans
     removal: Removal
     inspection: Inspection
+    runs: Runs
+    checkpoints: Checkpoints
+    outcomes: Outcomes
+    files: Files
+    windows: Windows
+    checksums: Checksums
 
     @classmethod
     def open(
@@ -54,4 +66,10 @@ class SqlStore:
             plans=Plans(database),
             removal=Removal(database),
             inspection=Inspection(database),
+            runs=Runs(database),
+            checkpoints=Checkpoints(database),
+            outcomes=Outcomes(database),
+            files=Files(database),
+            windows=Windows(database),
+            checksums=Checksums(),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from langchain_tiered_memory.records import SessionRef, Summary, SummaryState
 from langchain_tiered_memory.stores import rows
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
+
+_BY_ID = select(summaries).where(
+    beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,7 @@ class SummaryReads:
         found: dict[str, Summary] = {}
         ids = list(dict.fromkeys(summary_ids))
         for part in chunks(ids):
-            query = select(summaries).where(beside_index(summaries.c.session_key) == ref.key, summaries.c.id.in_(part))
-            found |= {summary.id: summary for summary in self._read(query)}
+            found |= {summary.id: summary for summary in self._read(_BY_ID, session=ref.key, ids=part)}
         return [found[one] for one in ids if one in found]
 
     def by_prefix(self, ref: SessionRef, summary_id: str) -> list[Summary]:
@@ -104,6 +107,7 @@ class SummaryReads:
                 func.sum(summaries.c.degraded.cast(summaries.c.level.type)).label("degraded"),
                 func.sum(summaries.c.stale.cast(summaries.c.level.type)).label("stale"),
                 func.avg(summaries.c.kept_identifiers).label("kept_identifiers"),
+                func.avg(summaries.c.information_loss).label("information_loss"),
             )
             .where(summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
             .group_by(summaries.c.level)
@@ -112,6 +116,6 @@ class SummaryReads:
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
-    def _read(self, query: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
+    def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
         with self.database.read() as connection:
-            return [rows.summary(row) for row in connection.execute(query).mappings()]
+            return [rows.summary(row) for row in connection.execute(query, named).mappings()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
-from langchain_tiered_memory.drafts import SummaryPlan, WaitingEntry, Written, digest_of_summary
+from langchain_tiered_memory.drafts import SummaryPlan, Written, digest_of_summary
 from langchain_tiered_memory.records import SessionRef, Spent, Summary, SummaryState
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.border_reads import BorderReads
@@ -30,6 +30,8 @@ from langchain_tiered_memory.stores.summary_reads import FINISHED, ROOT
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
+
+    from langchain_tiered_memory.outcomes import FailureReason
 
 
 _UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILED)
@@ -49,22 +51,6 @@ class Tree(BorderReads):
         with self.database.read() as connection:
             found = connection.scalar(query)
         return unpacked(found) if found is not None else None
-
-    def waiting_entries(self, ref: SessionRef, *, track: str, limit: int) -> list[WaitingEntry]:
-        """The oldest messages of a track that no summary has taken."""
-        query = (
-            select(
-                entries.c.seq, entries.c.group_seq, entries.c.tokens, entries.c.at, entries.c.open_calls.is_not(None)
-            )
-            .where(entries.c.session_key == ref.key, entries.c.summary_id.is_(None), entries.c.track == packed(track))
-            .order_by(entries.c.seq)
-            .limit(limit)
-        )
-        with self.database.read() as connection:
-            return [
-                WaitingEntry(seq=seq, group=group, tokens=tokens, at=at, waits=bool(waits))
-                for seq, group, tokens, at, waits in connection.execute(query)
-            ]
 
     def waiting_summaries(self, ref: SessionRef, *, level: int, limit: int) -> list[Summary]:
         """The oldest summaries of a level that no higher one has taken, finished or not."""
@@ -162,6 +148,7 @@ class Tree(BorderReads):
                     summaries.c.id == summary.id,
                     # Whoever leases counts an attempt: a copy from before that is out of date.
                     summaries.c.attempts == summary.attempts,
+                    summaries.c.retry_at <= now,  # an attempt that did not count leaves their number as it was
                     or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
                 )
                 .values(
@@ -200,9 +187,12 @@ class Tree(BorderReads):
                     stale=touched,
                     touched=False,
                     error=storable(written.error) if written.error is not None else None,
+                    reason=written.reason,
                     model=storable(written.model),
                     source_digest=written.source_digest,
                     kept_identifiers=written.kept_identifiers,
+                    information_loss=written.information_loss,
+                    from_tools=written.from_tools,
                     calls=summaries.c.calls + written.spent.calls,
                     input_tokens=summaries.c.input_tokens + written.spent.input_tokens,
                     output_tokens=summaries.c.output_tokens + written.spent.output_tokens,
@@ -229,16 +219,39 @@ class Tree(BorderReads):
             _index_summary(connection, ref, summary, written)
             return True
 
-    def fail(self, summary: Summary, *, owner: str, error: str, retry_at: float, spent: Spent) -> None:
-        """Give a lease back after an attempt that failed. A finished summary keeps its text."""
+    def fail(
+        self,
+        summary: Summary,
+        *,
+        owner: str,
+        error: str,
+        retry_at: float,
+        spent: Spent,
+        reason: FailureReason | None = None,
+        is_attempt: bool = True,
+    ) -> None:
+        """Give a lease back after an attempt that failed. A finished summary keeps its text.
+
+        Args:
+            summary: As it was leased.
+            owner: Who holds the lease; nothing happens where it was lost.
+            error: What happened, in words.
+            retry_at: When it is due again.
+            spent: What the attempt took.
+            reason: Which of the ways to fail it was.
+            is_attempt: Whether it counts as one. Where it does not, the summary waits as if it were new.
+        """
+        waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
         with self.database.write() as connection:
             lock_session_of_summary(connection, summary.id)
             connection.execute(
                 update(summaries)
                 .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
                 .values(
-                    state=_unless_finished(SummaryState.FAILED),
+                    state=_unless_finished(waits),
                     error=storable(error),
+                    reason=reason,
+                    attempts=summaries.c.attempts - (0 if is_attempt else 1),
                     retry_at=retry_at,
                     lease_owner=None,
                     lease_until=None,

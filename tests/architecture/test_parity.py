@@ -10,7 +10,7 @@ import pytest
 from langchain_tiered_memory.memory import Session, TieredMemory
 
 _WITHOUT_IO = {
-    TieredMemory: {"session"},  # a handle; touches nothing
+    TieredMemory: {"session", "subscribe"},  # a handle and a listener: they touch nothing
     Session: set[str](),
 }
 _OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are
@@ -21,7 +21,7 @@ def verbs(face: type) -> dict[str, Any]:
     return {
         name: member
         for name, member in inspect.getmembers(face, callable)
-        if not name.startswith("_") and name in vars(face)
+        if not name.startswith("_") and any(name in vars(one) for one in face.__mro__[:-1])
     }
 
 

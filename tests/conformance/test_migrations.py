@@ -18,10 +18,14 @@ from sqlalchemy import inspect, select, text, update
 
 from langchain_tiered_memory.errors import NewerSchemaError
 from langchain_tiered_memory.stores import migrations, schema
+from tests.run_builders import checkpoint, outcome, touching
 from tests.store_builders import append, claim, ids, incoming, open_store, plan, session_with, summarised
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.sql import SqlStore
 
 ASSETS = Path(__file__).parents[1] / "assets"
 KEPT = sorted(ASSETS.glob("schema_*.sqlite"))
@@ -34,9 +38,20 @@ def build_kept_file(path: Path) -> None:
     one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
     summarised(store, ref, 2, one, two, text="kept summary")
     claim(store, ref, plan(1, 5, 6))
-    ref = append(store, "s", incoming("call", "call", calls=("c",)), incoming("edited", "m1"), user="ann").ref
+    ref = append(
+        store,
+        "s",
+        touching(("kept.py", "write"), message_id="call", calls=("c",)),
+        incoming("edited", "m1"),
+        user="ann",
+    ).ref
     store.plans.write(ref, "view", "{}", now=1.0)
     store.plans.set_calibration("model", "counter", ratio=1.1, samples=3)
+    store.runs.start_task(ref, "main", "kept task", now=1.0)
+    store.runs.set_zone(ref, "view", "warning", 1.0)
+    store.checkpoints.write(ref, checkpoint(id="c" * 32), keep=3)
+    store.outcomes.swap(ref, "view", "{}", border=0, now=1.0, outcome=outcome(id="d" * 32), plan_before=None, keep=3)
+    store.windows.learn("model", 4096, 1.0)
     store.vector_queue.set_embedder("embedder")
     store.removal.messages(ref, ["m6"])
     store.removal.erase_traces()
@@ -46,7 +61,17 @@ def build_kept_file(path: Path) -> None:
             connection.execute(smaller)
 
 
-def check_kept_content(path: Path) -> None:
+def check_kept_run(store: SqlStore, ref: SessionRef) -> None:
+    """What there is since the second schema."""
+    assert [one.path for one in store.files.latest(ref, track="main", limit=9)] == ["kept.py"]
+    assert store.runs.current_task(ref, "main") == "kept task"
+    assert store.runs.read(ref).zones == {"view": "warning"}
+    assert store.windows.read("model") == 4096
+    assert store.checkpoints.read(ref).conversation[0]["type"] == "human"
+    assert store.outcomes.read(ref, limit=9)[0].id == "d" * 32
+
+
+def check_kept_content(path: Path, *, number: int) -> None:
     store = open_store(path)
     ref = store.transcript.find("s")
     assert ref is not None
@@ -58,6 +83,11 @@ def check_kept_content(path: Path) -> None:
     assert ids(store.transcript.waiting_heads(ref, track="main")) == ["call"]
     assert store.plans.calibration("model", "counter") == (1.1, 3)
     assert store.inspection.damaged_text_index() == []
+    if number > 1:
+        check_kept_run(store, ref)
+    store.runs.start_task(ref, "main", "new task", now=2.0)
+    store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)
+    assert store.checkpoints.read(ref).id == "e" * 32
     kept = store.transcript.totals(ref)
     store.inspection.mend_totals(ref)
     assert store.transcript.totals(ref) == kept
@@ -96,19 +126,31 @@ def test_there_is_a_kept_file_for_every_schema() -> None:
 def test_a_kept_old_file_is_brought_up_to_date_with_all_that_it_holds(kept: Path, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     shutil.copy(kept, path)
-    check_kept_content(path)
+    check_kept_content(path, number=int(kept.stem.removeprefix("schema_")))
+
+
+def test_a_file_of_the_first_schema_gets_the_tables_and_indexes_that_a_new_one_has(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    shutil.copy(ASSETS / "schema_1.sqlite", old)
+
+    def objects(path: Path) -> set[tuple[str, str]]:
+        open_store(path).database.close()
+        with closing(sqlite3.connect(path)) as connection:
+            return set(connection.execute("SELECT type, name FROM sqlite_master"))
+
+    assert objects(old) == objects(new)
 
 
 def test_a_file_built_today_holds_what_the_kept_ones_hold(tmp_path: Path) -> None:
     build_kept_file(tmp_path / "memory.db")
-    check_kept_content(tmp_path / "memory.db")
+    check_kept_content(tmp_path / "memory.db", number=len(migrations.STEPS))
 
 
 def test_a_newer_schema_is_refused_and_left_as_it_was(shared_where: str | Path) -> None:
     store = open_store(shared_where)
     session_with(store, 1)
     with store.database.write() as connection:
-        connection.execute(update(schema.migrations).values(number=99))
+        connection.execute(update(schema.migrations).values(number=schema.migrations.c.number + 97))
     store.database.close()
     with pytest.raises(NewerSchemaError, match=r"has schema 99.*upgrade the package"):
         open_store(shared_where)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select, text
 
-from langchain_tiered_memory.drafts import Removed
-from langchain_tiered_memory.records import Fact, SummaryState
+from langchain_tiered_memory.drafts import FileTouch, Incoming, Removed
+from langchain_tiered_memory.outcomes import OutcomeKind
+from langchain_tiered_memory.records import Fact, LeftOut, SummaryState
 from langchain_tiered_memory.stores import schema
+from tests.run_builders import checkpoint, outcome, state, touching
 from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
@@ -91,18 +94,38 @@ def test_a_removed_session_leaves_no_row_and_others_whole(store: SqlStore) -> No
     summarised(store, ref, 1, 1, 2)
     append(store, "s", incoming("edited", "m1"))
     store.plans.write(ref, "view", "{}", now=NOW)
-    assert store.removal.session(ref) == Removed(entries=4, revisions=1, summaries=1, passages=5, session_ids=("s",))
+    for one in (ref, other):
+        append(store, one.session_id, touching(("a.py", "read")))
+        store.runs.start_task(one, "main", "t", now=NOW)
+        store.checkpoints.write(one, checkpoint(), keep=3)
+        store.outcomes.add(one, "view", outcome(OutcomeKind.FAILED), keep=3)
+    assert store.removal.session(ref) == Removed(entries=5, revisions=1, summaries=1, passages=6, session_ids=("s",))
     assert store.removal.session(ref) == Removed()
     assert store.transcript.find("s") is None
     with store.database.read() as connection:
-        for table in (schema.entries, schema.revisions, schema.passages, schema.summaries, schema.plans):
+        of_sessions = [table for table in schema.metadata.tables.values() if "session_key" in table.c]
+        assert len(of_sessions) == 10
+        for table in of_sessions:
             keys = set(connection.scalars(select(table.c.session_key)))
             assert keys <= {other.key}
-    assert len(store.transcript.entries(other)) == 4
+    assert len(store.transcript.entries(other)) == 5
     assert store.inspection.damaged_text_index() == []
     again = session_with(store, 1)
     assert again.key != ref.key
     assert ids(store.transcript.entries(again)) == ["m1"]
+
+
+def test_a_removed_message_takes_the_checkpoints_that_were_made_when_it_was_there(store: SqlStore) -> None:
+    ref = session_with(store, 5)
+    for seq in (1, 2, 3, 5):
+        store.checkpoints.write(ref, checkpoint(at=NOW + seq, state=state(last_seq=seq)), keep=9)
+    store.removal.messages(ref, ["m5", "m3"])
+    assert [info.last_seq for info in store.checkpoints.infos(ref)] == [2, 1]
+    run = store.runs.read(ref)
+    assert (run.checkpoint_at, run.checkpoint_seq) == (NOW + 2, 2)
+    store.removal.messages(ref, ["m1"])
+    assert store.checkpoints.infos(ref) == []
+    assert store.runs.read(ref).checkpoint_at is None
 
 
 def test_thousands_of_messages_are_removed_at_once(store: SqlStore) -> None:
@@ -126,8 +149,22 @@ def test_on_postgresql_the_receipt_says_what_may_remain(postgres_url: str) -> No
 
 SECRETS = tuple(
     f"{place}secret"
-    for place in "text term payload revision summary fact plan owner title name kind track id error".split()  # noqa: SIM905
+    for place in (
+        "text term payload revision summary fact plan owner title name kind track id error path tool quote".split()  # noqa: SIM905
+    )
 )
+
+
+NOISE = hashlib.sha512(b"what zlib cannot make smaller").hexdigest() * 40
+CHECKPOINT = checkpoint(conversation=({"data": {"content": NOISE}},), state=state(last_seq=41))
+"""Compressed words are no words: what is looked for is a piece of what zlib made of them."""
+
+
+def compressed_piece(store: SqlStore) -> bytes:
+    """A piece from the middle of the newest checkpoint as it is stored."""
+    with store.database.read() as connection:
+        payload = bytes(connection.execute(select(schema.checkpoints.c.payload)).scalars().all()[-1])
+    return payload[100:132]
 
 
 def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
@@ -138,6 +175,8 @@ def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
         "textsecret", "idsecret", terms="textsecret termsecret", name="namesecret",
         kind="kindsecret", track="tracksecret", payload='{"x": "payloadsecret"}',
     )  # fmt: skip
+    touch = FileTouch(path="pathsecret", operation="read", tool="toolsecret")
+    secret = Incoming(draft=secret.draft, passages=secret.passages, touches=(touch,))
     first = incoming("revisionsecret", "idsecret", payload='"revisionsecret"')
     ref = append(store, session_id, first, secret, title="titlesecret", user="ownersecret").ref
     assert store.transcript.revisions(ref, "idsecret") == ['"revisionsecret"']
@@ -150,6 +189,11 @@ def planted(store: SqlStore, session_id: str = "s") -> SessionRef:
     found = store.transcript.find(session_id)
     assert found is not None
     store.plans.write(found, "view", '"plansecret"', now=NOW)
+    left = (LeftOut(what="idsecret", reason="slid"), LeftOut(what="m2", reason="slid"))
+    made = outcome(last_seq=41, error="it says quotesecret", left_out=left)
+    swap = store.outcomes.swap
+    assert swap(found, "view", '"plansecret"', border=0, now=NOW, outcome=made, plan_before='"pathsecret"', keep=9)
+    store.checkpoints.write(found, CHECKPOINT, keep=9)
     session_with(store, 20, "later")
     return found
 
@@ -181,12 +225,16 @@ class TestTraces:
 
     def test_a_removed_message_leaves_no_byte_behind(self, store: SqlStore, where: Path) -> None:
         ref = planted(store)
-        assert traces(where)
+        assert set(itertools.chain.from_iterable(traces(where).values())) == set(SECRETS) - {"tracksecret"}
+        piece = compressed_piece(store)
         store.removal.messages(ref, ["idsecret"])
         store.vector_queue.settle_forgotten(store.vector_queue.forgotten(limit=99))
         assert store.removal.erase_traces() == ()
         left = set(itertools.chain.from_iterable(traces(where).values()))
         assert left == {"ownersecret", "titlesecret"}, "the session itself stays"
+        assert not any(piece in path.read_bytes() for path in where.parent.iterdir())
+        assert store.checkpoints.infos(ref) == []
+        assert [one.what for one in store.outcomes.read(ref, limit=1)[0].left_out] == ["m2"]
 
     def test_a_removed_session_leaves_no_byte_behind(self, store: SqlStore, where: Path) -> None:
         store.removal.session(planted(store))

@@ -93,7 +93,7 @@ async def test_an_answer_in_another_language_of_the_same_script_is_repaired(driv
         + "They have decided that the project is in the hands of the city and that this was for the best. " * 3
     )
     good = "## Overview\nLe projet est dans les mains de la ville."
-    made = await drive(condenser(answering(english, good)).condense(job(*french, target=90, most=150)))
+    made = await drive(condenser(answering(english, good)).condense(job(*french, target=80, most=150)))
     assert (made.text, made.notes) == (good, ("repaired",))
 
 
@@ -288,10 +288,11 @@ async def test_calls_are_named_tagged_and_traced(drive: Drive) -> None:
     model.callbacks = [watcher]
     await drive(condenser(model).condense(job()))
     (seen,) = watcher.seen
-    assert seen["name"] == "tiered_memory.condense.level_1"
+    assert seen["name"] == "tiered_memory_condense"
     assert {"nostream", "tiered_memory"} <= set(seen["tags"])
     assert seen["metadata"]["tiered_memory_session_id"] == "s1"
     assert seen["metadata"]["tiered_memory_level"] == 1
+    assert seen["metadata"]["tiered_memory_strategy"] == "detailed"
 
 
 async def test_custom_instructions_reach_the_model(drive: Drive) -> None:

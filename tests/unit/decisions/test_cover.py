@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 from langchain_tiered_memory.decisions.cover import (
     Gap,
     Node,
-    ViewPlan,
     fitted,
     merged_gaps,
     next_to_refine,
@@ -12,6 +11,7 @@ from langchain_tiered_memory.decisions.cover import (
     selected,
     tokens_of,
 )
+from langchain_tiered_memory.decisions.view_plan import ViewPlan
 
 GAP_TOKENS = 12
 

@@ -13,8 +13,8 @@ def entry(seq: int, text: str, *, role: Role = "user", name: str | None = None) 
     )  # fmt: skip
 
 
-def fact(text: str, *, kind: FactKind = "number", seq: int = 1, subject: str = "") -> Fact:
-    return Fact(kind=kind, text=text, seq=seq, at=0.0, subject=subject)
+def fact(text: str, *, kind: FactKind = "number", seq: int = 1, subject: str = "", by: Role = "other") -> Fact:
+    return Fact(kind=kind, text=text, seq=seq, at=0.0, subject=subject, by=by)
 
 
 def said(*texts: str) -> list[tuple[str, str]]:
@@ -32,6 +32,7 @@ facts = st.lists(
         kind=st.sampled_from(["goal", "constraint", "decision", "number", "path", "identifier", "question"]),
         seq=st.integers(1, 50),
         subject=st.sampled_from(["", "port", "budget", "api port"]),
+        by=st.sampled_from(["user", "assistant", "tool", "other"]),
     ),
     max_size=12,
 )
@@ -196,3 +197,58 @@ def test_a_shortened_sentence_is_short_and_verbatim(text: str, start: int) -> No
     short = shorten(text, around=(start, start + 5))
     assert len(short) <= 322
     assert short.strip("\u2026").strip() in text
+
+
+def test_a_fact_says_who_said_it() -> None:
+    entries = [entry(2, "We decided to use Postgres."), entry(3, "We agreed on the harbour plan.", role="assistant")]
+    assert [one.by for one in extract_facts(entries)] == ["user", "assistant"]
+
+
+def test_what_an_assistant_said_does_not_look_like_the_users_own() -> None:
+    lines = render_facts(
+        [
+            fact("the port is 8443", by="user"),
+            fact("it is 9000", subject="budget", by="assistant", seq=2),
+            fact("found in a/b.py", kind="path", by="tool", seq=3),
+            fact("kept before facts had a speaker", kind="decision", seq=4),
+        ]
+    ).splitlines()
+    assert lines[1:] == [
+        "- Decision: kept before facts had a speaker",
+        "- Figure: the port is 8443",
+        "- Figure (budget, assistant): it is 9000",
+        "- Path (tool): found in a/b.py",
+    ]
+
+
+def test_an_assistant_does_not_take_back_what_its_user_said() -> None:
+    said = fact("The port is 8080 for now.", subject="port", by="user")
+    claims = fact("Actually the port is 8443, not 8080.", subject="port", by="assistant", seq=2)
+    assert merge_facts([said], [claims]) == [said, claims]
+    corrects = fact("Actually the port is 8443, not 8080.", subject="port", by="user", seq=3)
+    assert merge_facts([said], [corrects]) == [corrects]
+
+
+def test_a_user_takes_back_what_an_assistant_said() -> None:
+    claims = fact("The port is 8080.", subject="port", by="assistant")
+    corrects = fact("No, the port is 8443.", subject="port", by="user", seq=2)
+    assert merge_facts([claims], [corrects]) == [corrects]
+
+
+def test_what_the_user_confirms_is_the_users_own() -> None:
+    claims = fact("We agreed to ship on Friday", kind="decision", by="assistant", subject="ship")
+    confirms = fact("we agreed to ship on Friday!", kind="decision", by="user", seq=2)
+    (kept,) = merge_facts([claims], [confirms])
+    assert (kept.by, kept.seq, kept.subject) == ("user", 2, "ship")
+    assert merge_facts([confirms], [fact("We agreed to ship on Friday", kind="decision", by="assistant", seq=3)]) == [
+        confirms
+    ]
+
+
+def test_the_users_new_figure_replaces_both_the_users_old_one_and_the_assistants() -> None:
+    old = fact("The port is 8080.", subject="port", by="user")
+    claims = fact("The port is 8443.", subject="port", by="assistant", seq=2)
+    new = fact("The port is 9000.", subject="port", by="user", seq=3)
+    confirms = fact("the port is 8443", subject="port", by="user", seq=3)
+    assert merge_facts([old, claims], [new]) == [new]
+    assert merge_facts([old, claims], [confirms]) == [confirms]

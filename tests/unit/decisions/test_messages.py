@@ -20,6 +20,7 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from pydantic import BaseModel
 
 from langchain_tiered_memory.decisions.messages import answers_of, calls_of, coerce, decode, encode, role_of, text_of
 from langchain_tiered_memory.errors import UnknownMessageError
@@ -58,6 +59,29 @@ def calling(*calls: dict[str, Any]) -> AIMessage:
     return AIMessage("", tool_calls=list(calls))
 
 
+def parts_within(value: object) -> list[object]:
+    """`value` and everything that can be reached through it."""
+    inner: list[object] = []
+    if isinstance(value, BaseModel):
+        inner = [value.__dict__, value.__pydantic_fields_set__, value.__pydantic_extra__, value.__pydantic_private__]
+    elif isinstance(value, dict):
+        inner = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = [*value]
+    return [value, *(part for one in inner for part in parts_within(one))]
+
+
+def changeable_within(value: object) -> set[int]:
+    return {id(part) for part in parts_within(value) if isinstance(part, list | dict | set | bytearray | BaseModel)}
+
+
+def spoil(message: BaseMessage) -> None:
+    """Do the worst that a caller could do to a message that it was given."""
+    for part in parts_within(message):
+        if isinstance(part, list | dict | set | bytearray):
+            part.clear()
+
+
 @given(messages())
 def test_any_message_comes_back_equal_and_of_its_class(message: BaseMessage) -> None:
     encoded = encode(message)
@@ -67,6 +91,23 @@ def test_any_message_comes_back_equal_and_of_its_class(message: BaseMessage) -> 
     assert back == message
     assert type(back) is type(message)
     assert encode(back) == encoded
+
+
+@given(messages())
+def test_what_is_done_to_a_message_reaches_no_other_one_of_the_same_payload(message: BaseMessage) -> None:
+    payload = encode(message).payload
+    first, second = decode(payload), decode(payload)
+    assert not changeable_within(first) & changeable_within(second)
+    spoil(first)
+    assert decode(payload) == second == message
+    assert encode(decode(payload)).payload == payload
+
+
+def test_a_long_message_is_read_anew_each_time() -> None:
+    message = calling({"name": "write", "args": {"lines": ["x" * 10_000]}, "id": "a"})
+    first = decode(encode(message).payload)
+    spoil(first)
+    assert decode(encode(message).payload) == message
 
 
 @given(rich_values)

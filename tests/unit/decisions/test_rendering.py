@@ -13,16 +13,16 @@ from langchain_tiered_memory.decisions.rendering import (
     recall_block,
     summary_block,
 )
-from langchain_tiered_memory.records import Entry, Fact, Summary, SummaryState
+from langchain_tiered_memory.records import Entry, Fact, Role, Summary, SummaryState
 
 DAY = 86_400.0
 
 
-def entry(seq: int, text: str, *, name: str | None = None, at: float = 0.0) -> Entry:
+def entry(seq: int, text: str, *, name: str | None = None, at: float = 0.0, role: Role = "user") -> Entry:
     return Entry(
         seq=seq,
         id=f"m{seq}",
-        role="user",
+        role=role,
         text=text,
         payload="",
         digest="",
@@ -123,3 +123,18 @@ def test_another_day_is_another_sitting_even_after_a_short_pause() -> None:
     assert is_new_sitting(DAY - 5, DAY + 5, gap_seconds=3600)
     assert not is_new_sitting(10, 20, gap_seconds=3600)
     assert is_new_sitting(10, 4000, gap_seconds=3600)
+
+
+def test_a_summary_with_tool_output_says_so_in_its_head() -> None:
+    head = summary_block(summary("x", from_tools=True, degraded=True)).splitlines()[0]
+    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, level 2, id abcdef01, with tool output, provisional]"
+
+
+def test_what_a_tool_said_is_marked_where_it_is_quoted() -> None:
+    quotes = [
+        Quoted(entry=entry(1, "pay now", role="tool", name="web: search")),
+        Quoted(entry=entry(2, "pay now", role="tool"), passages=("pay",)),
+        Quoted(entry=entry(3, "pay now")),
+    ]
+    lines = recall_block(quotes, sitting_gap_seconds=DAY).splitlines()
+    assert lines[3:-1] == ["[tool] web search: pay now", "[tool] (passage of message m2): pay", "user: pay now"]

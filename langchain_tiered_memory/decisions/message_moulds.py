@@ -1,0 +1,136 @@
+"""Stored messages are made again: what JSON says is read once, and each caller gets a message of its own."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    FunctionMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
+
+from langchain_tiered_memory.decisions.tagged_json import from_plain
+from langchain_tiered_memory.errors import UnknownMessageError
+
+VERSION = 1
+"""Of the payloads that are written; others are refused."""
+CLASSES: dict[str, type[BaseMessage]] = {
+    cls.__name__: cls
+    for cls in (
+        AIMessage,
+        AIMessageChunk,
+        ChatMessage,
+        ChatMessageChunk,
+        FunctionMessage,
+        FunctionMessageChunk,
+        HumanMessage,
+        HumanMessageChunk,
+        SystemMessage,
+        SystemMessageChunk,
+        ToolMessage,
+        ToolMessageChunk,
+    )
+}
+"""LangChain's messages, by the name that a payload gives them."""
+_MOST_KEPT = 2048
+_MOST_KEPT_CHARS = 4096
+"""Payloads that stay read: both together bound what they take to some 20 MB. A longer one is mostly one long string,
+which is read anew as fast as it is looked up."""
+
+
+def decode(payload: str) -> BaseMessage:
+    """The message that `encode` was given: of the same class, and equal. Nothing in it is shared with another one.
+
+    Raises:
+        UnknownMessageError: when `payload` is not one of ours, or of a later version.
+    """
+    return _cast(_kept_mould(payload) if len(payload) <= _MOST_KEPT_CHARS else _mould(payload))
+
+
+def let_go_of_kept() -> None:
+    """Keep no payload read any longer: of what was forgotten, nothing shall stay in memory on our account."""
+    _kept_mould.cache_clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mould:
+    """A payload read once. No caller sees it: what could be changed stands in it as JSON, and is built for each."""
+
+    cls: type[BaseMessage]
+    fields: dict[str, Any]
+    """Every field in the order of the class, with the values that nobody can change."""
+    built: tuple[tuple[str, Any], ...]
+    """The other fields as JSON: lists and mappings, the empty ones too, and whatever a tag stands for."""
+    extra: tuple[tuple[str, Any], ...]
+    names_set: frozenset[str]
+    private: dict[str, Any] | None
+
+
+def _mould(payload: str) -> _Mould:
+    try:
+        stored = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        msg = f"a stored message cannot be read: {error}; run verify() to see what else is damaged"
+        raise UnknownMessageError(msg) from error
+    cls = CLASSES.get(stored.get("class", "")) if isinstance(stored, dict) else None
+    if cls is None or stored.get("v") != VERSION:
+        msg = "a stored message is of a kind that this version does not know; upgrade the package to read it"
+        raise UnknownMessageError(msg)
+    given = {**stored["fields"], **stored.get("extra", {})}
+    known = defaults_of(cls).__dict__ | given
+    fields = {name: known[name] for name in _field_names(cls) if name in known}
+    return _Mould(
+        cls=cls,
+        fields=fields,
+        built=tuple((name, value) for name, value in fields.items() if isinstance(value, list | dict)),
+        extra=tuple((name, value) for name, value in given.items() if name not in fields),
+        names_set=frozenset(given),
+        private=defaults_of(cls).__pydantic_private__,
+    )
+
+
+_kept_mould = lru_cache(maxsize=_MOST_KEPT)(_mould)
+"""Each context shows most of the messages of the one before."""
+
+
+def _cast(mould: _Mould) -> BaseMessage:
+    """As `model_construct` gives it, in a tenth of the time: a context decodes hundreds of messages.
+
+    Validators would parse, merge and fill in again what the original already went through: constructed as it was.
+    """
+    values = dict(mould.fields)
+    for name, plain in mould.built:
+        values[name] = from_plain(plain)
+    message = mould.cls.__new__(mould.cls)
+    put = object.__setattr__
+    put(message, "__dict__", values)
+    put(message, "__pydantic_fields_set__", set(mould.names_set))
+    put(message, "__pydantic_extra__", {name: from_plain(plain) for name, plain in mould.extra})
+    put(message, "__pydantic_private__", copy(mould.private))
+    return message
+
+
+@cache
+def _field_names(cls: type[BaseMessage]) -> tuple[str, ...]:
+    return tuple(cls.model_fields)  # computed anew whenever it is asked
+
+
+@cache
+def defaults_of(cls: type[BaseMessage]) -> BaseMessage:
+    """A message of that class in which nothing was set but an empty content."""
+    return cls.model_construct(content="")

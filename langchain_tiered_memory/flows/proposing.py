@@ -1,0 +1,292 @@
+"""What becomes of a view before a request: measured, and where it is due made smaller. Nothing is written here.
+
+In this order, each step only while it is needed: tool outputs are masked, summaries take the place of messages, the
+window slides or (in the critical zone) what is least important is pruned. The commit, and what happens when not even
+that suffices, stand in `guard`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.decisions.cache_timing import cache_ran_out, early_due
+from langchain_tiered_memory.decisions.cover import nodes_of
+from langchain_tiered_memory.decisions.thresholds import due
+from langchain_tiered_memory.decisions.view_plan import ViewPlan
+from langchain_tiered_memory.decisions.zones import zone_of
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.condense import condense
+from langchain_tiered_memory.flows.deadlines import until
+from langchain_tiered_memory.flows.planning import plan_view
+from langchain_tiered_memory.flows.resolving import percent_for
+from langchain_tiered_memory.flows.showing import Sight, sight_of
+from langchain_tiered_memory.flows.shrinking import masked_sight, pruned_sight, slid_sight
+from langchain_tiered_memory.outcomes import FailureReason, OutcomeKind, StepKind, Window, Zone
+from langchain_tiered_memory.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.flows.desk import Desk
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.settings import ViewSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewQuestion:
+    """Which view, and when it is full."""
+
+    name: str
+    """Under which its plan is kept."""
+    track: str
+    window: Window
+    profile: str | None
+    """Name of the model, or what the request calls its profile: it may have a threshold of its own."""
+    ratio: float
+    """Billed per raw token, as calibration knows it now."""
+    foreground_seconds: float
+    """How long missing summaries may be waited for when the view does not fit."""
+    look: ViewSettings | None = None
+    minimal: bool = False
+    """Show the essentials alone."""
+    forced: bool = False
+    """Condense whether or not it is due: for a preview."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A view as it would be shown, and how it came about."""
+
+    desk: Desk
+    kept: str | None
+    """The plan in the database."""
+    before: Sight | None
+    """What that plan shows; `None` where there was none, and the whole history is more than fits."""
+    sight: Sight
+    used_tokens: int
+    """Billed tokens of the request before anything was done."""
+    zone: Zone
+    kind: OutcomeKind = OutcomeKind.NOT_NEEDED
+    reason: FailureReason | None = None
+    why: str = ""
+    error: str | None = None
+    steps: tuple[StepKind, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the view is within its room."""
+        return self.sight.tokens <= self.desk.room
+
+    @property
+    def tokens(self) -> int:
+        """Billed tokens of the request with the view as proposed."""
+        return billed(self.desk, self.sight.tokens)
+
+    def stepped(self, sight: Sight, step: StepKind, left_out: tuple[LeftOut, ...]) -> Proposal:
+        """With one more step done."""
+        return replace(self, sight=sight, steps=(*self.steps, step), left_out=self.left_out + left_out)
+
+
+def billed(desk: Desk, view_tokens: int) -> int:
+    """Billed tokens of a request whose view takes so many raw ones: fixed part and recall's room besides."""
+    return math.ceil((desk.rooms.fixed + view_tokens + desk.rooms.recall) * desk.ratio)
+
+
+def raw_room(desk: Desk, billed_tokens: int) -> int:
+    """Raw tokens for the view in a request of so many billed ones."""
+    return math.floor(billed_tokens / desk.ratio) - desk.rooms.fixed - desk.rooms.recall
+
+
+def propose(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Callable[[float], Desk]) -> Flow[Proposal]:
+    """Measure a view, and make it smaller where that is due.
+
+    Raises:
+        CondensationError: when it failed, the view does not fit, and `strategies.fallback` is `error`.
+    """
+    stored = yield from do(
+        house.store.transcript.kept_view, ref, question.name, track=question.track, tail=lambda *_: None
+    )
+    kept, total = stored.plan, stored.tokens
+    plan = ViewPlan.from_json(kept) if kept is not None else None
+    desk = desk_for(plan.ratio if plan is not None else question.ratio)
+    before: Sight | None = None
+    if plan is None and total <= desk.room:
+        plan = ViewPlan(border=0, tail_from=1, ratio=desk.ratio)
+    if plan is not None:
+        before = yield from sight_of(desk, plan)
+    used = billed(desk, before.tokens if before is not None else total)
+    zone = zone_of(used, question.window.limit, settings=house.settings.guard)
+    percent = yield from percent_for(house, ref, question, used=used, zone=zone)
+    why = _why(desk, question, before, used, percent)
+    if not why and plan is not None and plan.provisional and (yield from _can_advance(desk, plan)):
+        why = "summaries that were missing are finished"
+    if before is not None and not why:
+        return Proposal(desk=desk, kept=kept, before=before, sight=before, used_tokens=used, zone=zone)
+    if before is not None and before.plan.held and before.tokens <= desk.room:
+        return Proposal(
+            desk=desk,
+            kept=kept,
+            before=before,
+            sight=before,
+            used_tokens=used,
+            zone=zone,
+            kind=OutcomeKind.FAILED,
+            reason=FailureReason.UNDONE,
+            why=why,
+        )
+    fresh = desk_for(question.ratio)
+    return (
+        yield from _made_smaller(
+            house, question, fresh, kept=kept, before=before, used=used, zone=zone, why=why or "the history is long"
+        )
+    )
+
+
+def _why(desk: Desk, question: ViewQuestion, before: Sight | None, used: int, percent: float) -> str:
+    """Why a view has to become smaller; empty where it has not."""
+    window, settings = question.window, desk.house.settings.condensation
+    why = due(used, window, percent=percent)
+    if not why and before is not None and before.tokens > desk.room:
+        why = f"the view takes {before.tokens:,} tokens, and {max(desk.room, 0):,} are left for it"
+    if not why and before is not None and before.plan.border < desk.musts.recent.guard:
+        last = max((entry.at for entry in before.tail if entry.role == "assistant"), default=None)
+        if cache_ran_out(last, now=desk.house.now(), settings=settings):
+            why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
+    return why or ("a preview was asked for" if question.forced else "")
+
+
+def _can_advance(desk: Desk, plan: ViewPlan) -> Flow[bool]:
+    found = yield from do(desk.house.store.tree.borders, desk.ref, track=desk.track, after=plan.border, limit=1)
+    return bool(found) and found[0][2] < desk.musts.recent.guard
+
+
+def _made_smaller(
+    house: House,
+    question: ViewQuestion,
+    desk: Desk,
+    *,
+    kept: str | None,
+    before: Sight | None,
+    used: int,
+    zone: Zone,
+    why: str,
+) -> Flow[Proposal]:
+    """Mask, condense, then slide or prune, each as far as needed."""
+    start = before if before is not None else (yield from sight_of(desk, ViewPlan(border=0, tail_from=1)))
+    proposal = Proposal(desk=desk, kept=kept, before=before, sight=start, used_tokens=used, zone=zone, why=why)
+    target = raw_room(desk, min(round(house.settings.guard.prune_to * question.window.limit), question.window.allowed))
+    if before is not None:
+        proposal = yield from _with_masks(proposal, question, target)
+    if "masked" not in proposal.steps or proposal.sight.tokens > target:
+        proposal = yield from _condensed(house, question, proposal, complete=before is not None)
+    if proposal.fits and (zone is not Zone.CRITICAL or proposal.kind is OutcomeKind.CONDENSED):
+        return proposal
+    if before is None or "masked" not in proposal.steps:
+        proposal = yield from _with_masks(proposal, question, target)
+    if zone is Zone.CRITICAL and proposal.sight.tokens > target:
+        smaller, left = yield from pruned_sight(desk, proposal.sight, target=min(target, desk.room))
+        if smaller is not proposal.sight:
+            proposal = replace(proposal.stepped(smaller, "pruned", left), kind=_lossy(proposal.kind))
+    if not proposal.fits:
+        if house.settings.condensation.strategies.fallback == "error" and proposal.reason is not None:
+            msg = f"the view could not be condensed ({proposal.reason.value}) and does not fit: {proposal.error}"
+            raise CondensationError(msg, reason=proposal.reason)
+        smaller, left = yield from slid_sight(desk, proposal.sight)
+        if smaller is not proposal.sight:
+            proposal = replace(proposal.stepped(smaller, "slid", left), kind=OutcomeKind.TRUNCATED)
+    return proposal
+
+
+def _lossy(kind: OutcomeKind) -> OutcomeKind:
+    return kind if kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
+
+
+def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Flow[Proposal]:
+    desk = proposal.desk
+    least = round(desk.house.settings.guard.masks.batch_share * question.window.limit / desk.ratio)
+    sight, left = yield from masked_sight(desk, proposal.sight, target=target, least=least)
+    if sight is proposal.sight:
+        return proposal
+    return replace(proposal.stepped(sight, "masked", left), kind=OutcomeKind.MASKED)
+
+
+def _condensed(house: House, question: ViewQuestion, proposal: Proposal, *, complete: bool) -> Flow[Proposal]:
+    """Summaries take the place of older messages, or the reason why they do not."""
+    settings = house.settings
+    start = proposal.sight
+    if not (settings.condensation.automatic and settings.tree.enabled) or _slides_only(house):
+        return replace(proposal, reason=None) if complete else proposal
+    found = yield from _renewed(proposal, complete=complete)
+    short = found.tokens > proposal.desk.room or found.plan.border == start.plan.border
+    if short and question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm":
+        yield from until(
+            condense(house, proposal.desk.ref), seconds=question.foreground_seconds, monotonic=house.monotonic
+        )
+        found = yield from _renewed(proposal, complete=complete)
+    freed = start.tokens - found.tokens if complete else start.tokens
+    least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.desk.ratio)
+    moved = found.plan.border > start.plan.border
+    if moved and complete and freed <= 0:
+        return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
+    if moved and complete and freed < least and proposal.fits:
+        return _failed(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
+    if moved:
+        left = _what_left(start, found) if complete else ()
+        return replace(proposal.stepped(found, "condensed", left), kind=OutcomeKind.CONDENSED, reason=None, error=None)
+    reason, error = yield from _reason(proposal)
+    failed = _failed(proposal, reason, error)
+    # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
+    return replace(failed, sight=found) if not complete else failed
+
+
+def _slides_only(house: House) -> bool:
+    return house.settings.condensation.strategies.primary == "truncation"
+
+
+def _renewed(proposal: Proposal, *, complete: bool) -> Flow[Sight]:
+    """The sight of a plan made anew; masks go on where their messages stay."""
+    previous = proposal.sight.plan if complete else None
+    plan = yield from plan_view(proposal.desk, previous)
+    if previous is not None:
+        plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
+    return (yield from sight_of(proposal.desk, plan))
+
+
+def _what_left(start: Sight, found: Sight) -> tuple[LeftOut, ...]:
+    stays = {entry.seq for entry in found.tail}
+    gone = [entry for entry in start.tail if entry.seq not in stays]
+    left: tuple[LeftOut, ...] = ()
+    if gone:
+        span = f"{gone[0].seq}-{gone[-1].seq}"
+        left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
+    shown = {node.id for node in nodes_of(found.plan.items)}
+    return left + tuple(
+        LeftOut(what=node.id, reason="condensed into a higher level, or no room", tokens=node.tokens)
+        for node in nodes_of(start.plan.items)
+        if node.id not in shown
+    )
+
+
+def _failed(proposal: Proposal, reason: FailureReason, error: str) -> Proposal:
+    kind = proposal.kind if proposal.kind is OutcomeKind.MASKED else OutcomeKind.FAILED
+    return replace(proposal, kind=kind, reason=reason, error=error)
+
+
+def _reason(proposal: Proposal) -> Flow[tuple[FailureReason, str]]:
+    """Why no summary could take the place of messages."""
+    desk = proposal.desk
+    plan = proposal.sight.plan
+    waiting = [entry for entry in proposal.sight.tail if entry.seq < desk.musts.recent.guard]
+    if not waiting:
+        return FailureReason.TOO_FEW_MESSAGES, "nothing but what must stay is there to condense"
+    blocking = yield from do(desk.house.store.tree.first_unfinished, desk.ref, track=desk.track, after=plan.border)
+    if blocking is None:
+        return FailureReason.CONDENSED_RECENTLY, f"{len(waiting)} messages since the last summary are not due yet"
+    if blocking.reason:
+        return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
+    return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"

@@ -1,0 +1,104 @@
+"""A checkpoint is put back: its checksum verified first, then what differs named, then the state written at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CheckpointError
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.checkpoints import file_checksums, sound_checkpoint
+from langchain_tiered_memory.runs import Difference, MemoryCheckpoint, RestoreReport
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.records import SessionRef
+
+_MISSING = "missing"
+
+
+def restore(house: House, session_id: str, checkpoint_id: str | None = None) -> Flow[RestoreReport]:
+    """Put tasks, phase, pins and, where they still hold, the plans of the views back as a checkpoint has them.
+
+    Messages stay: what was said since is named in the report, and remains in the transcript.
+
+    Args:
+        house: The memory.
+        session_id: Which session.
+        checkpoint_id: Which checkpoint; `None` for the newest that is whole.
+
+    Raises:
+        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
+    """
+    ref = yield from do(house.store.transcript.find, session_id)
+    infos = (yield from do(house.store.checkpoints.infos, ref)) if ref is not None else []
+    if ref is None or not infos:
+        msg = f"the session {session_id!r} has no checkpoint: nothing was put back"
+        raise CheckpointError(msg)
+    skipped: tuple[str, ...] = ()
+    if checkpoint_id is not None:
+        found = yield from do(house.store.checkpoints.read, ref, checkpoint_id)
+    else:
+        found, skipped = yield from sound_checkpoint(house, ref, [info.id for info in infos])
+    differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
+    differences += yield from _file_differences(house, found)
+    differences += yield from _message_differences(house, ref, found)
+    done = yield from do(
+        house.store.runs.restore,
+        ref,
+        found.state,
+        house.now(),
+        plans=found.context_state["plans"],
+        epoch=found.context_state["epoch"],
+    )
+    for one in done.gone_pins:
+        differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
+    if found.context_state["plans"] and not done.plans:
+        detail = "messages, pins or summaries changed since: the next request plans its view anew"
+        differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
+    report = RestoreReport(
+        checkpoint=next(info for info in infos if info.id == found.id),
+        restored=("tasks", "phase", "pins", *(("views",) if done.plans else ())),
+        differences=tuple(differences),
+        skipped=skipped,
+    )
+    house.report(
+        "checkpoint_restored",
+        f"{len(differences)} differences",
+        session_id=session_id,
+        checkpoint_id=found.id,
+        differences=sorted({one.kind for one in differences}),
+    )
+    return report
+
+
+def _file_differences(house: House, found: MemoryCheckpoint) -> Flow[list[Difference]]:
+    present, unread = yield from file_checksums(house, list(found.file_checksums))
+    differences: list[Difference] = []
+    for path, digest in found.file_checksums.items():
+        if path in present:
+            if present[path] != digest:
+                differences.append(Difference(kind="file_changed", what=path, detail="its content is another"))
+        elif unread.get(path) == _MISSING:
+            differences.append(Difference(kind="file_missing", what=path, detail="it is not there"))
+        else:
+            why = unread.get(path, "no folder is allowed to be read any more")
+            differences.append(Difference(kind="file_unreadable", what=path, detail=why))
+    return differences
+
+
+def _message_differences(house: House, ref: SessionRef, found: MemoryCheckpoint) -> Flow[list[Difference]]:
+    differences: list[Difference] = []
+    count, first, last = yield from do(house.store.runs.said_since, ref, found.state.last_seq)
+    if count:
+        said = f"{count} message{'s' if count > 1 else ''} said since; they stay"
+        differences.append(Difference(kind="messages_since", what=f"{first}-{last}", detail=said))
+    shown = {one["id"]: one["digest"] for one in found.context_state.get("messages", ())}
+    there = {entry.id: entry for entry in (yield from do(house.store.transcript.by_id, ref, list(shown)))}
+    for message_id, digest in shown.items():
+        entry = there.get(message_id)
+        if entry is None:
+            differences.append(Difference(kind="message_forgotten", what=message_id, detail="it is gone"))
+        elif entry.digest != digest:
+            detail = f"it says something else since its revision {entry.revision}"
+            differences.append(Difference(kind="message_edited", what=message_id, detail=detail))
+    return differences

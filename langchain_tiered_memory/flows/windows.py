@@ -1,0 +1,24 @@
+"""What a refused request teaches of a model's window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.flows.asking import Flow, do
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.flows.house import House
+
+
+def learn_window(house: House, model: str | None, tokens: int) -> Flow[None]:
+    """Remember that a model's window is at most `tokens`.
+
+    Raises:
+        InvalidInputError: without a model's name, or for fewer than 1 token.
+    """
+    if not model or isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        msg = f"a window needs a model's name and a number of tokens from 1 up, not {model!r} and {tokens!r}"
+        raise InvalidInputError(msg)
+    yield from do(house.store.windows.learn, model, tokens, house.now())
+    house.report("window_learned", f"{model} takes {tokens:,} tokens", model=model, tokens=tokens)

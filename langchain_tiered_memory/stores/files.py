@@ -1,0 +1,72 @@
+"""Files that tool calls touched: a row for each message and path, so that what goes with a message goes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, select
+
+from langchain_tiered_memory.runs import FileAccess
+from langchain_tiered_memory.stores.appending import chunks
+from langchain_tiered_memory.stores.schema import files, packed, unpacked
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Row
+
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.database import Database
+
+_LOOKED_AT = 2000
+"""Newest accesses among which the latest files are found: the cost does not grow with a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Reads which files were touched."""
+
+    database: Database
+
+    def latest(self, ref: SessionRef, *, track: str | None, before: int | None = None, limit: int) -> list[FileAccess]:
+        """One access for each path, the latest first.
+
+        A file that was not touched within the last 2,000 accesses is not among them; whether one was ever written is
+        known however long ago that was.
+
+        Args:
+            ref: The session.
+            track: Only of this track; `None` for all.
+            before: Only by messages before this number.
+            limit: How many at most.
+        """
+        mine = files.c.session_key == ref.key
+        if track is not None:
+            mine = and_(mine, files.c.track == packed(track))
+        if before is not None:
+            mine = and_(mine, files.c.seq < before)
+        walk = select(files).where(mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
+        newest: dict[str, Row[Any]] = {}
+        with self.database.read() as connection:
+            for row in connection.execute(walk):
+                if row.path_digest not in newest:
+                    if len(newest) == limit:
+                        break
+                    newest[row.path_digest] = row
+            written = self._written(connection, list(newest), mine)
+        return [
+            FileAccess(
+                path=unpacked(row.path),
+                operation="write" if row.path_digest in written else row.operation,
+                tool=unpacked(row.tool),
+                seq=row.seq,
+                at=row.at,
+            )
+            for row in sorted(newest.values(), key=lambda row: (-row.seq, row.path))
+        ]
+
+    def _written(self, connection: Connection, digests: list[str], mine: ColumnElement[bool]) -> set[str]:
+        found: set[str] = set()
+        for part in chunks(digests):
+            written = and_(mine, files.c.operation == "write", files.c.path_digest.in_(part))
+            found |= set(connection.scalars(select(files.c.path_digest).where(written).distinct()))
+        return found

@@ -1,0 +1,138 @@
+"""What touched files and learnt windows must do on every database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.run_builders import ODD, touching
+from tests.store_builders import NOW, append, incoming, open_store, session_with
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.sql import SqlStore
+
+
+def latest(store: SqlStore, ref: SessionRef, **changes: object) -> list[tuple[str, str, int]]:
+    options: dict[str, object] = {"track": None, "limit": 99} | changes
+    found = store.files.latest(ref, **options)  # type: ignore[arg-type]
+    return [(one.path, one.operation, one.seq) for one in found]
+
+
+def test_each_path_comes_once_by_its_latest_access(store: SqlStore) -> None:
+    ref = append(
+        store,
+        "s",
+        touching(("a.py", "read"), (ODD, "list")),
+        incoming("nothing"),
+        touching(("b.py", "search")),
+        touching(("a.py", "search"), at=NOW + 77),
+    ).ref
+    assert latest(store, ref) == [("a.py", "search", 4), ("b.py", "search", 3), (ODD, "list", 1)]
+    newest = store.files.latest(ref, track=None, limit=1)[0]
+    assert (newest.tool, newest.at) == ("search_file", NOW + 77)
+    assert latest(store, ref, limit=2) == latest(store, ref)[:2]
+
+
+def test_a_file_that_was_ever_written_stays_a_written_one(store: SqlStore) -> None:
+    ref = append(
+        store,
+        "s",
+        touching(("a", "write"), ("a", "read")),
+        touching(("b", "read"), ("b", "write")),
+        touching(("a", "read")),
+        touching(("c", "read"), ("c", "list")),
+    ).ref
+    assert latest(store, ref) == [("c", "list", 4), ("a", "write", 3), ("b", "write", 2)]
+
+
+def test_files_are_told_apart_by_track_by_place_and_by_session(store: SqlStore) -> None:
+    ref = append(store, "s", touching(("a", "write")), touching(("a", "read"), track="other")).ref
+    append(store, "elsewhere", touching(("z", "read")))
+    assert latest(store, ref, track="main") == [("a", "write", 1)]
+    assert latest(store, ref, track="other") == [("a", "read", 2)]
+    assert latest(store, ref, before=2) == [("a", "write", 1)]
+    assert latest(store, ref, before=1) == []
+    assert latest(store, ref) == [("a", "write", 2)]
+
+
+def test_an_edit_touches_what_it_touches_now(store: SqlStore) -> None:
+    ref = append(store, "s", touching(("a", "read"), ("b", "read"), message_id="m")).ref
+    item = touching(("b", "write"), ("c", "read"), message_id="m")
+    append(store, "s", type(item)(draft=incoming("edited", "m").draft, passages=item.passages, touches=item.touches))
+    assert latest(store, ref) == [("b", "write", 1), ("c", "read", 1)]
+    append(store, "s", incoming("edited again", "m"))
+    assert latest(store, ref) == []
+
+
+def test_what_a_forgotten_message_touched_is_forgotten(store: SqlStore) -> None:
+    ref = append(store, "s", touching(("a", "write"), message_id="m"), touching(("a", "read"), ("b", "read"))).ref
+    store.removal.messages(ref, ["m"])
+    assert latest(store, ref) == [("a", "read", 2), ("b", "read", 2)]
+    assert store.inspection.orphan_touches(ref) == []
+    store.removal.session(ref)
+    assert latest(store, ref) == []
+
+
+def test_a_file_written_long_before_thousands_of_accesses_is_known_as_written(store: SqlStore) -> None:
+    ref = append(store, "s", touching(("old", "write")), touching(("gone", "read"))).ref
+    append(store, "s", *(touching((f"f{number % 7}", "read")) for number in range(2100)), touching(("old", "read")))
+    found = latest(store, ref)
+    assert found[0] == ("old", "write", 2103)
+    assert len(found) == 8
+    assert "gone" not in {path for path, _, _ in found}
+
+
+touches = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["read", "write", "search", "list"])), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(said=st.lists(touches, max_size=10), before=st.integers(1, 12), limit=st.integers(1, 5))
+def test_the_latest_files_are_those_a_walk_through_all_accesses_finds(
+    said: list[list[tuple[str, str]]], before: int, limit: int
+) -> None:
+    store = open_store()
+    ref = session_with(store, 1)
+    append(store, "s", *(touching(*some) for some in said))
+    seqs: dict[str, int] = {}
+    operations: dict[str, str] = {}
+    for seq, some in enumerate(said, start=2):
+        for path, operation in some if seq < before else ():
+            seqs[path] = seq
+            operations[path] = "write" if operations.get(path) == "write" else operation
+    wanted = sorted(seqs, key=lambda path: -seqs[path])
+    found = latest(store, ref, before=before, limit=limit)
+    assert {seq for _, _, seq in found} >= {seqs[path] for path in wanted[:limit]} - {
+        seqs[path] for path in wanted[limit:]
+    }
+    assert len(found) == min(limit, len(wanted))
+    assert all((operations[path], seqs[path]) == (operation, seq) for path, operation, seq in found)
+    store.database.close()
+
+
+def test_of_learnt_windows_the_smallest_counts_until_a_larger_request_is_answered(store: SqlStore) -> None:
+    model = "m\0" + "x" * 500
+    assert store.windows.read(model) is None
+    store.windows.confirm(model, 10**6)
+    assert store.windows.read(model) is None
+    for tokens in (8000, 9000, 7000):
+        store.windows.learn(model, tokens, NOW)
+    assert store.windows.read(model) == 7000
+    store.windows.confirm(model, 5000)
+    assert store.windows.read(model) == 7000
+    store.windows.confirm(model, 7500)
+    assert store.windows.read(model) == 7500
+    store.windows.learn(model, 7200, NOW)
+    assert store.windows.read(model) == 7200
+    assert store.windows.read("another") is None
+
+
+@pytest.mark.parametrize("seq", [2])
+def test_files_noted_of_a_message_that_is_gone_are_named(store: SqlStore, seq: int) -> None:
+    ref = append(store, "s", touching(("a", "read")), touching(("b", "read"))).ref
+    with store.database.write() as connection:
+        connection.exec_driver_sql(f"DELETE FROM ltm_entries WHERE seq = {seq}")
+    assert store.inspection.orphan_touches(ref) == [seq]

@@ -1,0 +1,234 @@
+"""What a context reads at once is what the small reads give one by one, on every database, in one transaction."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import event, text
+
+from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from langchain_tiered_memory.drafts import Incoming
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.stores.view_reads import MustEntries
+
+ROLES = ("user", "user", "assistant", "system", "tool")
+TRACKS = ("main", "side")
+TAIL = (3, 5)
+READS: dict[str, Callable[[SqlStore, SessionRef], object]] = {
+    "musts": lambda s, r: musts(s, r, off=frozenset({1, 2})),
+    "kept view": lambda s, r: s.transcript.kept_view(r, "view", track="main", tail=lambda *_: TAIL),
+    "other tracks": lambda s, r: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
+}
+MOST_STATEMENTS = {"musts": 6, "kept view": 3, "other tracks": 5}
+"""Two tracks wait: each costs `other tracks` one statement, and one more finds that there is no third."""
+
+
+def musts(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
+    """What must be shown of the main track, by the usual numbers."""
+    options: dict[str, Any] = {"track": "main", "off": frozenset(), "opening": 3, "users": 3, "newest": 3}
+    return store.transcript.musts(ref, **options | changes)
+
+
+def said(message_id: str, role: str = "user", **changes: object) -> Incoming:
+    """A message of some role."""
+    return incoming(f"text of {message_id}", message_id, role=role, **changes)
+
+
+def with_some_of_everything(store: SqlStore) -> SessionRef:
+    """A session with summaries, pins, open calls and a second track that waits; and another session beside it."""
+    for name in ("other", "s"):
+        ref = session_with(store, 30, name)
+        append(store, name, said("call", "assistant", calls=("c",)), said("aside", track="side"))
+        summarised(store, ref, 1, 1, 2)
+        store.transcript.set_pin(ref, "m4", pinned=True)
+    found = store.transcript.find("s")
+    assert found is not None
+    store.plans.write(found, "view", "{}", now=NOW)
+    return found
+
+
+@dataclass(kw_only=True)
+class Log:
+    """What reached the database."""
+
+    transactions: int = 0
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def logged(store: SqlStore) -> Iterator[Log]:
+    """Note transactions and selects."""
+    log, engine = Log(), store.database.engine
+
+    def begun(_connection: object) -> None:
+        log.transactions += 1
+
+    def executed(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if statement.lstrip()[:6].upper() == "SELECT":
+            log.statements.append((statement, parameters))
+
+    event.listen(engine, "begin", begun)
+    event.listen(engine, "before_cursor_execute", executed)
+    yield log
+    event.remove(engine, "begin", begun)
+    event.remove(engine, "before_cursor_execute", executed)
+
+
+def test_the_musts_are_the_opening_the_pins_the_last_words_and_the_open_calls(store: SqlStore) -> None:
+    told = [said(f"s{n}", "system") for n in range(1, 5)] + [said("goal"), said("late", "system")]
+    told += [said("call", "assistant", calls=("c",)), said("u1"), said("a1", "assistant"), said("u2"), said("u3")]
+    ref = append(store, "s", *told, said("aside", track="side"), said("a3", "assistant")).ref
+    for pinned in ("a1", "aside", "s4"):
+        store.transcript.set_pin(ref, pinned, pinned=True)
+    found = musts(store, ref)
+    assert ids([*found.opening]) == ["s1", "s2", "s3", "goal"]
+    assert ids([*found.pinned]) == ["s4", "a1", "aside"], "pins hold on every track"
+    assert ids([*found.users]) == ["u1", "u2", "u3"]
+    assert ids([*found.newest]) == ["u2", "u3", "a3"]
+    assert ids([*found.waiting]) == ["call"]
+
+
+def test_what_is_off_the_branch_is_as_if_it_were_not_there(store: SqlStore) -> None:
+    ref = append(
+        store,
+        "s",
+        said("s1", "system"),
+        said("u1"),
+        said("s2", "system"),
+        said("u2"),
+        said("call", "assistant", calls=("c",)),
+        said("u3"),
+        said("u4"),
+    ).ref
+    store.transcript.set_pin(ref, "u1", pinned=True)
+    found = musts(store, ref, off=frozenset({2, 5, 7}), users=2, newest=2)
+    assert ids([*found.opening]) == ["s1", "s2", "u2"]
+    assert ids([*found.users]) == ["u2", "u3"]
+    assert ids([*found.newest]) == ["u2", "u3"]
+    assert (found.pinned, found.waiting) == ((), ())
+
+
+def test_a_track_without_a_user_has_no_opening(store: SqlStore) -> None:
+    ref = append(store, "s", said("s1", "system"), said("a1", "assistant"), said("u1", track="side")).ref
+    found = musts(store, ref)
+    assert (found.opening, found.users) == ((), ())
+    assert ids([*found.newest]) == ["s1", "a1"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ROLES), st.sampled_from(TRACKS), st.booleans()), max_size=14),
+    st.frozensets(st.integers(1, 14), max_size=6),
+    st.integers(1, 4),
+)
+def test_the_musts_are_what_the_small_reads_give_one_by_one(
+    told: list[tuple[str, str, bool]], off: frozenset[int], count: int
+) -> None:
+    store = open_store()
+    items = [
+        said(f"m{n}", role, track=track, calls=(f"c{n}",) if waits and role == "assistant" else ())
+        for n, (role, track, waits) in enumerate(told)
+    ]
+    ref = append(store, "s", *items).ref
+    reads = store.transcript
+
+    def on(found: list[Any]) -> tuple[Any, ...]:
+        return tuple(entry for entry in found if entry.seq not in off)
+
+    found = musts(store, ref, off=off, opening=2, users=count, newest=count)
+    users = on(reads.entries(ref, track="main", roles=["user"]))
+    systems = reads.entries(ref, track="main", roles=["system"], up_to=users[0].seq, limit=2) if users else []
+    assert found.opening == (*on(systems), *users[:1])
+    assert found.users == users[-count:]
+    assert found.newest == on(reads.entries(ref, track="main"))[-count:]
+    assert found.waiting == on(reads.waiting_heads(ref, track="main")[::-1])
+    store.database.close()
+
+
+def test_a_kept_view_is_its_plan_the_size_of_the_session_and_the_tail_that_was_asked_for(store: SqlStore) -> None:
+    ref = with_some_of_everything(store)
+    asked: list[tuple[str | None, int]] = []
+
+    def tail(kept: str | None, tokens: int) -> tuple[int, int] | None:
+        asked.append((kept, tokens))
+        return TAIL
+
+    found = store.transcript.kept_view(ref, "view", track="main", tail=tail)
+    total = store.transcript.totals(ref)["tokens"]
+    assert asked == [("{}", total)]
+    assert (found.plan, found.tokens) == (store.plans.read(ref, "view"), total)
+    assert [*found.tail] == store.transcript.entries(ref, track="main", after=3, newest_first=True, limit=5)[::-1]
+
+
+def test_a_view_without_a_plan_of_this_epoch_may_ask_for_no_tail(store: SqlStore) -> None:
+    ref = with_some_of_everything(store)
+    store.transcript.set_pin(ref, "m5", pinned=True)
+    moved = store.transcript.find("s")
+    assert moved is not None
+    found = store.transcript.kept_view(moved, "view", track="main", tail=lambda *_: None)
+    assert (found.plan, found.tail) == (None, ())
+
+
+def test_other_tracks_are_those_that_wait_those_being_condensed_and_what_came_later(store: SqlStore) -> None:
+    ref = append(store, "s", said("m1"), *(said(f"{track}{n}", track=track) for track in "abc" for n in range(3))).ref
+    later = summarised_on(store, ref, "a", 2, 3, 4)
+    claim(store, ref, plan(1, 5, 6, 7, track="b"))
+    found = store.transcript.other_tracks(ref, track="main", after=1, tracks=16, limit=64)
+    assert (set(found.waiting), found.later, found.is_cut) == ({"b", "c"}, (later,), False)
+    few = store.transcript.other_tracks(ref, track="main", after=1, tracks=1, limit=1)
+    assert few.is_cut
+    behind = store.transcript.other_tracks(ref, track="main", after=99, tracks=16, limit=64)
+    assert behind.later == ()
+
+
+def summarised_on(store: SqlStore, ref: SessionRef, track: str, *seqs: int) -> str:
+    """A finished summary of another track's messages; its id."""
+    claimed = claim(store, ref, plan(1, *seqs, track=track))
+    assert claimed is not None
+    assert store.tree.commit(ref, claimed, written(), owner="w", now=NOW)
+    return claimed.id
+
+
+def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:
+    ref = with_some_of_everything(store)
+    store.removal.session(ref)
+    assert musts(store, ref) == type(musts(store, ref))()
+    found = store.transcript.kept_view(ref, "view", track="main", tail=lambda *_: TAIL)
+    assert (found.plan, found.tokens, found.tail) == (None, 0, ())
+    others = store.transcript.other_tracks(ref, track="main", after=0, tracks=16, limit=64)
+    assert (others.waiting, others.later, others.is_cut) == ((), (), False)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_each_is_one_transaction_of_few_statements(store: SqlStore, name: str) -> None:
+    ref = with_some_of_everything(store)
+    with logged(store) as log:
+        READS[name](store, ref)
+    assert log.transactions == 1
+    assert len(log.statements) <= MOST_STATEMENTS[name], log.statements
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.postgres
+def test_each_statement_can_be_answered_from_an_index_on_postgresql(postgres_url: str, name: str) -> None:
+    store = open_store(postgres_url)
+    ref = with_some_of_everything(store)
+    with logged(store) as log:
+        READS[name](store, ref)
+    with store.database.read() as connection:
+        # A table of few rows is read from end to end whatever its indexes: unless that is made dear.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        for statement, parameters in log.statements:
+            lines = "\n".join(line for (line,) in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+            assert "Seq Scan" not in lines, f"{lines}\n{statement}"
+            assert "Index" in lines, f"{lines}\n{statement}"
+    store.database.close()
