@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_tiered_memory.condensers.checking import summary_text
+from langchain_tiered_memory.decisions.overflow import is_overflow
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.flows.asking import call_model
 from langchain_tiered_memory.outcomes import FailureReason
@@ -32,17 +33,6 @@ logger = logging.getLogger(__name__)
 
 _MESSAGE_TOKENS = 8  # framing of a message, where nobody counts it for us
 _SHRUNK = 0.6  # of a prompt that overflowed: the window assumed from then on
-_OVERFLOW_SIGNS = (
-    "context length",
-    "context_length",
-    "context window",
-    "maximum context",
-    "too many tokens",
-    "prompt is too long",
-    "input is too long",
-    "exceeds the maximum number of tokens",
-    "input token count",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +142,7 @@ class ModelCalls:
         return {"temperature": job.temperature} if takes_it and job.temperature is not None else {}
 
     def _failed(self, error: Exception, prompt: list[BaseMessage], started: float) -> Exception:
-        if not _is_overflow(error):
+        if not is_overflow(error):
             message = f"{self._name} failed: {type(error).__name__}: {error}; the messages are untouched"
             spent = Spent(calls=1, seconds=self._monotonic() - started)
             reason = FailureReason.TIMEOUT if isinstance(error, TimeoutError) else FailureReason.MODEL_ERROR
@@ -190,11 +180,3 @@ def _config(job: CondenseJob) -> RunnableConfig:
             "tiered_memory_strategy": job.strategy,
         },
     }
-
-
-def _is_overflow(error: Exception) -> bool:
-    """By the class that newer LangChain integrations raise, else by what providers write."""
-    if any("ContextOverflow" in kind.__name__ for kind in type(error).__mro__):
-        return True
-    said = str(error).casefold()
-    return any(sign in said for sign in _OVERFLOW_SIGNS)

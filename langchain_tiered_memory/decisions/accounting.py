@@ -45,7 +45,7 @@ def account(
         "goal": rooms.goal,
         "pinned": rooms.pins,
         "history": rooms.cover + rooms.queries,
-        "files": rooms.files,
+        "files": rooms.files + rooms.queries,
         "recent": max(rooms.hard - rooms.fixed, 0),
         "recall": max(rooms.total - rooms.fixed - (used - recalled), 0),
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.request import water_level
 from langchain_tiered_memory.decisions.shortening import head_and_tail
+from langchain_tiered_memory.decisions.water_level import water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

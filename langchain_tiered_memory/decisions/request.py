@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from langchain_tiered_memory.decisions.call_shortening import with_shorter_calls
 from langchain_tiered_memory.decisions.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.decisions.shortening import shorten_message
@@ -69,8 +70,11 @@ def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Par
         return shown(entry, part=part)
     message = decode(entry.payload)
     count = counter.count_text
-    framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
     pointer = f'expand "{entry.id[:12]}" for the whole'
+    framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
+    if framing > max_tokens and entry.calls:
+        message = with_shorter_calls(message, excess_tokens=framing - max_tokens, count=count, pointer=pointer)
+        framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
     cut = shorten_message(message, max_tokens=max(0, max_tokens - framing), count=count, pointer=pointer)
     return Piece(part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,))
 
@@ -84,18 +88,6 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
     """A message of ours, told from the user's by a mark that no provider is sent."""
     message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})
     return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
-
-
-def water_level(sizes: Sequence[int], room: int) -> int:
-    """The highest cap on each of `sizes` with which together they fit `room`; 0 when nothing does."""
-    left, level = room, 0
-    for position, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - position)
-        if size > share:
-            return max(share, 0)
-        left -= size
-        level = size
-    return level
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

@@ -65,6 +65,7 @@ def split(
     view: View,
     settings: ContextSettings,
     files_share: float = 0.0,
+    recall_share: float | None = None,
 ) -> Rooms:
     """Split a budget.
 
@@ -76,6 +77,7 @@ def split(
         view: `default` for a conversation that goes on, `recall` for a question over a history.
         settings: Shares and caps.
         files_share: Of the budget, for the list of touched files.
+        recall_share: In the place of the settings' one: an agent at work needs its room for what it works on.
 
     Raises:
         BudgetError: when the budget is below 1, or the fixed part alone fills it.
@@ -94,7 +96,8 @@ def split(
     if view == "recall":
         recall, cover, keep = total - fixed, 0, 0
     else:
-        recall = round(settings.recall_share * (total - fixed)) if has_query else 0
+        share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
+        recall = round(share * (total - fixed)) if has_query else 0
         # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
         spare = 0 if has_query else round(_SPARE_FOR_COVER * settings.recall_share * total)
         cover = round(settings.cover_share * total) + spare

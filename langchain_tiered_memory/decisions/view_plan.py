@@ -34,6 +34,8 @@ class ViewPlan:
     """First `seq`s of groups behind `tail_from` that are not shown: the window slid, or they were pruned."""
     left_spans: tuple[Gap, ...] = ()
     """Lines that name them."""
+    kept: tuple[int, ...] = ()
+    """First `seq`s of groups before `tail_from` that are shown as themselves, though the cover stands for them too."""
     files: str = ""
     """The list of files that what is not shown touched."""
     held: bool = False
@@ -54,6 +56,7 @@ class ViewPlan:
                 "masked": self.masked,
                 "left": self.left,
                 "left_spans": [_item_to_json(item) for item in self.left_spans],
+                "kept": self.kept,
                 "files": self.files,
                 "held": self.held,
             },
@@ -77,6 +80,7 @@ class ViewPlan:
             masked=tuple((seq, keep) for seq, keep in stored["masked"]),
             left=tuple(stored["left"]),
             left_spans=tuple(_gap_from_json(item) for item in stored["left_spans"]),
+            kept=tuple(stored["kept"]),
             files=stored["files"],
             held=stored["held"],
         )

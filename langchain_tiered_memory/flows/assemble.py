@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.outcomes import GuardReport, ViewDiff
     from langchain_tiered_memory.records import LeftOut, SessionRef, Summary
 
+_ANY = 2**62
+"""Behind every message."""
 _FOREGROUND_SECONDS = 30.0
 """How long a view that does not fit waits for its summaries where no worker makes them in the background."""
 _RELATED = 0.5
@@ -106,7 +108,9 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         context = _finished(house, request, budget, shown, recalled, system=desks.system, related=related)
         if context.tokens <= budget.max_tokens:
             return context
-        margin += context.tokens - budget.max_tokens
+        # What repairs cost stays what it is when the next attempt has less room.
+        planned = rooms_used(shown, recalled)
+        margin = max(margin + context.tokens - budget.max_tokens, context.raw_tokens - planned)
     largest = ", ".join(f"{section.name} {section.tokens}" for section in context.sections)
     msg = (
         f"what must be shown takes {context.tokens} tokens, the budget is {budget.max_tokens} ({largest}): raise "
@@ -140,6 +144,11 @@ def preview(house: House, session_id: str, request: Request) -> Flow[ViewDiff]:
     return (yield from diff_of(house, ref, outcome, before, proposal.sight.plan))
 
 
+def rooms_used(shown: Shown, recalled: Recalled) -> int:
+    """Raw tokens of a request as it was planned, before anything in it was repaired."""
+    return shown.rooms.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desks:
     """What is the same at each attempt of one request."""
@@ -151,6 +160,8 @@ class Desks:
     musts: Musts
     query: str
     off: frozenset[int]
+    works_on_files: bool
+    """Whether this track is an agent's run that touched files."""
     name: str
     """Of the view's plan."""
 
@@ -168,6 +179,7 @@ class Desks:
             has_query=self.has_query,
             view="recall" if request.view == "recall" else "default",
             settings=house.settings.context,
+            recall_share=house.settings.files.recall_share if self.works_on_files else None,
             files_share=house.settings.files.share if house.settings.files.enabled else 0.0,
         )
 
@@ -189,6 +201,9 @@ def _desks(house: House, ref: SessionRef | None, request: Request, told: Told, b
         off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
     musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()
     query = musts.last_user_text if request.query is None else request.query
+    works = False
+    if ref is not None and house.settings.files.enabled:
+        works = bool((yield from do(house.store.files.worked_on, ref, track=request.track, before=_ANY, limit=1)))
     name = plan_name(
         request.view,
         request.track,
@@ -198,7 +213,16 @@ def _desks(house: House, ref: SessionRef | None, request: Request, told: Told, b
         settings=house.settings.context,
         off=off,
     )
-    return Desks(system=system, fixed=fixed, ratio=calibration.ratio, musts=musts, query=query, off=off, name=name)
+    return Desks(
+        system=system,
+        fixed=fixed,
+        ratio=calibration.ratio,
+        musts=musts,
+        query=query,
+        off=off,
+        works_on_files=works,
+        name=name,
+    )
 
 
 def question_of(house: House, request: Request, budget: Budget, desks: Desks) -> ViewQuestion:
@@ -237,6 +261,7 @@ def desk_maker(
             ratio=ratio,
             library=library,
             off=desks.off,
+            works_on_files=desks.works_on_files,
             look=house.settings.context.views.get(request.view),
         )
 

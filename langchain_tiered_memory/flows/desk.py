@@ -43,5 +43,7 @@ class Desk:
     library: Library
     off: frozenset[int]
     """`seq`s that are not on this branch."""
+    works_on_files: bool = False
+    """Whether this track is an agent's run that touched files."""
     look: ViewSettings | None = None
     """A view of the user's own; `None` for the default one."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.essentials import essentials
 from langchain_tiered_memory.decisions.groups import as_groups
-from langchain_tiered_memory.decisions.request import Piece, shortened, shown, water_level
+from langchain_tiered_memory.decisions.request import Piece, shortened, shown
+from langchain_tiered_memory.decisions.water_level import water_level
 from langchain_tiered_memory.flows.asking import Flow, do
 
 if TYPE_CHECKING:

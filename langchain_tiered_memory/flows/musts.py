@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 _OPENING_PROMPTS = 3
 """System messages that a history may begin with."""
-_KEEP_LAST = 3
-"""Newest messages that are never condensed in a view, with their groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +45,16 @@ def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]
         off=off,
         opening=_OPENING_PROMPTS,
         users=house.settings.context.keep_user_messages,
-        newest=_KEEP_LAST,
+        newest=house.settings.condensation.keep_messages,
     )
     since = found.users[0].seq if found.users else 0
-    guarded = [entry.group for entry in found.newest] + [head.seq for head in found.waiting if head.seq >= since]
+    guarded = [entry.group for entry in found.newest]
     return Musts(
         opening=found.opening,
         pinned=found.pinned,
-        recent=Recent(guard=min(guarded, default=1), users=found.users),
+        recent=Recent(
+            guard=min(guarded, default=1),
+            open=frozenset(head.seq for head in found.waiting if head.seq >= since),
+            users=found.users,
+        ),
     )

@@ -45,6 +45,9 @@ _REFINEMENTS = 64
 """Nodes looked into while a cover is refined."""
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
+_COVER_BESIDE_FILES = 0.06
+"""Of the budget, for the cover where an agent works on files: what it takes is lost to their own words.
+Measured on agent transcripts."""
 _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
 _BLOCK_JOINT = 2
@@ -56,7 +59,9 @@ class Recent:
     """What a plan must not condense."""
 
     guard: int
-    """The first message that has to stay in the recent part: newest group, last messages, open calls."""
+    """The first message that has to stay in the recent part: newest group, last messages."""
+    open: frozenset[int] = frozenset()
+    """First `seq`s of groups that wait for a result since the user spoke: they stay, wherever they stand."""
     users: tuple[Entry, ...]
     """The latest user messages, oldest first."""
 
@@ -65,7 +70,11 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = yield from _next_border(desk, floor=floor)
-    cap = desk.rooms.cover
+    cap = (
+        min(desk.rooms.cover, round(_COVER_BESIDE_FILES * desk.rooms.total))
+        if desk.works_on_files
+        else desk.rooms.cover
+    )
     appended: tuple[CoverItem, ...] | None = None
     if desk.look is not None and desk.look.levels is not None:
         appended = yield from _of_levels(desk, border=border, cap=cap, levels=desk.look.levels)
@@ -76,25 +85,28 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
     if appended is None:
         appended = yield from _cover(desk, border=border, cap=cap)
     skip, tail_from = _overlap(border, found)
+    queries = tuple(entry.seq for entry in desk.musts.recent.users if entry.seq < tail_from)
     return ViewPlan(
         border=border,
         tail_from=tail_from,
         items=appended,
         skip=skip,
-        queries=tuple(entry.seq for entry in desk.musts.recent.users if entry.seq < tail_from),
+        queries=queries,
         ratio=desk.ratio,
-        files=(yield from files_before(desk, tail_from)) if border else "",
+        files=(yield from files_before(desk, tail_from, queries=len(queries))) if border else "",
     )
 
 
-def files_before(desk: Desk, seq: int) -> Flow[str]:
-    """The list of files that messages before `seq` touched."""
+def files_before(desk: Desk, seq: int, *, queries: int) -> Flow[str]:
+    """The list of files that messages before `seq` touched; room in which no user message is quoted is passed on."""
     settings = desk.house.settings.files
     if not settings.enabled or not settings.share:
         return ""
     touched = yield from do(desk.house.store.files.latest, desk.ref, track=desk.track, limit=_LISTED_FILES)
+    # One user message leads the recent part as itself, and is not quoted.
+    room = desk.rooms.files + (desk.rooms.queries if queries <= 1 else 0)
     unseen = [one for one in touched if one.seq < seq]
-    return (yield from do(files_block, unseen, room_tokens=desk.rooms.files, count=desk.house.counter.count_text))
+    return (yield from do(files_block, unseen, room_tokens=room, count=desk.house.counter.count_text))
 
 
 def _grown(desk: Desk, previous: ViewPlan, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...] | None]:

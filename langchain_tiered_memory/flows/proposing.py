@@ -20,6 +20,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.condense import condense
 from langchain_tiered_memory.flows.deadlines import until
+from langchain_tiered_memory.flows.keeping import with_file_work
 from langchain_tiered_memory.flows.planning import plan_view
 from langchain_tiered_memory.flows.resolving import percent_for
 from langchain_tiered_memory.flows.showing import Sight, sight_of
@@ -254,7 +255,8 @@ def _renewed(proposal: Proposal, *, complete: bool) -> Flow[Sight]:
     plan = yield from plan_view(proposal.desk, previous)
     if previous is not None:
         plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
-    return (yield from sight_of(proposal.desk, plan))
+    sight = yield from sight_of(proposal.desk, plan)
+    return (yield from with_file_work(proposal.desk, sight))
 
 
 def _what_left(start: Sight, found: Sight) -> tuple[LeftOut, ...]:

@@ -40,9 +40,15 @@ class Sight:
     head: tuple[Piece, ...]
     """Goal, pins, history, files: everything before the recent messages."""
     tail: tuple[Entry, ...]
-    """The recent messages that are shown."""
+    """The recent messages that are shown, and before them those that are kept."""
     masks: tuple[Piece, ...] = ()
     """Those of them that stand there by head, pointer and tail."""
+
+    @property
+    def recent_from(self) -> int:
+        """`seq` of the first message shown that is not only kept."""
+        kept = frozenset(self.plan.kept)
+        return next((entry.seq for entry in self.tail if entry.group not in kept), self.plan.tail_from)
 
     @property
     def head_tokens(self) -> int:
@@ -79,7 +85,12 @@ def sight_of(desk: Desk, plan: ViewPlan) -> Flow[Sight]:
 def seen_with(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[Sight]:
     """What `plan` shows before and of `tail`, whose messages were read already."""
     hidden = frozenset(plan.left)
-    stays = tuple(entry for entry in tail if entry.group not in hidden and entry.seq >= plan.tail_from)
+    kept_groups = frozenset(plan.kept)
+    stays = tuple(
+        entry
+        for entry in tail
+        if (entry.group not in hidden and entry.seq >= plan.tail_from) or entry.group in kept_groups
+    )
     head = yield from _head(desk, plan, stays)
     kept = dict(plan.masked)
     counter = desk.house.counter
@@ -88,7 +99,8 @@ def seen_with(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[Sight]:
 
 
 def _tail(desk: Desk, plan: ViewPlan) -> Flow[list[Entry]]:
-    """The recent messages of a plan; a few more than fit, if there are so many."""
+    """The recent messages of a plan, a few more than fit if there are so many; before them what it keeps."""
+    kept = (yield from do(desk.house.store.transcript.groups_of, desk.ref, plan.kept)) if plan.kept else []
     hidden = sum(gap.entry_count for gap in plan.left_spans)
     entries = yield from do(
         desk.house.store.transcript.entries,
@@ -98,12 +110,18 @@ def _tail(desk: Desk, plan: ViewPlan) -> Flow[list[Entry]]:
         newest_first=True,
         limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(desk.off) + hidden,
     )
-    return [entry for entry in reversed(entries) if entry.summary_id not in plan.skip and entry.seq not in desk.off]
+    before = [entry for entry in sorted(kept, key=lambda entry: entry.seq) if entry.seq not in desk.off]
+    return before + [
+        entry
+        for entry in reversed(entries)
+        if entry.summary_id not in plan.skip and entry.seq not in desk.off and entry.group not in plan.kept
+    ]
 
 
 def count_earlier(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int]:
     """How many messages of a plan's recent part are older than those that were read of it."""
     count, after = 0, plan.tail_from - 1
+    tail = [entry for entry in tail if entry.group not in plan.kept]
     while tail and after < tail[0].seq - 1:
         page = yield from do(
             desk.house.store.transcript.entries,
@@ -122,13 +140,14 @@ def count_earlier(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int
 
 def _head(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:
     """Everything before the recent messages. Depends on the plan and on the first of them alone."""
-    starts = tail[0].seq if tail else plan.tail_from
+    kept = frozenset(plan.kept)
+    starts = next((entry.seq for entry in tail if entry.group not in kept), plan.tail_from)
     counter = desk.house.counter
     standing = {entry.seq for entry in tail}
     head = [
         shortened(entry, max_tokens=desk.rooms.goal, counter=counter, part="goal")
         for entry in desk.musts.opening
-        if entry.seq < starts or entry.group in plan.left
+        if (entry.seq < starts or entry.group in plan.left) and entry.seq not in standing
     ]
     opening = {entry.seq for entry in desk.musts.opening}
     pinned = [entry for entry in desk.musts.pinned if entry.seq not in opening | standing]

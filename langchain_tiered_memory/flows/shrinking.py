@@ -5,7 +5,6 @@ Each gives the smaller sight and the ledger's rows of what left, or the same sig
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,12 @@ from langchain_tiered_memory.decisions.cover import Gap, fitted, merged_gaps, to
 from langchain_tiered_memory.decisions.critical import critical_groups
 from langchain_tiered_memory.decisions.groups import as_groups
 from langchain_tiered_memory.decisions.masking import masks
-from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.decisions.pruning import prune
 from langchain_tiered_memory.decisions.pruning_items import prune_items
 from langchain_tiered_memory.decisions.windows import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.call_keys import same_looks
 from langchain_tiered_memory.flows.planning import files_before, gap_counter
 from langchain_tiered_memory.flows.showing import Sight, count_earlier, seen_with
 from langchain_tiered_memory.records import LeftOut
@@ -48,7 +47,7 @@ def masked_sight(desk: Desk, sight: Sight, *, target: int, least: int) -> Flow[t
         return sight, ()
     seen = max((entry.seq for entry in sight.tail if entry.role == "assistant"), default=0)
     groups = as_groups(sight.tail)
-    twins = yield from do(_twins, groups)
+    twins = yield from do(same_looks, groups)
     batch = masks(
         groups,
         settings=settings,
@@ -68,23 +67,6 @@ def masked_sight(desk: Desk, sight: Sight, *, target: int, least: int) -> Flow[t
         LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
     )
     return (yield from seen_with(desk, plan, sight.tail)), left
-
-
-def _twins(groups: Sequence[Group]) -> Mapping[int, str]:
-    """What each tool output is a look at: its tool and arguments. Failed calls are left out: they replace nothing."""
-    twins: dict[int, str] = {}
-    for group in groups:
-        made: dict[str, str] = {}
-        for entry in group.entries:
-            if entry.calls:
-                calls = getattr(decode(entry.payload), "tool_calls", ())
-                made |= {
-                    str(call["id"]): json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
-                    for call in calls
-                }
-            elif entry.answers in made and getattr(decode(entry.payload), "status", "success") != "error":
-                twins[entry.seq] = made[entry.answers]
-    return twins
 
 
 def slid_sight(desk: Desk, sight: Sight) -> Flow[tuple[Sight, tuple[LeftOut, ...]]]:
@@ -194,24 +176,29 @@ def _without(
     plan, groups = sight.plan, as_groups(sight.tail)
     gone = [group for group in groups if group.first_seq in going]
     stays = [entry for group in groups if group.first_seq not in going for entry in group.entries]
-    tail_from = min((entry.seq for entry in stays), default=sight.tail[-1].seq + 1 if sight.tail else plan.tail_from)
+    recent = [entry.seq for entry in stays if entry.seq >= plan.tail_from]
+    tail_from = min(recent, default=sight.tail[-1].seq + 1 if sight.tail else plan.tail_from)
+    newer = [group for group in gone if group.first_seq not in plan.kept]
     spans: list[Gap] = list(plan.left_spans)
     if earlier:
-        last = sight.tail[0].seq - 1
+        last = sight.recent_from - 1
         spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, ids=(), why=why))
     spans += [
         Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), ids=(), why=why)
-        for group in gone
+        for group in newer
     ]
-    hidden = {*plan.left, *(group.first_seq for group in gone)}
+    hidden = {*plan.left, *(group.first_seq for group in newer)}
     users = [entry.seq for entry in desk.musts.recent.users if entry.seq < tail_from or entry.group in hidden]
     smaller = replace(
         plan,
         tail_from=tail_from,
         left=tuple(sorted(seq for seq in hidden if seq >= tail_from or _reaches(groups, seq, tail_from))),
+        kept=tuple(seq for seq in plan.kept if seq not in going),
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
         queries=tuple(users),
-        files=(yield from files_before(desk, max(tail_from, *(group.last_seq for group in gone), 0))),
+        files=(
+            yield from files_before(desk, max(tail_from, *(group.last_seq for group in gone), 0), queries=len(users))
+        ),
         provisional=True,
     )
     rows = tuple(
@@ -223,7 +210,7 @@ def _without(
         for group in gone
     )
     if earlier:
-        span = f"{plan.tail_from}-{sight.tail[0].seq - 1}"
+        span = f"{plan.tail_from}-{sight.recent_from - 1}"
         rows = (LeftOut(what=span, reason="left out: more than fits was not condensed yet"), *rows)
     kept: tuple[Entry, ...] = tuple(sorted(stays, key=lambda entry: entry.seq))
     return (yield from seen_with(desk, smaller, kept)), rows

@@ -133,6 +133,9 @@ class FileSettings(Frozen):
         "dir",
     )
     """Arguments of such a tool that name files."""
+    recall_share: float = Field(default=0.1, ge=0, le=1)
+    """Of the budget, set aside for recall in a run that touched files, where `context.recall_share` is more: an agent
+    needs its room for what it works on, and has tools to ask for more."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Of the budget, for the list of files that the recent messages do not show."""
     ignore: tuple[str, ...] = (

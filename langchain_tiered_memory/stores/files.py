@@ -64,6 +64,23 @@ class Files:
             for row in sorted(newest.values(), key=lambda row: (-row.seq, row.path))
         ]
 
+    def worked_on(self, ref: SessionRef, *, track: str, before: int, limit: int) -> list[int]:
+        """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""
+        query = (
+            select(files.c.seq)
+            .where(
+                files.c.session_key == ref.key,
+                files.c.track == packed(track),
+                files.c.seq < before,
+                files.c.operation.in_(("read", "write")),
+            )
+            .group_by(files.c.seq)
+            .order_by(files.c.seq.desc())
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            return [int(seq) for seq in connection.scalars(query)]
+
     def _written(self, connection: Connection, digests: list[str], mine: ColumnElement[bool]) -> set[str]:
         found: set[str] = set()
         for part in chunks(digests):

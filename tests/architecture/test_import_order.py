@@ -50,6 +50,7 @@ THREADS_MAY = {
     "condensers/writers.py": "makes breakers for whichever thread asks first",
 }
 LANGCHAIN_MAY = {
+    "decisions/call_shortening.py": "cuts arguments of calls",
     "decisions/content_blocks.py": "counts message types",
     "decisions/counting.py": "counts message types",
     "decisions/message_moulds.py": "stores message types",

@@ -101,7 +101,7 @@ def test_processes_that_open_a_new_database_at_once_and_write_one_session_lose_n
     store = open_store(shared_where)
     check_writers(store, len(pids))
     with store.database.read() as connection:
-        assert connection.execute(select(schema.migrations.c.number)).all() == [(1,)]
+        assert connection.execute(select(schema.migrations.c.number)).all() == [(1,), (2,)]
     store.database.close()
 
 

@@ -46,7 +46,9 @@ def test_what_is_no_list_of_messages_is_refused_and_nothing_is_written(
         {"system": ["a"]},
         {"tools": None},
         {"branch": "abc"},
-        {"view": "compact"},
+        {"view": "sideways"},
+        {"view": ["default"]},
+        {"profile": 5},
     ],
 )
 def test_a_context_is_not_made_from_input_of_a_wrong_type(memory: TieredMemory, wrong: dict[str, Any]) -> None:

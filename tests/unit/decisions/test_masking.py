@@ -2,16 +2,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.decisions.estimation import estimated_tokens
 from langchain_tiered_memory.decisions.groups import as_groups
-from langchain_tiered_memory.decisions.masking import OVERHEAD_TOKENS, Mask, mask_text, masks
+from langchain_tiered_memory.decisions.masking import OVERHEAD_TOKENS, Mask, masks
 from langchain_tiered_memory.records import Entry
 from langchain_tiered_memory.settings import MaskSettings
-from tests.strategies import odd_text, plain_text
 
 SETTINGS = MaskSettings(giant_tokens=1000, keep_tokens=60)
 LOG = "\n".join(f"Line {number}: the parcel {number * 7} has arrived in Bergen." for number in range(800))
@@ -173,48 +170,3 @@ def test_of_outputs_that_say_the_same_the_latest_is_never_a_repeat(entries: list
     latest = {entry.text: entry.seq for entry in entries}
     repeated = [mask.seq for mask in masked(entries) if mask.reason == "repeated"]
     assert not set(repeated) & set(latest.values())
-
-
-def shown(text: str, *, keep: int = 60, tokens: int | None = None) -> str:
-    known = estimated_tokens(text) if tokens is None else tokens
-    return mask_text(text, entry_id="m7", tokens=known, keep_tokens=keep, count=estimated_tokens)
-
-
-def test_head_and_tail_stand_around_a_pointer_with_the_figure() -> None:
-    lines = shown(LOG, tokens=5360).split("\n")
-    assert '[... 5,300 tokens not shown; expand "m7" for the whole]' in lines
-    assert lines[0] == LOG.split("\n")[0]
-    assert lines[-1] == LOG.split("\n")[-1]
-    words = set(LOG.split())
-    assert all(word in words for line in lines if not line.startswith("[...") for word in line.split())
-
-
-def test_without_anything_to_keep_the_pointer_stands_alone() -> None:
-    assert shown(LOG, keep=0, tokens=5300) == '[... 5,300 tokens not shown; expand "m7" for the whole]'
-
-
-def test_only_the_ends_of_a_giant_output_are_looked_at() -> None:
-    looked_at: list[int] = []
-
-    def count(text: str) -> int:
-        looked_at.append(len(text))
-        return estimated_tokens(text)
-
-    text = mask_text("word " * 2_000_000, entry_id="m1", tokens=2_000_000, keep_tokens=60, count=count)
-    assert max(looked_at) < 1000
-    assert text.startswith("word")
-
-
-@pytest.mark.parametrize("text", ["a" * 100_000, "\u4f60" * 5000, "\n- " * 9000, "x " * 9000])
-def test_a_text_without_borders_is_masked_all_the_same(text: str) -> None:
-    assert 'expand "m7"' in shown(text)
-    assert len(shown(text)) < len(text) / 5
-
-
-@given(st.lists(st.one_of(odd_text, plain_text), max_size=60).map("\n".join), st.integers(-1, 200))
-def test_a_masked_text_takes_no_more_than_what_it_keeps_and_its_pointer(text: str, keep: int) -> None:
-    known = estimated_tokens(text)
-    line = f'[... {max(known - max(keep, 0), 1):,} tokens not shown; expand "m7" for the whole]'
-    result = shown(text, keep=keep)
-    assert estimated_tokens(result) <= max(keep, 0) + estimated_tokens(line)
-    assert result == text or line in result

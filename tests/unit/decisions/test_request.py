@@ -11,8 +11,8 @@ from langchain_tiered_memory.decisions.request import (
     recall_position,
     shortened,
     system_message,
-    water_level,
 )
+from langchain_tiered_memory.decisions.water_level import water_level
 from langchain_tiered_memory.records import Entry
 
 COUNTER = EstimatingCounter()

@@ -1,0 +1,252 @@
+"""Journeys that keep a transcript and the message list of a graph's state in step.
+
+The list is the truth of its branch: forks, steps back in time, edits and deletions all show in it. The transcript has
+everything that was ever said. What is compared each time is the newest part; the whole only where something else
+happened to the session, for that takes time that grows with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langchain_tiered_memory.decisions.messages import coerce, encode
+from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.state import ArchivedPart, BranchRecord, digests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.records import Entry, SessionRef
+
+
+def named(values: Iterable[object]) -> list[BaseMessage]:
+    """A state's messages, each with an id: one without gets it from what it says, and how often that was said before.
+
+    Raises:
+        UnknownMessageError: for a value that is no message.
+    """
+    found: list[BaseMessage] = []
+    said: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, RemoveMessage):
+            continue  # a reducer that keeps commands is none that removes
+        message = coerce(value)
+        if not message.id:
+            digest = encode(message).digest[:32]
+            said[digest] = said.get(digest, 0) + 1
+            message = message.model_copy(update={"id": f"said-{digest}-{said[digest]}"})
+        found.append(message)
+    return found
+
+
+def copy_id(message_id: str, track: str) -> str:
+    """Under which id a track keeps a message whose own id stands on another one: ids are unique per session."""
+    return f"{message_id}@{hashlib.blake2b(track.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+
+
+def both_ids(messages: Sequence[BaseMessage], track: str) -> list[str]:
+    """The ids under which a track may have these messages."""
+    return [one for message in messages for one in (str(message.id), copy_id(str(message.id), track))]
+
+
+def keep_branch(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    is_truth: bool,
+    kind: str | None = None,
+    task: str | None = None,
+) -> Flow[BranchRecord]:
+    """Write what of a state's list the transcript does not have, and say how the list stands to it.
+
+    Args:
+        session: On the track of the list.
+        messages: The list, as `named` gave it.
+        record: How it stood last time.
+        is_truth: Whether the list is all of its branch. Without a checkpointer it is not: what a graph was handed
+            then is only the newest part of a conversation that the transcript alone has.
+        kind: What new messages are, such as `acceptance_criteria`.
+        task: The task that they belong to.
+
+    Raises:
+        InvalidInputError: for a message that cannot be taken; nothing was written.
+        StorageError: when the database cannot take them; nothing was written.
+    """
+    known = record if record is not None and record.track == session.track else None
+    ids, said = digests_of(messages[: known.count]) if known is not None else ("", "")
+    archived = known.archived if known is not None else None
+    if known is not None and (ids, said) == (known.ids, known.said):
+        new = messages[known.count :]
+        yield from _write(session, new, kind=kind, task=task)
+        newest = yield from _newest_if_ours(session, known, new)
+        if newest is not None:
+            return _recorded(session, messages, seq=newest, epoch=known.epoch, whole=known.whole, archived=archived)
+    to_write = list(messages)
+    if known is not None and ids == known.ids:
+        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
+        old = messages[: known.count]
+        there = yield from _there(session, old)
+        to_write = [one for one in old if one.id in there] + list(messages[known.count :])
+    yield from _write(session, to_write, kind=kind, task=task)
+    return (yield from _compared(session, messages, is_truth=is_truth, archived=archived))
+
+
+def branch_ids(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> Flow[list[str] | None]:
+    """The ids on this branch as `Session.context` wants them; `None` where they are all that the track has."""
+    if record.whole:
+        return None
+    ids = both_ids(messages, session.track)
+    ref = yield from _ref(session)
+    archived = record.archived
+    if ref is not None and archived is not None:
+        store = session._house.store  # noqa: SLF001 - one face in several modules
+        moved = yield from do(store.transcript.entries, ref, track=session.track, up_to=archived.seq)
+        ids += [entry.id for entry in moved if archived.holds(entry.seq)]
+    return ids
+
+
+def adopted(session: Session) -> Flow[BranchRecord | None]:
+    """A record for a new, empty list that goes on where the track stands; `None` where the track has nothing."""
+    ref = yield from _ref(session)
+    if ref is None:
+        return None
+    store = session._house.store  # noqa: SLF001
+    found: list[Entry] = yield from do(store.transcript.entries, ref, track=session.track)
+    if not found:
+        return None
+    archived = ArchivedPart(
+        seq=found[-1].seq, last_id=found[-1].id, count=len(found), digest=chained("", [one.id for one in found])
+    )
+    return _recorded(session, [], seq=found[-1].seq, epoch=ref.epoch, whole=True, archived=archived)
+
+
+def chained(digest: str, ids: Sequence[str]) -> str:
+    """The digest of an archived part, with further ids behind it."""
+    for one in ids:
+        digest = hashlib.blake2b(f"{digest}\0{one}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return digest
+
+
+def stored_of(session: Session, messages: Sequence[BaseMessage]) -> Flow[dict[str, Entry]]:
+    """The entries of these messages on this track, by the id that the state knows."""
+    ref = yield from _ref(session)
+    if ref is None:
+        return {}
+    track, store = session.track, session._house.store  # noqa: SLF001
+    entries = yield from do(store.transcript.by_id, ref, both_ids(messages, track))
+    mine = {entry.id: entry for entry in entries if entry.track == track}
+    pairs = ((str(one.id), mine.get(str(one.id)) or mine.get(copy_id(str(one.id), track))) for one in messages)
+    return {message_id: entry for message_id, entry in pairs if entry is not None}
+
+
+def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> Flow[frozenset[int]]:
+    """Numbers of the track's messages that are on other branches. Reads every number of the track."""
+    ref = yield from _ref(session)
+    if ref is None:
+        return frozenset()
+    store = session._house.store  # noqa: SLF001
+    off = yield from do(store.transcript.off_branch, ref, both_ids(messages, session.track), track=session.track)
+    return off if archived is None else frozenset(seq for seq in off if not archived.holds(seq))
+
+
+def _compared(
+    session: Session, messages: Sequence[BaseMessage], *, is_truth: bool, archived: ArchivedPart | None
+) -> Flow[BranchRecord]:
+    """Compare the whole list with the whole track."""
+    store = session._house.store  # noqa: SLF001
+    off = (yield from off_seqs(session, messages, archived)) if is_truth else frozenset()
+    ref = yield from _ref(session)
+    newest: list[Entry] = []
+    if ref is not None:
+        newest = yield from do(store.transcript.entries, ref, track=session.track, newest_first=True, limit=1)
+    if ref is not None and archived is not None:
+        yield from _look_for(session, ref, archived)
+    return _recorded(
+        session,
+        messages,
+        seq=newest[0].seq if newest else 0,
+        epoch=ref.epoch if ref is not None else 0,
+        whole=not off,
+        archived=archived,
+    )
+
+
+def _look_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Flow[None]:
+    """Say so when what was moved out of state is not there: forgotten since, or this is another database."""
+    house = session._house  # noqa: SLF001
+    found = yield from do(house.store.transcript.by_id, ref, [archived.last_id])
+    if not found or found[0].seq != archived.seq:
+        house.report(
+            "archive_changed",
+            f"{archived.count} messages were moved out of graph state up to {archived.last_id!r}, which this memory "
+            "does not have (any more): it was forgotten, or this is another database",
+            session_id=session.session_id,
+            message_id=archived.last_id,
+        )
+
+
+def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> Flow[int | None]:
+    """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`."""
+    ref = yield from _ref(session)
+    if ref is None:
+        return 0 if not new and known.seq == 0 else None
+    if ref.epoch != known.epoch:
+        return None
+    store = session._house.store  # noqa: SLF001
+    since = yield from do(store.transcript.entries, ref, track=session.track, after=known.seq, limit=len(new) + 1)
+    ours = set(both_ids(new, session.track))
+    if any(entry.id not in ours for entry in since):
+        return None
+    return since[-1].seq if since else known.seq
+
+
+def _recorded(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    *,
+    seq: int,
+    epoch: int,
+    whole: bool,
+    archived: ArchivedPart | None,
+) -> BranchRecord:
+    ids, said = digests_of(messages)
+    return BranchRecord(
+        track=session.track,
+        count=len(messages),
+        ids=ids,
+        said=said,
+        seq=seq,
+        epoch=epoch,
+        whole=whole,
+        archived=archived,
+    )
+
+
+def _there(session: Session, messages: Sequence[BaseMessage]) -> Flow[set[str]]:
+    return set((yield from stored_of(session, messages)))
+
+
+def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> Flow[None]:
+    """Write messages to the session's track; one whose id stands on another track is written as its copy."""
+    if not messages:
+        return
+    ref = yield from _ref(session)
+    elsewhere: set[str] = set()
+    if ref is not None:
+        store = session._house.store  # noqa: SLF001
+        found = yield from do(store.transcript.by_id, ref, [str(one.id) for one in messages])
+        elsewhere = {entry.id for entry in found if entry.track != session.track}
+    batch = [
+        one if one.id not in elsewhere else one.model_copy(update={"id": copy_id(str(one.id), session.track)})
+        for one in messages
+    ]
+    yield from session._add(batch, at=None, kind=kind, task=task, wait=False)  # noqa: SLF001
+
+
+def _ref(session: Session) -> Flow[SessionRef | None]:
+    return (yield from do(session._house.store.transcript.find, session.session_id))  # noqa: SLF001

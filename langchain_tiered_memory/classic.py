@@ -1,0 +1,294 @@
+"""The memory as `langchain_classic` chains know one: `ConversationChain`, `LLMChain` and whatever takes a `BaseMemory`.
+
+A chain asks for variables before its model runs and hands over input and answer afterwards, and only when all went
+well. So what the user said is written when the chain asks, and a chain that fails, or is cancelled, loses none of it.
+Chains call their memory outside of their own run: callbacks, tags and metadata for its traces are therefore its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_classic.base_memory import BaseMemory
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.messages import BaseMessage, get_buffer_string
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.records import DEFAULT_TRACK
+from langchain_tiered_memory.turns import answered, asked_in, can_be_said, identity, part_of, said, their_own, with_ids
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from langchain_tiered_memory.records import Context
+    from langchain_tiered_memory.session import Session
+
+_INPUTS = ("input", "question", "query", "human_input", "user_input", "message", "messages", "text")
+"""Input keys that chains use for what the user said, in the order in which they are tried where several are given."""
+_OUTPUTS = ("output", "answer", "response", "result", "output_text", "text")
+_NOT_SAID = frozenset({"stop"})
+_OPEN_TURNS = 100
+"""Turns between load and save that are remembered; chains that failed leave theirs behind."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """One run of a chain, from the load of its variables to the save of its answer."""
+
+    spoken: list[BaseMessage]
+    query: str
+    variables: dict[str, Any] | None = None
+    """As they were given; the same again until the turn is saved."""
+
+
+class ConversationTieredMemory(BaseMemory):
+    """A tiered memory for one conversation of a classic chain.
+
+        memory = ConversationTieredMemory(memory=TieredMemory.open("memory.db"), session_id="alice")
+        chain = ConversationChain(llm=model, memory=memory)
+
+    A sub-chain that only reads wants an instance of its own with `save_input_first=False` inside
+    `ReadOnlySharedMemory`: what it is asked are no words of the user.
+    """
+
+    memory: TieredMemory
+    """Where everything is kept."""
+    session_id: str
+    """Which conversation."""
+    user: str | None = None
+    """Whose; another user's session is refused."""
+    track: str = DEFAULT_TRACK
+    """Which line of the session."""
+
+    memory_key: str = "history"
+    """The prompt's variable for the conversation so far."""
+    summary_key: str | None = None
+    """A variable of its own for the summaries of what is older; they stand in `memory_key`, if not set."""
+    recalled_key: str | None = None
+    """A variable of its own for quotes that bear on the input; they stand in `memory_key`, if not set."""
+    input_key: str | None = None
+    """Which input the user said; found by itself where only one can be."""
+    output_key: str | None = None
+    """Which output is the answer; found by itself where only one can be."""
+    query_key: str | None = None
+    """Which input to recall for, where it is another than what the user said."""
+    return_messages: bool = False
+    """Whether `memory_key` is a list of messages, for a chat prompt's placeholder, or a text."""
+    human_prefix: str = "Human"
+    """Stands before the user's words in a text."""
+    ai_prefix: str = "AI"
+    """Stands before the model's words in a text."""
+
+    max_tokens: int | None = None
+    """Bounds the conversation together with the input, `system` included; `settings.context.max_tokens`, if not set."""
+    view: str = "default"
+    """As `Session.context` takes it."""
+    system: str | None = None
+    """The prompt's fixed text, for its size; it is not repeated in the variables."""
+    model: Any = None
+    """The chain's model or its name: for its window and its calibration."""
+    save_input_first: bool = True
+    """Write the input when the variables are loaded, so that a failing chain does not lose it."""
+
+    callbacks: list[BaseCallbackHandler] | BaseCallbackManager | None = Field(default=None, exclude=True)
+    """Who is told of loads, saves and the summaries that they cause."""
+    tags: list[str] | None = None
+    """Tags of these runs."""
+    metadata: dict[str, Any] | None = None
+    """Metadata of these runs."""
+
+    _turns: dict[tuple[str, ...], _Turn] = PrivateAttr(default_factory=dict)
+    _newest: tuple[str, ...] | None = PrivateAttr(default=None)
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    @model_validator(mode="after")
+    def _keys_apart(self) -> Self:
+        keys = self.memory_variables
+        if len(set(keys)) < len(keys) or self.input_key in keys:
+            msg = f"memory_key, summary_key, recalled_key and input_key must differ: {[*keys, self.input_key]}"
+            raise ValueError(msg)  # noqa: TRY004 - what pydantic expects
+        self.memory.session(self.session_id, user=self.user, track=self.track)
+        return self
+
+    @property
+    def memory_variables(self) -> list[str]:
+        """The prompt variables that it fills."""
+        return [key for key in (self.memory_key, self.summary_key, self.recalled_key) if key is not None]
+
+    def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The variables for a prompt; the input is written first, and is itself no part of them.
+
+        Raises:
+            InvalidInputError: when it cannot be told which input the user said.
+            BudgetError: when `max_tokens` cannot hold what must be shown.
+            StorageError: when the database cannot take the input.
+        """
+        return self._traced(self._load, self._aload, "load_tiered_memory").invoke(inputs)
+
+    async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """See `load_memory_variables`."""
+        return await self._traced(self._load, self._aload, "load_tiered_memory").ainvoke(inputs)
+
+    def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        """Write the answer, and the input where that was not written at the load. Summaries come later.
+
+        Raises:
+            InvalidInputError: when it cannot be told which output is the answer; the input is written all the same.
+            StorageError: when the database cannot take them.
+        """
+        self._traced(self._save, self._asave, "save_tiered_memory").invoke({"inputs": inputs, "outputs": outputs})
+
+    async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        """See `save_context`."""
+        await self._traced(self._save, self._asave, "save_tiered_memory").ainvoke(
+            {"inputs": inputs, "outputs": outputs}
+        )
+
+    def clear(self) -> None:
+        """Remove the conversation for good, with everything derived from it."""
+        self._close()
+        self._session.forget()
+
+    async def aclear(self) -> None:
+        """See `clear`."""
+        self._close()
+        await self._session.aforget()
+
+    @property
+    def _session(self) -> Session:
+        return self.memory.session(self.session_id, user=self.user, track=self.track)
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {"max_tokens": self.max_tokens, "view": self.view, "system": self.system, "model": self.model}
+
+    def _traced(
+        self, verb: Callable[[Any], Any], twin: Callable[[Any], Any], run_name: str
+    ) -> Runnable[dict[str, Any], Any]:
+        config = RunnableConfig(run_name=run_name)
+        if self.callbacks is not None:
+            config["callbacks"] = self.callbacks
+        if self.tags:
+            config["tags"] = self.tags
+        if self.metadata:
+            config["metadata"] = self.metadata
+        return RunnableLambda(verb, twin).with_config(config)
+
+    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        turn = self._turn_of(inputs)
+        if turn.variables is None:
+            if self.save_input_first and turn.spoken:
+                self._session.add_messages(turn.spoken)
+            turn.variables = self._variables(self._session.context(turn.query, **self._asked), turn)
+        return dict(turn.variables)
+
+    async def _aload(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        turn = self._turn_of(inputs)
+        if turn.variables is None:
+            if self.save_input_first and turn.spoken:
+                await self._session.aadd_messages(turn.spoken)
+            turn.variables = self._variables(await self._session.acontext(turn.query, **self._asked), turn)
+        return dict(turn.variables)
+
+    def _save(self, both: dict[str, Any]) -> None:
+        spoken = self._closed(both["inputs"])
+        try:
+            answer = self._answer(both["outputs"])
+        except InvalidInputError:
+            self._session.add_messages(spoken)
+            raise
+        self._session.add_messages([*spoken, *answer])
+
+    async def _asave(self, both: dict[str, Any]) -> None:
+        spoken = self._closed(both["inputs"])
+        try:
+            answer = self._answer(both["outputs"])
+        except InvalidInputError:
+            await self._session.aadd_messages(spoken)
+            raise
+        await self._session.aadd_messages([*spoken, *answer])
+
+    def _turn_of(self, inputs: Mapping[str, Any]) -> _Turn:
+        """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""
+        spoken = self._spoken(inputs)
+        query = str(inputs.get(self.query_key, "")) if self.query_key is not None else asked_in(spoken)
+        if not spoken:
+            return _Turn(spoken=[], query=query)
+        key = identity(spoken)
+        turn = self._turns.get(key)
+        if turn is None or key != self._newest:
+            turn = _Turn(spoken=with_ids(spoken), query=query)
+            self._turns.pop(key, None)
+            self._turns[key] = turn
+            self._newest = key
+            for stale in list(self._turns)[:-_OPEN_TURNS]:
+                self._turns.pop(stale, None)
+        return turn
+
+    def _closed(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
+        spoken = self._spoken(inputs)
+        turn = self._turns.pop(identity(spoken), None)
+        return turn.spoken if turn is not None else spoken
+
+    def _close(self) -> None:
+        self._turns.clear()
+        self._newest = None
+
+    def _spoken(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
+        known = self.memory_variables
+        given = {key: value for key, value in inputs.items() if key not in known and key not in _NOT_SAID}
+        if self.input_key is None and not any(can_be_said(value) for value in given.values()):
+            return []  # a prompt of the conversation alone, or a look at the memory
+        key = _chosen("input", self.input_key, given, _INPUTS)
+        return their_own(said(given[key]))
+
+    def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
+        return their_own(answered(outputs[_chosen("output", self.output_key, outputs, _OUTPUTS)])) if outputs else []
+
+    def _variables(self, context: Context, turn: _Turn) -> dict[str, Any]:
+        """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
+        ids = {one.id for one in turn.spoken}
+        apart = {"history": self.summary_key, "recall": self.recalled_key}
+        texts: dict[str, list[str]] = {key: [] for key in apart.values() if key is not None}
+        rest: list[BaseMessage] = []
+        for message in context.messages[1 if self.system else 0 :]:
+            key = apart.get(part_of(message) or "")
+            if key is not None:
+                texts[key].append(str(message.text))
+            elif message.id is None or message.id not in ids:
+                rest.append(message)
+        history = rest if self.return_messages else "\n".join(self._line(one) for one in rest)
+        return {self.memory_key: history} | {key: "\n\n".join(found) for key, found in texts.items()}
+
+    def _line(self, message: BaseMessage) -> str:
+        if part_of(message) is not None:
+            return str(message.text)
+        return get_buffer_string([message], human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
+
+
+def _chosen(what: str, key: str | None, given: Mapping[str, Any], usual: Sequence[str]) -> str:
+    """The key of the input or output that counts.
+
+    Raises:
+        InvalidInputError: when it is missing, or more than one could be meant.
+    """
+    names = ", ".join(map(repr, given)) or "none"
+    if key is not None:
+        if key in given:
+            return key
+        msg = f"{what}_key is {key!r}, but the chain's {what}s are {names}: set {what}_key to one of them"
+        raise InvalidInputError(msg)
+    fitting = [one for one, value in given.items() if can_be_said(value)] or list(given)
+    if len(fitting) == 1:
+        return fitting[0]
+    for one in usual:
+        if one in fitting:
+            return one
+    msg = f"which {what} counts? The chain's {what}s are {names}: set {what}_key to one of them"
+    raise InvalidInputError(msg)

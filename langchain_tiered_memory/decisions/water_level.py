@@ -1,0 +1,20 @@
+"""How several things share a room that is too small for all of them whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The highest cap on each of `sizes` with which together they fit `room`; 0 when nothing does."""
+    left, level = room, 0
+    for position, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - position)
+        if size > share:
+            return max(share, 0)
+        left -= size
+        level = size
+    return level

@@ -1,0 +1,116 @@
+"""What people and chains say, read as messages: strings, messages, lists of them, and outputs of any shape."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+    message_chunk_to_message,
+)
+from langchain_core.prompt_values import PromptValue
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from langchain_tiered_memory.decisions.messages import coerce, encode
+from langchain_tiered_memory.decisions.request import MARK
+from langchain_tiered_memory.errors import InvalidInputError
+
+_ANYTHING = TypeAdapter(Any)
+
+
+def said(value: object) -> list[BaseMessage]:
+    """The messages of a user's input: a string is theirs; a message, a prompt value and a list stand for themselves.
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
+    if isinstance(value, str):
+        return [HumanMessage(value)]
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, PromptValue):
+        return value.to_messages()
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [coerce(one) for one in value]
+    msg = f"a {type(value).__name__} is nothing that somebody said: give a string, a message, or a list of messages"
+    raise InvalidInputError(msg)
+
+
+def can_be_said(value: object) -> bool:
+    """Whether `said` would take `value` for a string, a message, or a list that holds messages alone."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(one, BaseMessage) for one in value)
+    return isinstance(value, str | BaseMessage | PromptValue)
+
+
+def answered(value: object) -> list[BaseMessage]:
+    """The messages of a chain's output: whatever is neither a text nor a message is kept as JSON, else as `str` of it.
+
+    Content blocks, as agents of some providers give them, make one message.
+    """
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, list | tuple) and value:
+        if all(isinstance(one, BaseMessage) for one in value):
+            return list(value)
+        if all(isinstance(one, str) or (isinstance(one, Mapping) and "type" in one) for one in value):
+            return [AIMessage([one if isinstance(one, str) else dict(one) for one in value])]
+    return [AIMessage(value if isinstance(value, str) else _told(value))]
+
+
+def their_own(messages: Iterable[object]) -> list[BaseMessage]:
+    """`messages` without those that this package wrote into a context, and with each chunk as its whole message."""
+    found = []
+    for one in messages:
+        message = coerce(one)
+        if MARK in message.additional_kwargs:
+            continue
+        found.append(message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message)
+    return found
+
+
+def part_of(message: BaseMessage) -> str | None:
+    """Which part of a context a message of ours is, such as `history` or `recall`; `None` for everybody else's."""
+    mark = message.additional_kwargs.get(MARK)
+    return str(mark.get("part")) if isinstance(mark, Mapping) else None
+
+
+def with_ids(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """`messages`, each with an id: its own, or a new one."""
+    return [one if one.id else one.model_copy(update={"id": uuid.uuid4().hex}) for one in messages]
+
+
+def identity(messages: Iterable[BaseMessage]) -> tuple[str, ...]:
+    """What `messages` say, whatever their ids: equal for the same words said again."""
+    return tuple(encode(one).digest for one in messages)
+
+
+def asked_in(messages: Sequence[BaseMessage]) -> str:
+    """The text of the last message of a user among `messages`; empty where there is none."""
+    return next((str(one.text) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+
+
+def text_so_far(partial: object) -> str:
+    """What of an answer had arrived when it was broken off; empty where that is no text."""
+    if isinstance(partial, BaseMessage):
+        return str(partial.text)
+    if isinstance(partial, str):
+        return partial
+    if isinstance(partial, Mapping):
+        texts = [text for value in partial.values() if (text := text_so_far(value))]
+        return texts[0] if len(texts) == 1 else ""
+    return ""
+
+
+def _told(value: object) -> str:
+    try:
+        return _ANYTHING.dump_json(value).decode()
+    except PydanticSerializationError:
+        return str(value)
+
