@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.classic_parties import SummaryBuffer
 from benchmarks.conversations import Conversation, conversation, shown_text, stated
-from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, SummaryBuffer, Trimmed
+from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from benchmarks.summariser import Call, Summariser
 from langchain_tiered_memory.token_counters import best_counter

@@ -6,14 +6,11 @@ take a fixed share of it, the rest is for messages.
 
 from __future__ import annotations
 
-import warnings
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
-from langchain_classic.memory import ConversationSummaryBufferMemory, ConversationSummaryMemory
-from langchain_classic.memory.prompt import SUMMARY_PROMPT
 from langchain_core.messages import AIMessage, BaseMessage, trim_messages
 from langgraph.graph.message import add_messages
 from langmem.short_term import RunningSummary, summarize_messages
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
 
 KEEP_SHARE = 0.25
 """Of the budget: messages that stay after a peer has summarised, as this memory keeps them."""
-_SLACK_TOKENS = 200
+SLACK_TOKENS = 200
 """For the framing of a summary and the user's newest message, where a peer counts neither."""
 
 
@@ -209,72 +206,6 @@ class Middleware:
         """See `Party`."""
 
 
-class SummaryBuffer:
-    """langchain-classic's `ConversationSummaryBufferMemory`: turns are saved in pairs."""
-
-    name = "ConversationSummaryBufferMemory"
-
-    def __init__(self, budget: int, *, counting: Counting, summariser: Summariser, summary_tokens: int) -> None:
-        self.fixed_tokens = counting(AIMessage(SUMMARY_PROMPT.format(summary="", new_lines="")))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is deprecated, and still what many applications use
-            self._memory = ConversationSummaryBufferMemory(
-                llm=summariser.model,
-                max_token_limit=budget - summary_tokens - _SLACK_TOKENS,
-                return_messages=True,
-            )
-        self._asked: BaseMessage | None = None
-
-    def add(self, message: BaseMessage, at: float) -> None:  # noqa: ARG002 - the interface
-        """See `Party`."""
-        if self._asked is None:
-            self._asked = message
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._memory.save_context({"input": str(self._asked.text)}, {"output": str(message.text)})
-        self._asked = None
-
-    def context(self) -> Sequence[BaseMessage]:
-        """See `Party`."""
-        kept: list[BaseMessage] = list(self._memory.load_memory_variables({})["history"])
-        return [*kept, self._asked] if self._asked is not None else kept
-
-    def close(self) -> None:
-        """See `Party`."""
-
-
-class RollingSummary:
-    """langchain-classic's `ConversationSummaryMemory`: one summary, written anew after every pair of messages."""
-
-    name = "ConversationSummaryMemory"
-
-    def __init__(self, *, counting: Counting, summariser: Summariser) -> None:
-        self.fixed_tokens = counting(AIMessage(SUMMARY_PROMPT.format(summary="", new_lines="")))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is deprecated, and still what many applications use
-            self._memory = ConversationSummaryMemory(llm=summariser.model, return_messages=True)
-        self._asked: BaseMessage | None = None
-
-    def add(self, message: BaseMessage, at: float) -> None:  # noqa: ARG002 - the interface
-        """See `Party`."""
-        if self._asked is None:
-            self._asked = message
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._memory.save_context({"input": str(self._asked.text)}, {"output": str(message.text)})
-        self._asked = None
-
-    def context(self) -> Sequence[BaseMessage]:
-        """See `Party`."""
-        kept: list[BaseMessage] = list(self._memory.load_memory_variables({})["history"])
-        return [*kept, self._asked] if self._asked is not None else kept
-
-    def close(self) -> None:
-        """See `Party`."""
-
-
 class Langmem:
     """langmem's `summarize_messages` over the whole list, with its running summary kept."""
 
@@ -300,7 +231,7 @@ class Langmem:
             running_summary=self._running,
             model=self._model,
             max_tokens=self._budget,
-            max_tokens_before_summary=self._budget - self._summary_tokens - _SLACK_TOKENS,
+            max_tokens_before_summary=self._budget - self._summary_tokens - SLACK_TOKENS,
             max_summary_tokens=self._summary_tokens,
             token_counter=self._counting,
         )

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.classic_parties import SummaryBuffer
 from benchmarks.conversations import Conversation, conversation
-from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, SummaryBuffer, Trimmed, WholeHistory
+from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed, WholeHistory
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from benchmarks.summariser import Summariser
 from langchain_tiered_memory.embeddings import resolve_embeddings

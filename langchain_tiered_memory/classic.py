@@ -7,30 +7,37 @@ Chains call their memory outside of their own run: callbacks, tags and metadata 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_classic.base_memory import BaseMemory
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager  # noqa: TC002 - pydantic reads it
 from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
 from langchain_tiered_memory.records import DEFAULT_TRACK
-from langchain_tiered_memory.turns import answered, asked_in, can_be_said, identity, part_of, said, their_own, with_ids
+from langchain_tiered_memory.turns import (
+    answered,
+    asked_in,
+    can_be_said,
+    chosen_key,
+    identity,
+    part_of,
+    said,
+    their_own,
+    with_ids,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from langchain_tiered_memory.records import Context
     from langchain_tiered_memory.session import Session
 
-_INPUTS = ("input", "question", "query", "human_input", "user_input", "message", "messages", "text")
-"""Input keys that chains use for what the user said, in the order in which they are tried where several are given."""
-_OUTPUTS = ("output", "answer", "response", "result", "output_text", "text")
 _NOT_SAID = frozenset({"stop"})
 _OPEN_TURNS = 100
 """Turns between load and save that are remembered; chains that failed leave theirs behind."""
@@ -112,7 +119,7 @@ class ConversationTieredMemory(BaseMemory):
         keys = self.memory_variables
         if len(set(keys)) < len(keys) or self.input_key in keys:
             msg = f"memory_key, summary_key, recalled_key and input_key must differ: {[*keys, self.input_key]}"
-            raise ValueError(msg)  # noqa: TRY004 - what pydantic expects
+            raise ValueError(msg)
         self.memory.session(self.session_id, user=self.user, track=self.track)
         return self
 
@@ -129,11 +136,13 @@ class ConversationTieredMemory(BaseMemory):
             BudgetError: when `max_tokens` cannot hold what must be shown.
             StorageError: when the database cannot take the input.
         """
-        return self._traced(self._load, self._aload, "load_tiered_memory").invoke(inputs)
+        loaded: dict[str, Any] = self._traced(self._load, self._aload, "load_tiered_memory").invoke(inputs)
+        return loaded
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """See `load_memory_variables`."""
-        return await self._traced(self._load, self._aload, "load_tiered_memory").ainvoke(inputs)
+        loaded: dict[str, Any] = await self._traced(self._load, self._aload, "load_tiered_memory").ainvoke(inputs)
+        return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """Write the answer, and the input where that was not written at the load. Summaries come later.
@@ -245,11 +254,11 @@ class ConversationTieredMemory(BaseMemory):
         given = {key: value for key, value in inputs.items() if key not in known and key not in _NOT_SAID}
         if self.input_key is None and not any(can_be_said(value) for value in given.values()):
             return []  # a prompt of the conversation alone, or a look at the memory
-        key = _chosen("input", self.input_key, given, _INPUTS)
+        key = chosen_key("input", self.input_key, given)
         return their_own(said(given[key]))
 
     def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
-        return their_own(answered(outputs[_chosen("output", self.output_key, outputs, _OUTPUTS)])) if outputs else []
+        return their_own(answered(outputs[chosen_key("output", self.output_key, outputs)])) if outputs else []
 
     def _variables(self, context: Context, turn: _Turn) -> dict[str, Any]:
         """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
@@ -270,25 +279,3 @@ class ConversationTieredMemory(BaseMemory):
         if part_of(message) is not None:
             return str(message.text)
         return get_buffer_string([message], human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
-
-
-def _chosen(what: str, key: str | None, given: Mapping[str, Any], usual: Sequence[str]) -> str:
-    """The key of the input or output that counts.
-
-    Raises:
-        InvalidInputError: when it is missing, or more than one could be meant.
-    """
-    names = ", ".join(map(repr, given)) or "none"
-    if key is not None:
-        if key in given:
-            return key
-        msg = f"{what}_key is {key!r}, but the chain's {what}s are {names}: set {what}_key to one of them"
-        raise InvalidInputError(msg)
-    fitting = [one for one, value in given.items() if can_be_said(value)] or list(given)
-    if len(fitting) == 1:
-        return fitting[0]
-    for one in usual:
-        if one in fitting:
-            return one
-    msg = f"which {what} counts? The chain's {what}s are {names}: set {what}_key to one of them"
-    raise InvalidInputError(msg)

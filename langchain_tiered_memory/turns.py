@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import (
     AIMessage,
@@ -22,6 +22,11 @@ from langchain_tiered_memory.decisions.request import MARK
 from langchain_tiered_memory.errors import InvalidInputError
 
 _ANYTHING = TypeAdapter(Any)
+_USUAL = {
+    "input": ("input", "question", "query", "human_input", "user_input", "message", "messages", "text"),
+    "output": ("output", "answer", "response", "result", "output_text", "text"),
+}
+"""Keys that chains use for what the user said and for the answer, in the order of preference."""
 
 
 def said(value: object) -> list[BaseMessage]:
@@ -96,6 +101,28 @@ def asked_in(messages: Sequence[BaseMessage]) -> str:
     return next((str(one.text) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
 
 
+def chosen_key(what: Literal["input", "output"], key: str | None, given: Mapping[str, Any]) -> str:
+    """The key of a chain's input or output that counts: `key`, if it is set; else the one that can be meant.
+
+    Raises:
+        InvalidInputError: when it is missing, or more than one could be meant.
+    """
+    names = ", ".join(map(repr, given)) or "none"
+    if key is not None:
+        if key in given:
+            return key
+        msg = f"{what}_key is {key!r}, but the chain's {what}s are {names}: set {what}_key to one of them"
+        raise InvalidInputError(msg)
+    fitting = [one for one, value in given.items() if can_be_said(value)] or list(given)
+    if len(fitting) == 1:
+        return fitting[0]
+    for one in _USUAL[what]:
+        if one in fitting:
+            return one
+    msg = f"which {what} counts? The chain's {what}s are {names}: set {what}_key to one of them"
+    raise InvalidInputError(msg)
+
+
 def text_so_far(partial: object) -> str:
     """What of an answer had arrived when it was broken off; empty where that is no text."""
     if isinstance(partial, BaseMessage):
@@ -113,4 +140,3 @@ def _told(value: object) -> str:
         return _ANYTHING.dump_json(value).decode()
     except PydanticSerializationError:
         return str(value)
-

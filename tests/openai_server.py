@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
         """Say nothing."""
 
-    def do_POST(self) -> None:  # noqa: N802 - the base class names it so
+    def do_POST(self) -> None:
         """Answer one request."""
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if not self.path.endswith("/chat/completions"):

@@ -99,8 +99,6 @@ WARNINGS = frozenset(
         "view_failed",
         "view_truncated",
         "zone_critical",
-        "zone_danger",
-        "zone_warning",
     }
 )
 """Events that are logged as warnings; all others as information."""

@@ -232,9 +232,11 @@ def _condensed(house: House, question: ViewQuestion, proposal: Proposal, *, comp
     freed = start.tokens - found.tokens if complete else start.tokens
     least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.desk.ratio)
     moved = found.plan.border > start.plan.border
-    if moved and complete and freed <= 0:
+    # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
+    mends = start.plan.provisional and found.tokens <= proposal.desk.room
+    if moved and complete and freed <= 0 and not mends:
         return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
-    if moved and complete and freed < least and proposal.fits:
+    if moved and complete and freed < least and proposal.fits and not mends:
         return _failed(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
     if moved:
         left = _what_left(start, found) if complete else ()

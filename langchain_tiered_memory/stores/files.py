@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, bindparam, select
 
 from langchain_tiered_memory.runs import FileAccess
 from langchain_tiered_memory.stores.appending import chunks
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 2000
 """Newest accesses among which the latest files are found: the cost does not grow with a run."""
+
+_WORKED_ON = (
+    select(files.c.seq)
+    .where(
+        files.c.session_key == bindparam("session"),
+        files.c.track == bindparam("track"),
+        files.c.seq < bindparam("before"),
+        files.c.operation.in_(("read", "write")),
+    )
+    .group_by(files.c.seq)
+    .order_by(files.c.seq.desc())
+    .limit(bindparam("limit"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +79,9 @@ class Files:
 
     def worked_on(self, ref: SessionRef, *, track: str, before: int, limit: int) -> list[int]:
         """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""
-        query = (
-            select(files.c.seq)
-            .where(
-                files.c.session_key == ref.key,
-                files.c.track == packed(track),
-                files.c.seq < before,
-                files.c.operation.in_(("read", "write")),
-            )
-            .group_by(files.c.seq)
-            .order_by(files.c.seq.desc())
-            .limit(limit)
-        )
+        named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
         with self.database.read() as connection:
-            return [int(seq) for seq in connection.scalars(query)]
+            return [int(seq) for seq in connection.scalars(_WORKED_ON, named)]
 
     def _written(self, connection: Connection, digests: list[str], mine: ColumnElement[bool]) -> set[str]:
         found: set[str] = set()

@@ -1,0 +1,251 @@
+"""The memory as a `BaseChatMessageHistory`, and a `RunnableWithMessageHistory` over it that loses nothing.
+
+`RunnableWithMessageHistory` reads `.messages` before the run and again after it, takes what is longer than the second
+reading for new, and writes only when the run went well; errors of that write are logged by LangChain and go no
+further. A history whose view moves in between stores old messages twice or loses the user's; a model that fails or a
+stream that is broken off loses them too. `TieredChatMessageHistory` therefore keeps the view of a run still until it
+writes, and `with_tiered_history` writes what the user said before the model runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables.config import ensure_config
+
+from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.records import DEFAULT_TRACK
+from langchain_tiered_memory.turns import identity, said, text_so_far, their_own, with_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+_OWN_NAMES = {"context": "default"}
+"""Names of views here, and what the engine calls them."""
+
+
+class TieredChatMessageHistory(BaseChatMessageHistory):
+    """One session as a chat history. Making one costs no I/O: `RunnableWithMessageHistory` wants a new one per call.
+
+    Args:
+        memory: Where everything is kept.
+        session_id: Which session.
+        view: What `.messages` shows: `transcript`, all that was said; or `context`, what fits `max_tokens`, older
+            parts condensed; or another view of the engine, such as `recall`.
+        query: What a context recalls for; nothing, by default: what is asked next is not known to a history.
+        max_tokens: Bounds a context; `settings.context.max_tokens` by default.
+        system: The system prompt of the request, for its size; it is no part of `.messages`.
+        tools: The tools of the request, for their size.
+        model: The model of the request, or its name: for its window and its calibration.
+        user: Whose session it is; another user's is refused.
+        track: Which line of the session.
+        title: What the session is about.
+
+    Raises:
+        InvalidInputError: when the session id is empty or no string.
+    """
+
+    def __init__(
+        self,
+        memory: TieredMemory,
+        session_id: str,
+        *,
+        view: str = "transcript",
+        query: str = "",
+        max_tokens: int | None = None,
+        system: str | None = None,
+        tools: Sequence[Any] = (),
+        model: Any = None,  # noqa: ANN401 - a chat model or its name
+        user: str | None = None,
+        track: str = DEFAULT_TRACK,
+        title: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.session = memory.session(session_id, user=user, track=track, title=title)
+        self._memory = memory
+        self._view = view
+        self._query = query
+        self._asked: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "system": system,
+            "tools": tools,
+            "model": model,
+            "view": _OWN_NAMES.get(view, view),
+        }
+        self._frozen: list[BaseMessage] | None = None
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # every history that reads from a store has it so
+        """The view of the session; inside one run of a `RunnableWithMessageHistory`, always the same.
+
+        Raises:
+            BudgetError: when `max_tokens` cannot hold what a context must show.
+        """
+        if self._frozen is not None and self._in_a_run():
+            return list(self._frozen)
+        return self._kept_still(self._read())
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        if self._frozen is not None and self._in_a_run():
+            return list(self._frozen)
+        return self._kept_still(await self._aread())
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Write messages; durable when it returns. What is known already, and what this package wrote, stays out.
+
+        Nothing is condensed here. In a `RunnableWithMessageHistory` an error goes no further than LangChain's log:
+        so it is also reported as an event, `history_not_written`.
+
+        Raises:
+            InvalidInputError: for a message that cannot be taken; none was written.
+            StorageError: when the database cannot take them; none was written.
+        """
+        try:
+            self.session.add_messages(self._new_among(messages))
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+        self._frozen = None
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """See `add_messages`."""
+        try:
+            await self.session.aadd_messages(self._new_among(messages))
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+        self._frozen = None
+
+    def clear(self) -> None:
+        """Remove the session for good: every track of it, and everything derived from it."""
+        self._frozen = None
+        self.session.forget()
+
+    async def aclear(self) -> None:
+        """See `clear`."""
+        self._frozen = None
+        await self.session.aforget()
+
+    def _read(self, query: str | None = None) -> list[BaseMessage]:
+        if self._view == "transcript":
+            return self.session.messages()
+        context = self.session.context(self._query if query is None else query, **self._asked)
+        return context.messages[1 if self._asked["system"] else 0 :]
+
+    async def _aread(self, query: str | None = None) -> list[BaseMessage]:
+        if self._view == "transcript":
+            return await self.session.amessages()
+        context = await self.session.acontext(self._query if query is None else query, **self._asked)
+        return context.messages[1 if self._asked["system"] else 0 :]
+
+    def _kept_still(self, found: list[BaseMessage]) -> list[BaseMessage]:
+        if self._in_a_run():
+            self._frozen = found
+        return list(found)
+
+    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Without what the run was shown: a message may be shortened in a view, and is no edit for that."""
+        shown = {one.id for one in self._frozen or () if one.id}
+        return [one for one in their_own(messages) if one.id not in shown]
+
+    def _in_a_run(self) -> bool:
+        """Whether it is a `RunnableWithMessageHistory` that asks: then this history stands in its config."""
+        return ensure_config().get("configurable", {}).get("message_history") is self
+
+    def _report_unwritten(self, error: TieredMemoryError) -> None:
+        self._memory._house.report(  # noqa: SLF001 - faces and engine are one package
+            "history_not_written",
+            f"what was said last is not in the session: {error}",
+            session_id=self.session.session_id,
+        )
+
+
+class TurnHistory(TieredChatMessageHistory):
+    """The history of one turn, as `with_tiered_history` uses it: what is said is written first, and stays written.
+
+    `RunnableWithMessageHistory` is shown an empty history, before the run and after it, so that nothing in it depends
+    on how long a view is; the view itself is put in by `begin`.
+    """
+
+    _spoken: tuple[str, ...] = ()
+    """Digests of what the user said, as long as the turn is open."""
+    _over = False
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # as above
+        """Empty: `begin` gives the view."""
+        return []
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        return []
+
+    def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        """Write what the user said; gives the view before it, and then the view with it."""
+        ours = with_ids(their_own(said(spoken)))
+        self.session.add_messages(ours)
+        self._spoken = identity(ours)
+        return self._sorted(self._read(_last_text(ours)), ours)
+
+    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        """See `begin`."""
+        ours = with_ids(their_own(said(spoken)))
+        await self.session.aadd_messages(ours)
+        self._spoken = identity(ours)
+        return self._sorted(await self._aread(_last_text(ours)), ours)
+
+    def break_off(self, error: BaseException, partial: object) -> None:
+        """Write what had come of the answer, marked as broken off."""
+        self._over = True
+        try:
+            self.session.add_messages(_stump(partial, error), kind="interrupted")
+        except TieredMemoryError as unwritten:
+            self._report_unwritten(unwritten)
+        self._report_broken_off(error)
+
+    async def abreak_off(self, error: BaseException, partial: object) -> None:
+        """See `break_off`."""
+        self._over = True
+        try:
+            await self.session.aadd_messages(_stump(partial, error), kind="interrupted")
+        except TieredMemoryError as unwritten:
+            self._report_unwritten(unwritten)
+        self._report_broken_off(error)
+
+    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What the run added to the words that it began with; nothing, where it was broken off before it told us."""
+        found = their_own(messages)
+        began = len(self._spoken)
+        if identity(found[:began]) == self._spoken:
+            found = found[began:]
+        return [] if self._over else found
+
+    def _sorted(self, view: list[BaseMessage], ours: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        ids = {one.id for one in ours}
+        before = [one for one in view if one.id is None or one.id not in ids]
+        shown = {one.id for one in view}
+        return before, [*view, *(one for one in ours if one.id not in shown)]
+
+    def _report_broken_off(self, error: BaseException) -> None:
+        self._memory._house.report(  # noqa: SLF001 - faces and engine are one package
+            "turn_interrupted",
+            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
+            session_id=self.session.session_id,
+            error=type(error).__name__,
+        )
+
+
+def _last_text(spoken: Sequence[BaseMessage]) -> str:
+    return str(spoken[-1].text) if spoken else ""
+
+
+def _stump(partial: object, error: BaseException) -> list[BaseMessage]:
+    text = text_so_far(partial)
+    if not text.strip():
+        return []
+    return [AIMessage(text, response_metadata={"interrupted": type(error).__name__})]

@@ -1,0 +1,237 @@
+"""Histories in and out: LangChain's chat histories, LangGraph's checkpoints, lists of messages and OpenAI-style dicts.
+
+Bringing the same history in again adds nothing: a message without an id gets one that follows from its place in the
+history and from what it says. Messages that were put in front of it since make it another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_tiered_memory.conversations.listed import listed_conversation
+from langchain_tiered_memory.conversations.places import Located
+from langchain_tiered_memory.decisions.messages import coerce, encode
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.turns import their_own
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+    from langchain_tiered_memory.session import Session
+
+_BATCH = 200
+"""Messages per write: what an interrupted import may have to repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arrived:
+    message: BaseMessage
+    at: dt.datetime | None
+
+
+def bring_in(
+    session: Session,
+    source: BaseChatMessageHistory | Iterable[Any],
+    *,
+    at: dt.datetime | None = None,
+    label: str = "",
+) -> list[str]:
+    """Add a history to a session. What is there already is left alone, so that it can be repeated and resumed.
+
+    Args:
+        session: Where to.
+        source: A chat history; or messages, as `from_langgraph` gives them; or OpenAI-style or LangChain's dicts, whose
+            times (`at`, `timestamp`, `created_at`, `date`) are kept if every one has its own.
+        at: When they were said, where the source does not tell; now by default.
+        label: Tells apart histories of the same words, if several are brought into one session.
+
+    Returns:
+        The ids of its messages, in order, new or not.
+
+    Raises:
+        InvalidInputError: when something in it is no message; the batches of 200 before it remain.
+        StorageError: when the database cannot take it; the batches before remain.
+    """
+    arrived = _arrived(source.messages if isinstance(source, BaseChatMessageHistory) else source, label)
+    return [one for batch in _batches(arrived) for one in session.add_messages(**_as_told(batch, at))]
+
+
+async def abring_in(
+    session: Session,
+    source: BaseChatMessageHistory | Iterable[Any],
+    *,
+    at: dt.datetime | None = None,
+    label: str = "",
+) -> list[str]:
+    """See `bring_in`."""
+    given = await _aread(source) if isinstance(source, BaseChatMessageHistory) else source
+    arrived = await run_in_executor(None, _arrived, given, label)
+    return [one for batch in _batches(arrived) for one in await session.aadd_messages(**_as_told(batch, at))]
+
+
+def take_out(session: Session, target: BaseChatMessageHistory) -> list[str]:
+    """Add the transcript of a session's track to a chat history, after what it has; gives the ids of what was added.
+
+    Messages that it has already, by id or else by what they say, are left alone.
+    """
+    missing = _missing(session.messages(), target.messages)
+    for start in range(0, len(missing), _BATCH):
+        target.add_messages(missing[start : start + _BATCH])
+    return [str(one.id) for one in missing]
+
+
+async def atake_out(session: Session, target: BaseChatMessageHistory) -> list[str]:
+    """See `take_out`."""
+    missing = await run_in_executor(None, _missing, await session.amessages(), await _aread(target))
+    for start in range(0, len(missing), _BATCH):
+        await _awrite(target, missing[start : start + _BATCH])
+    return [str(one.id) for one in missing]
+
+
+def to_openai(session: Session) -> list[dict[str, Any]]:
+    """The transcript of a session's track as OpenAI-style dicts, ids included: `bring_in` takes them back."""
+    return _openai(session.messages())
+
+
+async def ato_openai(session: Session) -> list[dict[str, Any]]:
+    """See `to_openai`."""
+    return await run_in_executor(None, _openai, await session.amessages())
+
+
+def from_langgraph(
+    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+) -> list[BaseMessage]:
+    """The messages in the state of a thread, as its latest LangGraph checkpoint (or the one in `config`) has them.
+
+    Args:
+        checkpointer: As the graph was compiled with.
+        config: With the thread's `thread_id`, and if wanted a `checkpoint_id` and a `checkpoint_ns`.
+        channel: The key of the state that holds the messages; all others are left alone.
+
+    Raises:
+        NotFoundError: when the thread has no checkpoint.
+        InvalidInputError: when `config` names no thread, or the state has no messages under that key.
+    """
+    return _messages_in(checkpointer.get_tuple(_with_thread(config)), config, channel)
+
+
+async def afrom_langgraph(
+    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+) -> list[BaseMessage]:
+    """See `from_langgraph`."""
+    return _messages_in(await checkpointer.aget_tuple(_with_thread(config)), config, channel)
+
+
+def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
+    if isinstance(source, str | bytes | Mapping | BaseMessage) or not isinstance(source, Iterable):
+        msg = f"a {type(source).__name__} is no history: give a chat history, or a list of messages"
+        raise InvalidInputError(msg)
+    given = list(source)
+    times: Sequence[dt.datetime | None] = [None] * len(given)
+    if given and all(isinstance(one, Mapping) for one in given):
+        rows = [Located(place=f"message {number}", value=dict(one)) for number, one in enumerate(given, start=1)]
+        turns = listed_conversation(rows, name="the history", questions=None).turns
+        times = [turn.at for turn in turns]
+        own = [_own_id(row.value) for row in rows]
+        given = [turn.message.model_copy(update={"id": one}) for turn, one in zip(turns, own, strict=True)]
+    return [
+        _Arrived(message=_named(coerce(one), number, label), at=moment)
+        for number, (one, moment) in enumerate(zip(given, times, strict=True))
+        if their_own([coerce(one)])
+    ]
+
+
+def _own_id(row: Mapping[str, Any]) -> str | None:
+    """The id that a dict brings, at its top, or in its message or LangChain's `data`."""
+    for place in (row, row.get("message"), row.get("data"), row.get("fields")):
+        if isinstance(place, Mapping) and place.get("id"):
+            return str(place["id"])
+    return None
+
+
+def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
+    (whole,) = their_own([message])
+    if whole.id:
+        return whole
+    identity = json.dumps([label, place, encode(whole).digest])
+    return whole.model_copy(update={"id": f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"})
+
+
+def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
+    return (arrived[start : start + _BATCH] for start in range(0, len(arrived), _BATCH))
+
+
+def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any]:
+    own = [one.at for one in batch]
+    return {"messages": [one.message for one in batch], "at": at if None in own else own}
+
+
+def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Those of `ours` that a history does not have; one without ids has what it says as often as it says it."""
+    ids = {one.id for one in theirs if one.id}
+    unnamed = Counter(encode(one).digest for one in theirs if not one.id)
+    missing = []
+    for one in ours:
+        if one.id in ids:
+            continue
+        digest = encode(one).digest
+        if unnamed[digest]:
+            unnamed[digest] -= 1
+        else:
+            missing.append(one)
+    return missing
+
+
+async def _aread(history: BaseChatMessageHistory) -> list[BaseMessage]:
+    """The messages of a history; one that was opened for sync alone refuses this colour, and is read in a thread."""
+    try:
+        return await history.aget_messages()
+    except (NotImplementedError, ValueError):
+        return await run_in_executor(None, lambda: history.messages)
+
+
+async def _awrite(history: BaseChatMessageHistory, messages: Sequence[BaseMessage]) -> None:
+    try:
+        await history.aadd_messages(messages)
+    except (NotImplementedError, ValueError, AttributeError):
+        await run_in_executor(None, history.add_messages, messages)
+
+
+def _openai(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    return list(convert_to_openai_messages(messages, include_id=True))
+
+
+def _with_thread(config: RunnableConfig) -> RunnableConfig:
+    if not config.get("configurable", {}).get("thread_id"):
+        msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
+        raise InvalidInputError(msg)
+    return config
+
+
+def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel: str) -> list[BaseMessage]:
+    thread = config["configurable"]["thread_id"]
+    if found is None:
+        msg = f"the thread {thread!r} has no checkpoint here"
+        raise NotFoundError(msg)
+    values = found.checkpoint["channel_values"]
+    held = values.get(channel)
+    if isinstance(held, list):
+        return [coerce(one) for one in held]
+    names = ", ".join(sorted(repr(name) for name in values if not name.startswith("__"))) or "nothing"
+    msg = (
+        f"the state of thread {thread!r} has no list of messages under {channel!r}; it has {names}. Name another "
+        "channel; of one that is kept as deltas, bring in graph.get_state(config).values instead"
+    )
+    raise InvalidInputError(msg)

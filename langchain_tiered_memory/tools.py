@@ -1,0 +1,204 @@
+"""The memory as tools of an agent: `recall`, `expand`, `pin`.
+
+They work on the session of the run, which is the config's `thread_id`, and never on another. What they find comes back
+as quoted data within a bound of tokens; an id that does not exist is an answer the model can act on, not an exception.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
+from langchain_tiered_memory.records import DEFAULT_TRACK, Entry
+from langchain_tiered_memory.tool_texts import page_of, recalled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.records import Hit, Summary
+    from langchain_tiered_memory.session import Session
+
+_LEAST_TOKENS = 200
+_FOUND_BY = "as the conversation's record or a result of `recall` names it"
+
+
+class RecallInput(BaseModel):
+    """Arguments of `recall`."""
+
+    query: str = Field(description="What to look for: a question, or words and identifiers that were used.")
+    limit: int = Field(default=8, ge=1, le=50, description="How many finds at most.")
+
+
+class ExpandInput(BaseModel):
+    """Arguments of `expand`."""
+
+    id: str = Field(description=f"Id of a summary or a message, {_FOUND_BY}.")
+    depth: int = Field(
+        default=1, ge=0, description="Levels to go down from a summary; 0 goes down to the messages themselves."
+    )
+    page: int = Field(default=1, ge=1, description="Which page, where there is more than one.")
+
+
+class PinInput(BaseModel):
+    """Arguments of `pin`."""
+
+    id: str = Field(description=f"Id of a message, {_FOUND_BY}.")
+
+
+def memory_tools(
+    memory: TieredMemory,
+    *,
+    session_id: str | None = None,
+    user: str | None = None,
+    track: str = DEFAULT_TRACK,
+    max_tokens: int = 2000,
+) -> list[BaseTool]:
+    """The tools `recall`, `expand` and `pin`, in this order.
+
+    Args:
+        memory: Where to look.
+        session_id: The session that they work on; the `thread_id` of the run's config by default.
+        user: Whose session it is; another user's is refused.
+        track: The line of the session that the agent is on; all lines are searched.
+        max_tokens: Bounds each result.
+
+    Raises:
+        SettingsError: when `max_tokens` is too small for a result.
+    """
+    if max_tokens < _LEAST_TOKENS:
+        msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
+        raise SettingsError(msg)
+    verbs = _Verbs(memory, session_id=session_id, user=user, track=track, max_tokens=max_tokens)
+    return [
+        _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
+        _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
+        _tool(verbs.pin, verbs.apin, PinInput, _PIN),
+    ]
+
+
+_RECALL = (
+    "Search the record of this conversation, also what is no longer shown: earlier messages, tool results and their "
+    "summaries. Use it for what was said, decided or found before."
+)
+_EXPAND = (
+    "Show what a summary of this conversation stands for, or the whole of a message that is shown in part. Use it when "
+    "a summary mentions something of which you need the exact words."
+)
+_PIN = (
+    "Keep a message of this conversation in view from now on. Use it for what must not be forgotten, such as a "
+    "requirement or a decision of the user."
+)
+
+
+def _tool(verb: Callable[..., str], twin: Callable[..., object], schema: type[BaseModel], description: str) -> BaseTool:
+    return StructuredTool.from_function(
+        func=verb,
+        coroutine=twin,  # type: ignore[arg-type] # a bound coroutine function
+        name=verb.__name__,
+        description=description,
+        args_schema=schema,
+    )
+
+
+class _Verbs:
+    """What the tools do, in both colours."""
+
+    def __init__(
+        self, memory: TieredMemory, *, session_id: str | None, user: str | None, track: str, max_tokens: int
+    ) -> None:
+        self._memory = memory
+        self._session_id = session_id
+        self._user = user
+        self._track = track
+        self._max_tokens = max_tokens
+
+    def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+        return self._recalled(query, self._session(config).search(query, k=limit))
+
+    async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+        return self._recalled(query, await self._session(config).asearch(query, k=limit))
+
+    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
+        try:
+            found = self._session(config).expand(id, depth=depth or None)
+        except InvalidInputError as error:
+            return _unknown(id, error)
+        return self._expanded(id, found, page)
+
+    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
+        try:
+            found = await self._session(config).aexpand(id, depth=depth or None)
+        except InvalidInputError as error:
+            return _unknown(id, error)
+        return self._expanded(id, found, page)
+
+    def pin(self, id: str, config: RunnableConfig) -> str:  # noqa: A002 - as above
+        session = self._session(config)
+        try:
+            found = session.expand(id)
+            if not _is_message(id, found):
+                return _no_message(id)
+            session.pin(found[0].id)
+        except InvalidInputError as error:
+            return _unknown(id, error)
+        return _pinned(found[0].id)
+
+    async def apin(self, id: str, config: RunnableConfig) -> str:  # noqa: A002 - as above
+        session = self._session(config)
+        try:
+            found = await session.aexpand(id)
+            if not _is_message(id, found):
+                return _no_message(id)
+            await session.apin(found[0].id)
+        except InvalidInputError as error:
+            return _unknown(id, error)
+        return _pinned(found[0].id)
+
+    def _session(self, config: RunnableConfig) -> Session:
+        named = self._session_id or config.get("configurable", {}).get("thread_id")
+        if not named:
+            msg = (
+                "the memory's tools do not know their session: run them with a thread_id in the config's configurable, "
+                "or make them with memory_tools(memory, session_id=...)"
+            )
+            raise SettingsError(msg)
+        return self._memory.session(str(named), user=self._user, track=self._track)
+
+    def _recalled(self, query: str, hits: Sequence[Hit]) -> str:
+        if not hits:
+            return f"Nothing in the record of this conversation matches {query[:200]!r}. Try other words."
+        return recalled(hits, max_tokens=self._max_tokens, count=self._count)
+
+    def _expanded(self, wanted: str, found: Sequence[Summary | Entry], page: int) -> str:
+        shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
+        if shown is None:
+            return f"{wanted!r} has fewer than {page} pages."
+        return shown[0]
+
+    @property
+    def _count(self) -> Callable[[str], int]:
+        return self._memory._open_house().counter.count_text  # noqa: SLF001 - faces and engine are one package
+
+
+def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
+    """Whether `wanted` names the one message found: a summary gives what it stands for."""
+    return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
+
+
+def _unknown(wanted: str, error: InvalidInputError) -> str:
+    if isinstance(error, NotFoundError):
+        return f"There is no message or summary {wanted[:100]!r} in this conversation. Take an id that `recall` shows."
+    return f"{wanted[:100]!r} cannot be used: {str(error)[:300]}"
+
+
+def _no_message(wanted: str) -> str:
+    return f"{wanted[:100]!r} is a summary. `expand` it, and pin one of its messages."
+
+
+def _pinned(message_id: str) -> str:
+    return f"Message {message_id!r} stays in view from now on."

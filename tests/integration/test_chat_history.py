@@ -1,0 +1,394 @@
+"""The memory inside a real `RunnableWithMessageHistory`: nothing that was said is lost, nothing is stored twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda, RunnableWithMessageHistory
+
+from langchain_tiered_memory.chat_history import TieredChatMessageHistory
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
+from langchain_tiered_memory.history_runs import with_tiered_history
+from langchain_tiered_memory.testing import ScriptedModel
+from tests.colours import COLOURS, Colour
+from tests.memory_builders import conversation, open_memory, quick_settings, store_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.records import Event
+
+HOW = ("invoke", "stream", "batch")
+PROMPT = ChatPromptTemplate.from_messages(
+    [("system", "You are a clerk."), MessagesPlaceholder("history"), ("human", "{input}")]
+)
+
+
+def config(session_id: str = "s", **more: Any) -> RunnableConfig:
+    return {"configurable": {"session_id": session_id}, **more}
+
+
+async def _alist(chunks: AsyncIterator[Any]) -> list[Any]:
+    return [chunk async for chunk in chunks]
+
+
+def ask(chat: Runnable[Any, Any], said: Any, *, how: str, colour: Colour, session_id: str = "s") -> None:
+    """One turn, in either colour, by any of the three ways to run a runnable."""
+    if colour == "sync":
+        if how == "invoke":
+            chat.invoke(said, config(session_id))
+        elif how == "stream":
+            list(chat.stream(said, config(session_id)))
+        else:
+            chat.batch([said], config(session_id))
+        return
+
+    async def go() -> None:
+        with blockbuster_ctx():
+            if how == "invoke":
+                await chat.ainvoke(said, config(session_id))
+            elif how == "stream":
+                await _alist(chat.astream(said, config(session_id)))
+            else:
+                await chat.abatch([said], config(session_id))
+
+    asyncio.run(go())
+
+
+def texts(memory: TieredMemory, session_id: str = "s") -> list[str]:
+    return [str(one.text) for one in memory.session(session_id).messages()]
+
+
+def plain(
+    memory: TieredMemory, runnable: Any, *, view: str = "transcript", keys: dict[str, str] | None = None, **options: Any
+) -> RunnableWithMessageHistory:
+    """What anybody would write who follows LangChain's documentation."""
+    return RunnableWithMessageHistory(
+        runnable, lambda session_id: TieredChatMessageHistory(memory, session_id, view=view, **options), **(keys or {})
+    )
+
+
+def numbered() -> ScriptedModel:
+    answers = iter(range(1000))
+    return ScriptedModel(answers=lambda _: f"answer {next(answers)}")
+
+
+Maker = "plain transcript", "plain context", "with_tiered_history"
+
+
+def made(
+    kind: str, memory: TieredMemory, model: Any, *, keys: bool, max_tokens: int = 1200
+) -> tuple[Runnable[Any, Any], Callable[[str], Any]]:
+    """A chat of each kind, and how its input looks."""
+    runnable = PROMPT | model if keys else model
+    names = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
+    if kind == "with_tiered_history":
+        chat: Runnable[Any, Any] = with_tiered_history(runnable, memory, max_tokens=max_tokens, **names)
+    else:
+        options = {"max_tokens": max_tokens} if kind == "plain context" else {}
+        chat = plain(memory, runnable, view=kind.split()[1], keys=names, **options)
+    return chat, (lambda text: {"input": text}) if keys else (lambda text: [HumanMessage(text)])
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+@pytest.mark.parametrize("kind", Maker)
+def test_each_turn_is_stored_once_and_in_order(kind: str, *, keys: bool, how: str, colour: Colour) -> None:
+    with open_memory() as memory:
+        chat, shaped = made(kind, memory, numbered(), keys=keys)
+        for number in range(6):
+            ask(chat, shaped(f"question {number}"), how=how, colour=colour)
+        assert texts(memory) == [one for n in range(6) for one in (f"question {n}", f"answer {n}")]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("kind", ["plain context", "with_tiered_history"])
+def test_a_condensed_view_neither_doubles_nor_loses_a_message(kind: str, colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(30))
+        memory.session("s").flush()
+        model = numbered()
+        chat, shaped = made(kind, memory, model, keys=False, max_tokens=700)
+        for number in range(8):
+            ask(chat, shaped(f"question {number}"), how="invoke", colour=colour)
+            memory.session("s").flush()
+        assert texts(memory)[60:] == [one for n in range(8) for one in (f"question {n}", f"answer {n}")]
+        assert len(texts(memory)) == 76
+        assert all(len(prompt) < 40 for prompt in model.prompts), "the view was condensed"
+        assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("view", ["transcript", "context"])
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_others_write_during_a_run_costs_nobody_a_message(view: str, colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(2))
+
+        def busy(_: list[BaseMessage]) -> str:
+            memory.session("s").add_messages([HumanMessage("from elsewhere"), AIMessage("noted")])
+            return "answer"
+
+        chat = plain(memory, ScriptedModel(answers=busy), view=view)
+        ask(chat, [HumanMessage("question")], how="invoke", colour=colour) if colour == "sync" else asyncio.run(
+            chat.ainvoke([HumanMessage("question")], config())
+        )
+        assert sorted(texts(memory)[4:]) == sorted(["from elsewhere", "noted", "question", "answer"])
+
+
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_failing_model_loses_nothing_that_was_said(*, keys: bool, how: str, colour: Colour) -> None:
+    with open_memory() as memory:
+        events: list[Event] = []
+        memory.subscribe(events.append)
+        model = ScriptedModel(answers=[RuntimeError("no capacity"), "answer"])
+        chat, shaped = made("with_tiered_history", memory, model, keys=keys)
+        with pytest.raises(RuntimeError, match="no capacity"):
+            ask(chat, shaped("my only question"), how=how, colour=colour)
+        assert texts(memory) == ["my only question"]
+        assert [one.name for one in events if one.name == "turn_interrupted"] == ["turn_interrupted"]
+        ask(chat, shaped("and again"), how=how, colour=colour)
+        assert texts(memory) == ["my only question", "and again", "answer"]
+
+
+def streaming(words: str) -> GenericFakeChatModel:
+    return GenericFakeChatModel(messages=iter([AIMessage(words)]))
+
+
+def entries(memory: TieredMemory) -> list[Any]:
+    ref = store_of(memory).transcript.find("s")
+    assert ref is not None
+    return store_of(memory).transcript.entries(ref)
+
+
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+def test_a_stream_that_is_broken_off_keeps_the_question_and_what_came_of_the_answer(*, keys: bool) -> None:
+    with open_memory() as memory:
+        chat, shaped = made("with_tiered_history", memory, streaming("one two three four"), keys=keys)
+        stream = chat.stream(shaped("tell me"), config())
+        got = [next(stream).text for _ in range(3)]
+        stream.close()  # type: ignore[attr-defined] # a generator
+        question, stump = entries(memory)
+        assert question.text == "tell me"
+        assert stump.text == "".join(got).strip()
+        assert stump.kind == "interrupted"
+        assert memory.session("s").messages()[1].response_metadata["interrupted"] == "GeneratorExit"
+
+
+async def test_a_cancelled_stream_keeps_the_question_and_what_came_of_the_answer() -> None:
+    memory = open_memory()
+    came = asyncio.Event()
+
+    async def slow(_: Any) -> AsyncIterator[str]:
+        yield "the first"
+        came.set()
+        await asyncio.sleep(60)
+        yield " the last"
+
+    from langchain_core.runnables import RunnableGenerator  # noqa: PLC0415 - only here
+
+    chat = with_tiered_history(RunnableGenerator(slow), memory)  # type: ignore[type-var]
+    with blockbuster_ctx():
+        task = asyncio.create_task(_alist(chat.astream("tell me", config())))
+        await came.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [str(one.text) for one in await memory.session("s").amessages()] == ["tell me", "the first"]
+
+
+async def test_a_cancelled_call_keeps_the_question() -> None:
+    memory = open_memory()
+    came = asyncio.Event()
+
+    async def slow(_: Any) -> str:
+        came.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    chat = with_tiered_history(RunnableLambda(slow), memory)
+    task = asyncio.create_task(chat.ainvoke("tell me", config()))
+    await came.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert texts(memory) == ["tell me"]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_concurrent_turns_on_one_session_lose_and_double_nothing(colour: Colour) -> None:
+    with open_memory() as memory:
+        chat, shaped = made("with_tiered_history", memory, numbered(), keys=True)
+        asked = [shaped(f"question {n}") for n in range(8)]
+        if colour == "sync":
+            chat.batch(asked, config())
+        else:
+            asyncio.run(chat.abatch(asked, config()))
+        found = texts(memory)
+        assert sorted(found) == sorted([one for n in range(8) for one in (f"question {n}", f"answer {n}")])
+
+
+def test_the_context_is_put_together_for_what_is_asked_now() -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(40))
+        memory.session("s").flush()
+        model = numbered()
+        chat, shaped = made("with_tiered_history", memory, model, keys=True, max_tokens=600)
+        chat.invoke(shaped("What about invoice F-0003?"), config())
+        (prompt,) = model.prompts
+        assert "F-0003" in "\n".join(str(one.text) for one in prompt[1:-1])
+        assert [str(one.text) for one in prompt].count("What about invoice F-0003?") == 1
+        assert str(prompt[-1].text) == "What about invoice F-0003?"
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_string_inputs_and_parsed_outputs_are_messages_too(colour: Colour) -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(numbered() | StrOutputParser(), memory)
+        ask(chat, "plain words", how="invoke", colour=colour)
+        assert [type(one) for one in memory.session("s").messages()] == [HumanMessage, AIMessage]
+
+
+def test_a_dict_with_one_key_for_all_messages_works() -> None:
+    with open_memory() as memory:
+        model = numbered()
+        chat = with_tiered_history(
+            RunnableLambda(lambda value: {"answer": model.invoke(value["messages"])}),
+            memory,
+            input_messages_key="messages",
+            output_messages_key="answer",
+        )
+        chat.invoke({"messages": [HumanMessage("one")]}, config())
+        chat.invoke({"messages": [HumanMessage("two")]}, config())
+        assert texts(memory) == ["one", "answer 0", "two", "answer 1"]
+        assert [len(prompt) for prompt in model.prompts] == [1, 3]
+
+
+def test_a_message_that_comes_with_its_id_again_is_stored_once() -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(numbered(), memory)
+        for _ in range(2):
+            chat.invoke([HumanMessage("the same", id="m1")], config())
+        assert texts(memory) == ["the same", "answer 0", "answer 1"]
+
+
+def test_the_session_may_have_another_key_and_its_absence_is_an_error_that_names_it() -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(numbered(), memory, session_key="thread_id")
+        chat.invoke("hello", {"configurable": {"thread_id": "t"}})
+        assert texts(memory, "t") == ["hello", "answer 0"]
+        with pytest.raises(ValueError, match="thread_id"):
+            chat.invoke("hello")
+
+
+def test_a_history_key_without_an_input_key_is_refused() -> None:
+    with open_memory() as memory, pytest.raises(InvalidInputError, match="input_messages_key"):
+        with_tiered_history(numbered(), memory, history_messages_key="history")
+
+
+def test_a_history_object_that_is_kept_serves_turn_after_turn() -> None:
+    with open_memory() as memory:
+        kept = TieredChatMessageHistory(memory, "s")
+        chat = RunnableWithMessageHistory(numbered(), lambda _: kept)
+        for number in range(3):
+            chat.invoke([HumanMessage(f"question {number}")], config())
+        memory.session("s").add_messages([HumanMessage("from elsewhere")])
+        assert [str(one.text) for one in kept.messages][-1] == "from elsewhere", "outside of a run it is never old"
+        assert len(texts(memory)) == 7
+
+
+@pytest.mark.parametrize("view", ["transcript", "context", "recall"])
+def test_it_is_a_chat_history_with_several_views(view: str) -> None:
+    with open_memory() as memory:
+        history = TieredChatMessageHistory(memory, "s", view=view, query="crane", max_tokens=900)
+        assert isinstance(history, BaseChatMessageHistory)
+        assert history.messages == []
+        history.add_user_message("hello")
+        history.add_ai_message("good morning")
+        history.add_messages(conversation(20))
+        memory.session("s").flush()
+        assert (len(history.messages) == 42) == (view == "transcript")
+        history.add_messages(history.messages if view == "transcript" else [])
+        assert len(texts(memory)) == 42
+        history.clear()
+        assert history.messages == []
+
+
+def test_what_this_package_wrote_into_a_context_is_never_stored() -> None:
+    with open_memory() as memory:
+        history = TieredChatMessageHistory(memory, "s", view="context", max_tokens=700)
+        history.add_messages(conversation(30))
+        memory.session("s").flush()
+        shown = history.messages
+        assert any("conversation_history" in str(one.text) for one in shown)
+        history.add_messages([one for one in shown if one.id is None])
+        assert len(texts(memory)) == 60
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_stays(colour: Colour, tmp_path: Path) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        events: list[Event] = []
+        memory.subscribe(events.append)
+        store = store_of(memory)
+
+        def failing(_: list[BaseMessage]) -> str:
+            with store.database.write() as connection:
+                connection.exec_driver_sql(
+                    "CREATE TRIGGER full BEFORE INSERT ON ltm_entries BEGIN SELECT RAISE(ABORT, 'disk full'); END"
+                )
+            return "answer"
+
+        chat = with_tiered_history(ScriptedModel(answers=failing), memory)
+        if colour == "sync":
+            answer = chat.invoke("question", config())
+        else:
+            answer = asyncio.run(chat.ainvoke("question", config()))
+        assert answer.text == "answer"
+        assert texts(memory) == ["question"]
+        assert "history_not_written" in [one.name for one in events]
+        with pytest.raises(StorageError):
+            chat.invoke("another", config())
+
+
+def test_another_users_session_is_refused() -> None:
+    with open_memory() as memory:
+        memory.session("s", user="ann").add_messages([HumanMessage("mine")])
+        history = TieredChatMessageHistory(memory, "s", user="bob")
+        with pytest.raises(MixedOwnersError):
+            _ = history.messages
+        with pytest.raises(MixedOwnersError):
+            history.add_messages([HumanMessage("mine too")])
+
+
+def test_summaries_are_made_behind_the_turn_and_never_in_it() -> None:
+    condensing = ScriptedModel(answers=[RuntimeError("the condensing model is down")])
+    with open_memory(model=condensing, settings=quick_settings(background=True)) as memory:
+        chat = with_tiered_history(numbered(), memory)
+        for number in range(8):
+            chat.invoke(f"question {number} about the harbour of order {number}", config())
+        assert len(texts(memory)) == 16
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """LangChain says at each construction that this class will go."""
+    import warnings  # noqa: PLC0415 - only here
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*RunnableWithMessageHistory is deprecated.*")
+        yield

@@ -1,0 +1,363 @@
+"""The memory inside real chains of `langchain_classic`."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_classic.chains import ConversationChain, LLMChain, SequentialChain, TransformChain
+from langchain_classic.memory import CombinedMemory, SimpleMemory
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from pydantic import BaseModel, ValidationError
+
+from langchain_tiered_memory.classic import ConversationTieredMemory
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.testing import ScriptedModel
+from tests.colours import COLOURS, Colour
+from tests.memory_builders import conversation, open_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """LangChain says at each construction that these chains will go."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*deprecated.*")
+        yield
+
+
+def run(chain: Any, given: Any, colour: Colour) -> dict[str, Any]:
+    """One run of a chain in either colour; blocking the loop is an error."""
+    if colour == "sync":
+        answer: dict[str, Any] = chain.invoke(given)
+        return answer
+
+    async def go() -> dict[str, Any]:
+        with blockbuster_ctx():
+            found: dict[str, Any] = await chain.ainvoke(given)
+            return found
+
+    return asyncio.run(go())
+
+
+def numbered() -> ScriptedModel:
+    answers = iter(range(1000))
+    return ScriptedModel(answers=lambda _: f"answer {next(answers)}")
+
+
+def texts(memory: TieredMemory) -> list[str]:
+    return [str(one.text) for one in memory.session("s").messages()]
+
+
+def of(memory: TieredMemory, **options: Any) -> ConversationTieredMemory:
+    return ConversationTieredMemory(memory=memory, session_id="s", **options)
+
+
+def chat_prompt(*variables: str) -> ChatPromptTemplate:
+    told = "\n".join(f"{{{one}}}" for one in variables)
+    return ChatPromptTemplate.from_messages(
+        [("system", f"You are a clerk.\n{told}"), MessagesPlaceholder("history"), ("human", "{input}")]
+    )
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_conversation_chain_stores_each_turn_once_and_sees_what_was_said(colour: Colour) -> None:
+    with open_memory() as memory:
+        model = numbered()
+        chain = ConversationChain(llm=model, memory=of(memory))
+        for number in range(4):
+            run(chain, {"input": f"question {number}"}, colour)
+        assert texts(memory) == [one for n in range(4) for one in (f"question {n}", f"answer {n}")]
+        prompt = str(model.prompts[-1][0].text)
+        assert "Human: question 2\nAI: answer 2" in prompt
+        assert prompt.count("question 3") == 1
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_chat_prompt_gets_messages_and_a_long_history_stays_within_its_bound(colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(40))
+        memory.session("s").flush()
+        model = numbered()
+        chain = LLMChain(llm=model, prompt=chat_prompt(), memory=of(memory, return_messages=True, max_tokens=700))
+        run(chain, {"input": "What about invoice F-0003?"}, colour)
+        (prompt,) = model.prompts
+        assert len(prompt) < 30
+        assert "F-0003" in "\n".join(str(one.text) for one in prompt[1:-1]), "recalled for what is asked"
+        assert [str(one.text) for one in prompt].count("What about invoice F-0003?") == 1
+        assert len(texts(memory)) == 82
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("return_messages", [True, False])
+def test_summaries_and_recall_can_have_variables_of_their_own(colour: Colour, *, return_messages: bool) -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(40))
+        memory.session("s").flush()
+        ours = of(
+            memory,
+            summary_key="summary",
+            recalled_key="recalled",
+            max_tokens=700,
+            return_messages=return_messages,
+        )
+        assert ours.memory_variables == ["history", "summary", "recalled"]
+        model = numbered()
+        prompt = chat_prompt("summary", "recalled")
+        if not return_messages:
+            prompt = PromptTemplate.from_template("{summary}\n{recalled}\n{history}\nHuman: {input}")  # type: ignore[assignment]
+        chain = LLMChain(llm=model, prompt=prompt, memory=ours)
+        answer = run(chain, {"input": "What about invoice F-0003?"}, colour)
+        assert answer["summary"].startswith("<conversation_history>")
+        assert "F-0003" in answer["recalled"]
+        history = answer["history"]
+        assert isinstance(history, list) == return_messages
+        told = "\n".join(str(one.text) for one in history) if return_messages else history
+        assert "<conversation_history>" not in told
+        assert "<recalled>" not in told
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_failing_model_does_not_lose_what_the_user_said_and_a_retry_does_not_double_it(colour: Colour) -> None:
+    with open_memory() as memory:
+        model = ScriptedModel(answers=[RuntimeError("down"), RuntimeError("down"), "answer"])
+        chain = ConversationChain(llm=model, memory=of(memory))
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="down"):
+                run(chain, {"input": "my question"}, colour)
+            assert texts(memory) == ["my question"]
+        run(chain, {"input": "my question"}, colour)
+        assert texts(memory) == ["my question", "answer"]
+        run(chain, {"input": "my question"}, colour)
+        assert texts(memory) == ["my question", "answer", "my question", "answer"]
+
+
+async def test_a_cancelled_chain_keeps_the_question() -> None:
+    memory = open_memory()
+    came = asyncio.Event()
+
+    class Hanging(ScriptedModel):
+        async def _agenerate(self, *_: Any, **__: Any) -> Any:
+            came.set()
+            await asyncio.sleep(60)
+
+    chain = ConversationChain(llm=Hanging(), memory=of(memory))
+    task = asyncio.create_task(chain.ainvoke({"input": "my question"}))
+    await came.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert texts(memory) == ["my question"]
+
+
+def test_the_variables_stay_the_same_between_load_and_save() -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        first = ours.load_memory_variables({"input": "question"})
+        memory.session("s").add_messages([AIMessage("from elsewhere")])
+        assert ours.load_memory_variables({"input": "question"}) == first
+        ours.save_context({"input": "question"} | first, {"response": "answer"})
+        assert texts(memory) == ["question", "from elsewhere", "answer"]
+        assert "from elsewhere" in ours.load_memory_variables({})["history"]
+
+
+def test_looking_at_the_memory_without_an_input_writes_nothing() -> None:
+    with open_memory() as memory:
+        assert of(memory).load_memory_variables({}) == {"history": ""}
+        assert texts(memory) == []
+
+
+def test_an_instance_that_only_reads_writes_nothing_at_the_load() -> None:
+    with open_memory() as memory:
+        ours = of(memory, save_input_first=False)
+        ours.load_memory_variables({"input": "inner prompt"})
+        assert texts(memory) == []
+        ours.save_context({"input": "question"}, {"output": "answer"})
+        assert texts(memory) == ["question", "answer"]
+
+
+class Answer(BaseModel):
+    """A structured output."""
+
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("output", "stored"),
+    [
+        ("words", "words"),
+        (AIMessage("a message", id="a1"), "a message"),
+        ([AIMessage("in a list")], "in a list"),
+        ([{"type": "text", "text": "blocks"}], "blocks"),
+        ({"answer": 42}, '{"answer":42}'),
+        (Answer(text="structured"), '{"text":"structured"}'),
+        (None, "null"),
+    ],
+)
+def test_outputs_of_any_shape_are_kept(output: Any, stored: str) -> None:
+    with open_memory() as memory:
+        of(memory).save_context({"input": "question"}, {"output": output})
+        assert texts(memory) == ["question", stored]
+
+
+@pytest.mark.parametrize(
+    "said", ["words", HumanMessage("words"), [HumanMessage("words")], (HumanMessage("words", id="h1"),)]
+)
+def test_inputs_may_be_messages(said: Any) -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        ours.load_memory_variables({"input": said})
+        ours.save_context({"input": said}, {"output": "answer"})
+        assert texts(memory) == ["words", "answer"]
+
+
+def test_the_keys_are_found_where_only_one_can_be_meant() -> None:
+    with open_memory() as memory:
+        inputs = {"question": "asked", "documents": [1, 2], "temperature": 0.1, "stop": ["x"], "history": "told"}
+        of(memory).save_context(inputs, {"answer": "said", "source_documents": [3]})
+        assert texts(memory) == ["asked", "said"]
+
+
+def test_keys_that_could_be_several_are_an_error_that_names_them_and_the_remedy() -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        with pytest.raises(InvalidInputError, match=r"which input counts\? .*'animal', 'colour'.* set input_key"):
+            ours.load_memory_variables({"animal": "cat", "colour": "red"})
+        with pytest.raises(InvalidInputError, match=r"which output counts\? .*'one', 'two'.* set output_key"):
+            ours.save_context({"input": "question"}, {"one": "a", "two": "b"})
+        assert texts(memory) == ["question"], "what the user said is kept all the same"
+        with pytest.raises(InvalidInputError, match=r"input_key is 'ask', but the chain's inputs are 'input'"):
+            of(memory, input_key="ask").load_memory_variables({"input": "hello"})
+        of(memory, input_key="animal", output_key="two").save_context(
+            {"animal": "cat", "colour": "red"}, {"one": "a", "two": "b"}
+        )
+        assert texts(memory)[1:] == ["cat", "b"]
+
+
+def test_recall_can_be_asked_for_something_else_than_what_the_user_said() -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(40))
+        memory.session("s").flush()
+        ours = of(memory, query_key="search", input_key="input", recalled_key="recalled", max_tokens=700)
+        found = ours.load_memory_variables({"input": "Go on.", "search": "invoice F-0003"})
+        assert "F-0003" in found["recalled"]
+
+
+def test_keys_that_collide_and_fields_that_do_not_exist_are_refused() -> None:
+    with open_memory() as memory:
+        with pytest.raises(ValidationError, match="must differ"):
+            of(memory, summary_key="history")
+        with pytest.raises(ValidationError, match="max_token_limit"):
+            of(memory, max_token_limit=5)
+        with pytest.raises(ValidationError, match="session id is empty"):
+            ConversationTieredMemory(memory=memory, session_id="")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_clear_removes_the_conversation_and_no_other(colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.session("other").add_messages([HumanMessage("stays")])
+        ours = of(memory)
+        ours.save_context({"input": "question"}, {"output": "answer"})
+        if colour == "sync":
+            ours.clear()
+        else:
+            asyncio.run(ours.aclear())
+        assert memory.sessions() == ["other"]
+
+
+def test_it_stands_beside_other_memories_and_in_longer_chains() -> None:
+    with open_memory() as memory:
+        model = numbered()
+        both = CombinedMemory(memories=[of(memory, input_key="input"), SimpleMemory(memories={"house": "the harbour"})])
+        prompt = PromptTemplate.from_template("{house}\n{history}\n{input}")
+        chain = SequentialChain(
+            chains=[
+                TransformChain(
+                    input_variables=["raw"],
+                    output_variables=["input"],
+                    transform=lambda given: {"input": given["raw"].strip()},
+                ),
+                LLMChain(llm=model, prompt=prompt, memory=both),
+            ],
+            input_variables=["raw"],
+        )
+        chain.invoke({"raw": "  question one "})
+        chain.invoke({"raw": "  question two "})
+        assert texts(memory) == ["question one", "answer 0", "question two", "answer 1"]
+        assert "question one" in str(model.prompts[1][0].text)
+
+
+def test_many_runs_of_one_chain_at_once_lose_and_double_nothing() -> None:
+    with open_memory() as memory:
+        chain = ConversationChain(llm=numbered(), memory=of(memory))
+        chain.batch([{"input": f"question {n}"} for n in range(8)])
+        assert sorted(texts(memory)) == sorted([one for n in range(8) for one in (f"question {n}", f"answer {n}")])
+
+
+class Runs(BaseCallbackHandler):
+    """Notes the names, tags and metadata of the runs it is told of."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, list[str], dict[str, Any]]] = []
+
+    def on_chain_start(self, *_: Any, name: str = "", tags: Any = None, metadata: Any = None, **__: Any) -> None:
+        self.seen.append((name, tags or [], metadata or {}))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_its_runs_carry_its_own_callbacks_tags_and_metadata(colour: Colour) -> None:
+    with open_memory() as memory:
+        runs = Runs()
+        ours = of(memory, callbacks=[runs], tags=["mine"], metadata={"tenant": "blue"})
+        run(ConversationChain(llm=numbered(), memory=ours), {"input": "question"}, colour)
+        assert [name for name, _, _ in runs.seen] == ["load_tiered_memory", "save_tiered_memory"]
+        assert all("mine" in tags and metadata["tenant"] == "blue" for _, tags, metadata in runs.seen)
+
+
+class Condensed(AsyncCallbackHandler):
+    """Notes the chat models that are started."""
+
+    def __init__(self) -> None:
+        self.started: list[list[str]] = []
+
+    async def on_chat_model_start(self, *_: Any, tags: Any = None, **__: Any) -> None:
+        self.started.append(tags or [])
+
+
+async def test_a_summary_that_a_load_has_to_wait_for_shows_in_its_traces() -> None:
+    model = ScriptedModel(answers=["## Overview\nThe harbour, crane and ferry orders were checked by their teams."])
+    memory = open_memory(model=model)
+    await memory.session("s").aadd_messages(conversation(40))
+    seen = Condensed()
+    ours = of(memory, callbacks=[seen], tags=["mine"], max_tokens=700)
+    await ours.aload_memory_variables({"input": "What next?"})
+    assert model.calls > 0
+    assert seen.started
+    assert all({"mine", "tiered_memory", "nostream"} <= set(tags) for tags in seen.started)
+
+
+def test_messages_with_calls_can_stand_in_a_text_history() -> None:
+    with open_memory() as memory:
+        call = {"name": "look_up", "args": {"order": 7}, "id": "c1"}
+        from langchain_core.messages import ToolMessage  # noqa: PLC0415 - only here
+
+        said: list[BaseMessage] = [
+            HumanMessage("look it up"),
+            AIMessage("", tool_calls=[call]),
+            ToolMessage("found", tool_call_id="c1"),
+            AIMessage("It is there."),
+        ]
+        memory.session("s").add_messages(said)
+        told = of(memory).load_memory_variables({"input": "thanks"})["history"]
+        assert "Tool: found" in told
+        assert "thanks" not in told
