@@ -11,6 +11,7 @@ from benchmarks import (
     condensing,
     cover_facts,
     embedding,
+    face_replay,
     fact_depth,
     prefix,
     recall,
@@ -40,6 +41,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += cover_facts.main(["--messages", some])
     reports += fact_depth.main(["--turns", few, "--seeds", "1", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
+    reports += face_replay.main(["--quick"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

@@ -17,7 +17,7 @@ from langmem.short_term import RunningSummary, summarize_messages
 
 from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,11 @@ class OurMemory:
             model=summariser.model if summariser else None,
             embeddings=embeddings,
             token_counter=counter,
-            settings=Settings(tree=TreeSettings(background=False)),
+            settings=Settings(
+                tree=TreeSettings(background=False),
+                # Weeks of talk are held here in seconds: a bound per minute would stop the condensing.
+                condensation=CondensationSettings(max_calls_per_minute=None),
+            ),
         )
         self.session = self.memory.session("benchmark")
         self._budget = budget

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.chat_history import TieredChatMessageHistory
+    from langchain_tiered_memory.classic import ConversationTieredMemory
     from langchain_tiered_memory.condensers.engine import CondensationEngine
     from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
     from langchain_tiered_memory.embeddings import MiniLMEmbeddings
@@ -46,7 +48,30 @@ if TYPE_CHECKING:
         TruncationSelector,
         Verdict,
     )
+    from langchain_tiered_memory.histories import (
+        abring_in,
+        afrom_langgraph,
+        atake_out,
+        ato_openai,
+        bring_in,
+        from_langgraph,
+        take_out,
+        to_openai,
+    )
+    from langchain_tiered_memory.history_runs import with_tiered_history
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.middleware import TieredMemoryMiddleware
+    from langchain_tiered_memory.nodes import (
+        acheckpoint_run,
+        amodel_input,
+        checkpoint_run,
+        condense_node,
+        context_node,
+        evict_node,
+        guard_node,
+        model_input,
+        remember_node,
+    )
     from langchain_tiered_memory.outcomes import (
         Alert,
         CostLedger,
@@ -81,6 +106,7 @@ if TYPE_CHECKING:
         SummaryState,
         VerifyReport,
     )
+    from langchain_tiered_memory.retriever import TieredMemoryRetriever
     from langchain_tiered_memory.runs import (
         CheckpointInfo,
         Difference,
@@ -110,8 +136,12 @@ if TYPE_CHECKING:
         ValidationSettings,
         ViewSettings,
     )
+    from langchain_tiered_memory.state import TieredState
+    from langchain_tiered_memory.tools import memory_tools
 
 _HOMES: dict[str, tuple[str, ...]] = {
+    "chat_history": ("TieredChatMessageHistory",),
+    "classic": ("ConversationTieredMemory",),
     "condensers.engine": ("CondensationEngine",),
     "condensers.jobs": ("CondenseJob", "Condensed"),
     "embeddings": ("MiniLMEmbeddings",),
@@ -147,7 +177,30 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "TruncationSelector",
         "Verdict",
     ),
+    "histories": (
+        "abring_in",
+        "afrom_langgraph",
+        "atake_out",
+        "ato_openai",
+        "bring_in",
+        "from_langgraph",
+        "take_out",
+        "to_openai",
+    ),
+    "history_runs": ("with_tiered_history",),
     "memory": ("TieredMemory",),
+    "middleware": ("TieredMemoryMiddleware",),
+    "nodes": (
+        "acheckpoint_run",
+        "amodel_input",
+        "checkpoint_run",
+        "condense_node",
+        "context_node",
+        "evict_node",
+        "guard_node",
+        "model_input",
+        "remember_node",
+    ),
     "outcomes": (
         "Alert",
         "CostLedger",
@@ -182,6 +235,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "SummaryState",
         "VerifyReport",
     ),
+    "retriever": ("TieredMemoryRetriever",),
     "runs": ("CheckpointInfo", "Difference", "FileAccess", "MemoryCheckpoint", "RestoreReport", "RunState", "Task"),
     "session": ("Session",),
     "settings": (
@@ -203,6 +257,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "ValidationSettings",
         "ViewSettings",
     ),
+    "state": ("TieredState",),
+    "tools": ("memory_tools",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -225,6 +281,7 @@ __all__ = [
     "Context",
     "ContextOverflowError",
     "ContextSettings",
+    "ConversationTieredMemory",
     "CostLedger",
     "CostRow",
     "Difference",
@@ -282,8 +339,12 @@ __all__ = [
     "ThresholdQuestion",
     "ThresholdResolver",
     "ThresholdSettings",
+    "TieredChatMessageHistory",
     "TieredMemory",
     "TieredMemoryError",
+    "TieredMemoryMiddleware",
+    "TieredMemoryRetriever",
+    "TieredState",
     "TreeSettings",
     "TruncationQuestion",
     "TruncationSelector",
@@ -296,6 +357,25 @@ __all__ = [
     "Window",
     "Zone",
     "__version__",
+    "abring_in",
+    "acheckpoint_run",
+    "afrom_langgraph",
+    "amodel_input",
+    "atake_out",
+    "ato_openai",
+    "bring_in",
+    "checkpoint_run",
+    "condense_node",
+    "context_node",
+    "evict_node",
+    "from_langgraph",
+    "guard_node",
+    "memory_tools",
+    "model_input",
+    "remember_node",
+    "take_out",
+    "to_openai",
+    "with_tiered_history",
 ]
 
 

@@ -15,14 +15,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.agent_notices import unstreamed
 from langchain_tiered_memory.branches import (
-    adopted,
     both_ids,
     branch_ids,
-    chained,
     copy_id,
     keep_branch,
     named,
-    stored_of,
 )
 from langchain_tiered_memory.decisions.budget import budget_of
 from langchain_tiered_memory.decisions.overflow import is_overflow, overflow_in, smaller_budget
@@ -32,8 +29,9 @@ from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.flows.asking import Flow, arun, do, run
 from langchain_tiered_memory.flows.windows import learn_window
+from langchain_tiered_memory.node_wiring import _first_record as first_record  # one rule for nodes and agents
 from langchain_tiered_memory.session_views import told_of
-from langchain_tiered_memory.state import ArchivedPart, BranchRecord
+from langchain_tiered_memory.state import BranchRecord
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("langchain_tiered_memory")
 
+MESSAGES_KEY = "messages"
+"""The key of an agent's state that has its messages."""
 _ROOM_STEP_TOKENS = 512
 """Room for what others add is set aside in steps: a budget that moves with each call would make each view anew."""
 
@@ -62,7 +62,7 @@ class Choices:
     project: tuple[str, ...]
     project_tokens: int
     track: str | None
-    user: str | None
+    user_key: str
     store_answers: bool
 
 
@@ -71,6 +71,7 @@ class Asked:
     """A request as the journey sees it."""
 
     place: Place
+    config: RunnableConfig
     held: Sequence[BaseMessage]
     """The messages of the state."""
     changes: ViewChanges
@@ -153,10 +154,11 @@ def take_turn(memory: TieredMemory, asked: Asked, choices: Choices) -> Turn:
 def _prepared(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[Prepared]:
     house = memory._open_house()  # noqa: SLF001 - one face in several modules
     held = named(asked.held)
-    session = memory.session(asked.place.session_id, user=choices.user, track=choices.track or asked.place.own_track)
+    track = choices.track or asked.place.own_track
     if choices.track is None and asked.place.namespace:
         track = yield from _shared_track(house, asked.place, held)
-        session = memory.session(asked.place.session_id, user=choices.user, track=track)
+    user = (asked.config.get("configurable") or {}).get(choices.user_key)
+    session = memory.session(asked.place.session_id, user=str(user) if user is not None else None, track=track)
     return (yield from session._own(_on_track(house, session, held, asked, choices)))  # noqa: SLF001
 
 
@@ -173,38 +175,14 @@ def _on_track(
     house: House, session: Session, held: Sequence[BaseMessage], asked: Asked, choices: Choices
 ) -> Flow[Prepared]:
     record = asked.record
-    if record is None:
-        record = yield from _first_record(session, held)
+    if record is None and asked.place.has_checkpointer:
+        record = yield from first_record(session, MESSAGES_KEY, held, asked.config)
     record = yield from keep_branch(session, held, record=record, is_truth=asked.place.has_checkpointer)
     branch = yield from branch_ids(session, held, record)
     room = _room_aside(house, asked, choices)
     most = yield from _most_tokens(house, asked, choices, room)
     context = yield from _context(session, asked, choices, max_tokens=most, branch=branch)
     return Prepared(session=session, record=record, branch=branch, room=room, context=context)
-
-
-def _first_record(session: Session, held: Sequence[BaseMessage]) -> Flow[BranchRecord | None]:
-    """For a list that was never remembered: what the track had before it stays on its branch, as if moved out of it."""
-    stored = yield from stored_of(session, held)
-    if not stored:
-        return (yield from adopted(session))
-    first_seq = min(entry.seq for entry in stored.values())
-    house = session._house  # noqa: SLF001
-    ref = yield from do(house.store.transcript.find, session.session_id)
-    if ref is None or first_seq == 1:
-        return None
-    earlier = yield from do(house.store.transcript.entries, ref, track=session.track, up_to=first_seq - 1)
-    if not earlier:
-        return None
-    part = ArchivedPart(
-        seq=earlier[-1].seq,
-        last_id=earlier[-1].id,
-        count=len(earlier),
-        digest=chained("", [one.id for one in earlier]),
-    )
-    return BranchRecord(
-        track=session.track, count=0, ids="", said="", seq=earlier[-1].seq, epoch=-1, whole=False, archived=part
-    )
 
 
 def _context(

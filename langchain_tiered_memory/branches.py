@@ -87,8 +87,9 @@ def keep_branch(
         if newest is not None:
             return _recorded(session, messages, seq=newest, epoch=known.epoch, whole=known.whole, archived=archived)
     to_write = list(messages)
-    if known is not None and ids == known.ids:
-        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
+    if known is not None and ids == known.ids and (yield from _ref(session)) is not None:
+        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back,
+        # unless the session is gone altogether: then it begins again with what the state has.
         old = messages[: known.count]
         there = yield from _there(session, old)
         to_write = [one for one in old if one.id in there] + list(messages[known.count :])

@@ -12,15 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.errors import TieredMemoryError
 from langchain_tiered_memory.records import DEFAULT_TRACK
-from langchain_tiered_memory.turns import identity, said, text_so_far, their_own, with_ids
+from langchain_tiered_memory.turns import their_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import TieredMemory
 
@@ -36,7 +37,8 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         session_id: Which session.
         view: What `.messages` shows: `transcript`, all that was said; or `context`, what fits `max_tokens`, older
             parts condensed; or another view of the engine, such as `recall`.
-        query: What a context recalls for; nothing, by default: what is asked next is not known to a history.
+        query: What a context recalls for; `None`: for the last user message. Nothing, by default: what is asked next is
+            not known to a history.
         max_tokens: Bounds a context; `settings.context.max_tokens` by default.
         system: The system prompt of the request, for its size; it is no part of `.messages`.
         tools: The tools of the request, for their size.
@@ -55,7 +57,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         session_id: str,
         *,
         view: str = "transcript",
-        query: str = "",
+        query: str | None = "",
         max_tokens: int | None = None,
         system: str | None = None,
         tools: Sequence[Any] = (),
@@ -131,16 +133,16 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         self._frozen = None
         await self.session.aforget()
 
-    def _read(self, query: str | None = None) -> list[BaseMessage]:
+    def _read(self) -> list[BaseMessage]:
         if self._view == "transcript":
             return self.session.messages()
-        context = self.session.context(self._query if query is None else query, **self._asked)
+        context = self.session.context(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
-    async def _aread(self, query: str | None = None) -> list[BaseMessage]:
+    async def _aread(self) -> list[BaseMessage]:
         if self._view == "transcript":
             return await self.session.amessages()
-        context = await self.session.acontext(self._query if query is None else query, **self._asked)
+        context = await self.session.acontext(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
     def _kept_still(self, found: list[BaseMessage]) -> list[BaseMessage]:
@@ -163,89 +165,3 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             f"what was said last is not in the session: {error}",
             session_id=self.session.session_id,
         )
-
-
-class TurnHistory(TieredChatMessageHistory):
-    """The history of one turn, as `with_tiered_history` uses it: what is said is written first, and stays written.
-
-    `RunnableWithMessageHistory` is shown an empty history, before the run and after it, so that nothing in it depends
-    on how long a view is; the view itself is put in by `begin`.
-    """
-
-    _spoken: tuple[str, ...] = ()
-    """Digests of what the user said, as long as the turn is open."""
-    _over = False
-
-    @property
-    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # as above
-        """Empty: `begin` gives the view."""
-        return []
-
-    async def aget_messages(self) -> list[BaseMessage]:
-        """See `messages`."""
-        return []
-
-    def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        """Write what the user said; gives the view before it, and then the view with it."""
-        ours = with_ids(their_own(said(spoken)))
-        self.session.add_messages(ours)
-        self._spoken = identity(ours)
-        return self._sorted(self._read(_last_text(ours)), ours)
-
-    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        """See `begin`."""
-        ours = with_ids(their_own(said(spoken)))
-        await self.session.aadd_messages(ours)
-        self._spoken = identity(ours)
-        return self._sorted(await self._aread(_last_text(ours)), ours)
-
-    def break_off(self, error: BaseException, partial: object) -> None:
-        """Write what had come of the answer, marked as broken off."""
-        self._over = True
-        try:
-            self.session.add_messages(_stump(partial, error), kind="interrupted")
-        except TieredMemoryError as unwritten:
-            self._report_unwritten(unwritten)
-        self._report_broken_off(error)
-
-    async def abreak_off(self, error: BaseException, partial: object) -> None:
-        """See `break_off`."""
-        self._over = True
-        try:
-            await self.session.aadd_messages(_stump(partial, error), kind="interrupted")
-        except TieredMemoryError as unwritten:
-            self._report_unwritten(unwritten)
-        self._report_broken_off(error)
-
-    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """What the run added to the words that it began with; nothing, where it was broken off before it told us."""
-        found = their_own(messages)
-        began = len(self._spoken)
-        if identity(found[:began]) == self._spoken:
-            found = found[began:]
-        return [] if self._over else found
-
-    def _sorted(self, view: list[BaseMessage], ours: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        ids = {one.id for one in ours}
-        before = [one for one in view if one.id is None or one.id not in ids]
-        shown = {one.id for one in view}
-        return before, [*view, *(one for one in ours if one.id not in shown)]
-
-    def _report_broken_off(self, error: BaseException) -> None:
-        self._memory._house.report(  # noqa: SLF001 - faces and engine are one package
-            "turn_interrupted",
-            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
-            session_id=self.session.session_id,
-            error=type(error).__name__,
-        )
-
-
-def _last_text(spoken: Sequence[BaseMessage]) -> str:
-    return str(spoken[-1].text) if spoken else ""
-
-
-def _stump(partial: object, error: BaseException) -> list[BaseMessage]:
-    text = text_so_far(partial)
-    if not text.strip():
-        return []
-    return [AIMessage(text, response_metadata={"interrupted": type(error).__name__})]

@@ -48,7 +48,7 @@ class _Turn:
     """One run of a chain, from the load of its variables to the save of its answer."""
 
     spoken: list[BaseMessage]
-    query: str
+    query: str | None
     variables: dict[str, Any] | None = None
     """As they were given; the same again until the turn is saved."""
 
@@ -226,9 +226,11 @@ class ConversationTieredMemory(BaseMemory):
     def _turn_of(self, inputs: Mapping[str, Any]) -> _Turn:
         """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""
         spoken = self._spoken(inputs)
-        query = str(inputs.get(self.query_key, "")) if self.query_key is not None else asked_in(spoken)
+        query: str | None = asked_in(spoken) if self.query_key is None else str(inputs.get(self.query_key, ""))
         if not spoken:
             return _Turn(spoken=[], query=query)
+        if self.save_input_first and self.query_key is None:
+            query = None  # the last user message in the session asks
         key = identity(spoken)
         turn = self._turns.get(key)
         if turn is None or key != self._newest:

@@ -76,7 +76,7 @@ async def abring_in(
     label: str = "",
 ) -> list[str]:
     """See `bring_in`."""
-    given = await _aread(source) if isinstance(source, BaseChatMessageHistory) else source
+    given = (await _aread(source))[0] if isinstance(source, BaseChatMessageHistory) else source
     arrived = await run_in_executor(None, _arrived, given, label)
     return [one for batch in _batches(arrived) for one in await session.aadd_messages(**_as_told(batch, at))]
 
@@ -94,9 +94,14 @@ def take_out(session: Session, target: BaseChatMessageHistory) -> list[str]:
 
 async def atake_out(session: Session, target: BaseChatMessageHistory) -> list[str]:
     """See `take_out`."""
-    missing = await run_in_executor(None, _missing, await session.amessages(), await _aread(target))
+    theirs, takes_async = await _aread(target)
+    missing = await run_in_executor(None, _missing, await session.amessages(), theirs)
     for start in range(0, len(missing), _BATCH):
-        await _awrite(target, missing[start : start + _BATCH])
+        batch = missing[start : start + _BATCH]
+        if takes_async:
+            await target.aadd_messages(batch)
+        else:
+            await run_in_executor(None, target.add_messages, batch)
     return [str(one.id) for one in missing]
 
 
@@ -194,19 +199,12 @@ def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list
     return missing
 
 
-async def _aread(history: BaseChatMessageHistory) -> list[BaseMessage]:
-    """The messages of a history; one that was opened for sync alone refuses this colour, and is read in a thread."""
+async def _aread(history: BaseChatMessageHistory) -> tuple[list[BaseMessage], bool]:
+    """The messages of a history, and whether it takes this colour: one that was opened for sync alone refuses it."""
     try:
-        return await history.aget_messages()
+        return await history.aget_messages(), True
     except (NotImplementedError, ValueError):
-        return await run_in_executor(None, lambda: history.messages)
-
-
-async def _awrite(history: BaseChatMessageHistory, messages: Sequence[BaseMessage]) -> None:
-    try:
-        await history.aadd_messages(messages)
-    except (NotImplementedError, ValueError, AttributeError):
-        await run_in_executor(None, history.add_messages, messages)
+        return await run_in_executor(None, lambda: history.messages), False
 
 
 def _openai(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:

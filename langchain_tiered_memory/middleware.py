@@ -21,7 +21,7 @@ from langgraph.types import Command
 
 from langchain_tiered_memory.agent_notices import EVENT_NAME, Notices
 from langchain_tiered_memory.agent_request import changes_of, place_of, schemas_of
-from langchain_tiered_memory.agent_turn import Asked, Choices, Outgoing, Told, adrive, drive, take_turn
+from langchain_tiered_memory.agent_turn import MESSAGES_KEY, Asked, Choices, Outgoing, Told, adrive, drive, take_turn
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.state import branch_in, merged, update_with
 
@@ -78,7 +78,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         project_tokens: The most that this note may take; set aside in every request.
         tools: Give the agent `recall`, `expand` and `pin` besides.
         track: The track of all this agent's messages; by its place in the graph, if not given.
-        user: Whose sessions these are; another user's are refused.
+        user_key: Key of the config that names the user, where there is one; another user's session is refused.
         store_answers: Write an answer as soon as it is there. Off: with the next request, as other middlewares left it,
             so that nothing they take out of an answer is ever written.
 
@@ -100,7 +100,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         project_tokens: int = 500,
         tools: bool = False,
         track: str | None = None,
-        user: str | None = None,
+        user_key: str = "user_id",
         store_answers: bool = True,
     ) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             project=tuple(project),
             project_tokens=project_tokens,
             track=track,
-            user=user,
+            user_key=user_key,
             store_answers=store_answers,
         )
         if tools:
@@ -150,12 +150,12 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
                 dispatch_custom_event(EVENT_NAME, notice, config=config)
 
         response, record = drive(
-            take_turn(self._memory, self._asked(request, place, held), self._choices),
+            take_turn(self._memory, self._asked(request, place, config, held), self._choices),
             config,
             call=lambda outgoing: _as_response(handler(_replaced(request, outgoing))),
             tell=tell,
         )
-        return _extended(response, update_with(record=record))
+        return _extended(response, update_with(MESSAGES_KEY, record))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -175,21 +175,23 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
                 _write(request, notice)
                 await adispatch_custom_event(EVENT_NAME, notice, config=config)
 
-        response, record = await adrive(
-            take_turn(self._memory, self._asked(request, place, held), self._choices), config, call=call, tell=tell
-        )
-        return _extended(response, update_with(record=record))
+        turn = take_turn(self._memory, self._asked(request, place, config, held), self._choices)
+        response, record = await adrive(turn, config, call=call, tell=tell)
+        return _extended(response, update_with(MESSAGES_KEY, record))
 
-    def _asked(self, request: ModelRequest[Any], place: Place, held: list[BaseMessage]) -> Asked:
+    def _asked(
+        self, request: ModelRequest[Any], place: Place, config: RunnableConfig, held: list[BaseMessage]
+    ) -> Asked:
         self._warn_of_summaries(held)
         return Asked(
             place=place,
+            config=config,
             held=held,
             changes=changes_of(held, request.messages),
             system=request.system_message,
             tools=schemas_of(request.tools, request.response_format),
             model=request.model,
-            record=branch_in(request.state, None),
+            record=branch_in(request.state, MESSAGES_KEY),
             projected={key: request.state.get(key) for key in self._choices.project},
         )
 

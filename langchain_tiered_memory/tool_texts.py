@@ -26,6 +26,8 @@ _FRAMING_TOKENS = 60
 _LEAST_TOKENS = 40
 """Less of a message than this says nothing."""
 _CHARS_PER_TOKEN = 3
+_NAME_CHARS = 80
+"""Of a name or an id: `expand` and `pin` know an id by its beginning."""
 
 
 def fenced(blocks: Sequence[str], *, note: str = "") -> str:
@@ -49,7 +51,9 @@ def recalled(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int
             left = room - count(_of_hit(hit, "")) - 1
             if left < _LEAST_TOKENS and shown:
                 continue
-            text = head_and_tail(hit.passage, max_tokens=left, count=count, pointer=f'expand "{hit.id}" for the whole')
+            text = head_and_tail(
+                hit.passage, max_tokens=left, count=count, pointer=f'expand "{_short(hit.id)}" for the whole'
+            )
             block = _of_hit(hit, text)
             tokens = count(block) + 1
         shown[number] = block
@@ -68,7 +72,11 @@ def _of_hit(hit: Hit, text: str) -> str:
     said = neutralised(text)
     if hit.role == "tool":
         said = "\n  ".join(said.splitlines())
-    return f"[{moment(hit.at)}] {neutralised(speaker)} ({part}message {neutralised(hit.id)}): {said}"
+    return f"[{moment(hit.at)}] {_short(speaker)} ({part}message {_short(hit.id)}): {said}"
+
+
+def _short(name: str) -> str:
+    return neutralised(name[:_NAME_CHARS])
 
 
 def page_of(
@@ -107,7 +115,7 @@ def _of_record(one: Summary | Entry) -> str:
     said = neutralised(one.text)
     if one.role == "tool":
         said = "\n  ".join(said.splitlines())
-    return f"[{moment(one.at)}] {neutralised(speaker_of(one))} (message {neutralised(one.id)}): {said}"
+    return f"[{moment(one.at)}] {_short(speaker_of(one))} (message {_short(one.id)}): {said}"
 
 
 def _pieces(text: str, *, max_tokens: int, count: Callable[[str], int]) -> Iterator[str]:

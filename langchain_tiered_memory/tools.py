@@ -201,4 +201,4 @@ def _no_message(wanted: str) -> str:
 
 
 def _pinned(message_id: str) -> str:
-    return f"Message {message_id!r} stays in view from now on."
+    return f"Message {message_id[:100]!r} stays in view from now on."

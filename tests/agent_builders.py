@@ -32,7 +32,7 @@ _RUNNER = asyncio.Runner()
 """One event loop for all turns: an HTTP client's pool belongs to the loop that it was first used on."""
 
 THREAD = {"configurable": {"thread_id": "alice"}}
-SUMMARY_SECRET = "summary-only-zanzibar"  # noqa: S105 - a word to look for, no secret
+SUMMARY_SECRET = "summary-only-zanzibar"
 """Stands in every summary that `telling_model` writes, and in no message."""
 
 
@@ -77,11 +77,12 @@ def built(
     before: Sequence[Any] = (),
     behind: Sequence[Any] = (),
     agent: dict[str, Any] | None = None,
+    tools_of_memory: bool = False,
     **choices: Any,
 ) -> Any:
     """An agent with the memory's middleware; `before` and `behind` are other middlewares around it and within."""
     options = {"checkpointer": strict_saver(), "system_prompt": "You keep the register."} | (agent or {})
-    middleware = [*before, TieredMemoryMiddleware(memory, **choices), *behind]
+    middleware = [*before, TieredMemoryMiddleware(memory, tools=tools_of_memory, **choices), *behind]
     return create_agent(model, list(tools), middleware=middleware, **options)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.decisions.fact_lists import render_facts
 from langchain_tiered_memory.decisions.identifiers import kept_share
-from langchain_tiered_memory.decisions.superseding import render_facts
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.outcomes import FailureReason
 

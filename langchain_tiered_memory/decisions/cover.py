@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-GROWTH_RESERVE = 0.5
+FILLED_SHARE = 0.85
 """A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
 changing its first bytes."""
-APPENDED_SHARE = 0.5
+PROSE_SHARE = 0.3
+"""A cover is refined into this share of what it may fill; facts take the rest."""
+APPENDED_SHARE = 0.9
 """What a condensation appends may fill this share of the room that is left."""
 
 
@@ -36,6 +38,8 @@ class Node:
     entry_count: int
     tokens: int
     """As rendered in the view."""
+    facts: tuple[int, ...] | None = None
+    """Indexes of the summary's facts that are shown beneath it; `None`: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,8 @@ CONSTRAINT = re.compile(
     rf"|really|quite|pretty|such|nice|great|good|hard|tough|fun|awesome|amazing|wonderful|exciting|incredible|fulfilling"
     rf"|frustrating|rewarding|the)\b|for\b)\w+"
     rf"|(?:we|you|it|they|i) must (?!have\b|be\b|admit|say|confess|feel|know|love|really|miss|enjoy)\w+"
-    r"|(?:should|shall) (?:never|always|only)|(?:may|can) (?:only|not exceed)\b|(?:need|has|have)s? to (?:always"
+    r"|(?<!\bone )(?:should|shall) (?:never|always|only)|(?:may|can) (?:only|not exceed)\b"
+    r"|(?:need|has|have)s? to (?:always"
     r"|never|stay|remain|be (?:under|below|at least|at most|within|compatible))\b"
     r"|(?:can(?:not|['\u2019]t)|may not|must not) (?:exceed|change|touch|modify|be (?:changed|modified|exposed"
     r"|shared|used|stored|more|less))\b"
@@ -83,7 +84,10 @@ DECISION = re.compile(
     r"|(?:i|we)(?:['\u2019]ll| will|['\u2019]re| are|['\u2019]m| am) (?:going with|go with|going for (?:the|a)"
     r"|stick(?:ing)? with|switch(?:ing)? to|dropping|use)\b|made up (?:my|our) minds?\b"
     r"|(?:chose|choose|picked|prefer|preferred|selected) [\w .'-]{1,40} (?:over|instead of|rather than) \w+"
-    r"|agreed:|verdict:"
+    r"|agreed:|verdict:|(?:we|i)(?:['\u2019]re| are|['\u2019]m| am) going ahead with"
+    r"|(?:that|it)(?:['\u2019]s| is) settled"
+    r"|(?:i|we)(?:['\u2019]d| would) rather (?:have|use|take|keep|go with)|vote(?:d|s)? (?:went to|fell on|for|against)"
+    r"|^(?:fine|okay|ok|right|alright|so)[,:]? [\w .'-]{1,40} it is\b"
     r"|(?:nous avons|on a|j'ai) d\u00e9cid\u00e9|on part sur|(?:haben|habe|hat) (?:uns |mich "
     r"|sich )?(?:\w+ ){0,6}(?:entschieden|beschlossen|geeinigt)|(?:hemos |he )?decidi(?:do|mos|d\u00ed)|decidimos"
     r"|abbiamo deciso|nos quedamos con)"
@@ -118,12 +122,20 @@ FAILURE = re.compile(
     r"|panic|fatal)"
 )
 CORRECTION = re.compile(
-    r"\b(?:actually|correction|i meant|i mis(?:spoke|typed)|my mistake|sorry,|no longer|changed|instead of"
+    r"\b(?:actually|correction|scratch (?:that|what)|i meant|i mis(?:spoke|typed)|my mistake|sorry,|no longer|changed"
+    r"|instead of"
     r"|rather than|turns out|is now|are now|now (?:at|is|it)|has (?:moved|been (?:moved|changed|raised|cut"
     r"|lowered|increased))|moved (?:to|from)|raised to|cut to|switch(?:ed|ing)? (?:to|from)|not \S+ anymore"
     r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
     r"|\u66f4\u6b63",
 )
+TAKEN_BACK = re.compile(
+    r"(?:^(?:no,? |oh,? |but |and )?(?:actually|correction|sorry, (?!i\b|to\b|about|for)|scratch (?:that|what)"
+    r"|update)\b"
+    r"|\b(?:no longer|instead of|rather than|not \S+ anymore|i was wrong (?:about|on)|forget what i said|i meant"
+    r"|i mis(?:spoke|typed)|mixed (?:it|things|that|them) up)\b)"
+)
+"""Narrower than `CORRECTION`: enough by itself for a sentence to be kept word for word."""
 REASON = re.compile(
     r"\b(?:because|since|so that|due to|in order to|the reason|as it|parce que|car|weil|damit|porque"
     r"|perch\u00e9)\b|\u56e0\u4e3a|\u306e\u3067"

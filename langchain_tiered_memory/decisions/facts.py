@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions import cues
-from langchain_tiered_memory.decisions.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
+from langchain_tiered_memory.decisions.figures import mentioned_figure, repaired_figure, stated_figures
+from langchain_tiered_memory.decisions.identifiers import CODE, EMAIL, PATH, URL
 from langchain_tiered_memory.decisions.sentences import sentences
-from langchain_tiered_memory.decisions.superseding import cap_facts, merge_facts, render_facts, subject_words
+from langchain_tiered_memory.decisions.superseding import merge_facts, subject_words
 from langchain_tiered_memory.records import Entry, Fact, FactKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-__all__ = ["cap_facts", "extract_facts", "merge_facts", "render_facts", "shorten"]
+    from collections.abc import Sequence
 
 MAX_WORDS = 40
 """Longest fact, in words; what is longer is shortened around its cue."""
@@ -35,33 +34,24 @@ _MIN_WORDS = 3
 _MIN_GOAL_WORDS = 5
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
+_BRIEF_CHARS = 600  # of an assistant's message: a longer one advises at length, and mentions much that nobody settled
+_ANNOUNCES = ("?", "\uff1f", "\u061f", ":", "\uff1a")  # a question, or the head of a list: neither states anything
 _TALKS = frozenset({"user", "assistant", "other"})
 _KIND_ORDER: tuple[FactKind, ...] = ("goal", "constraint", "decision", "number", "question", "path", "identifier")
 
-_COPULA = (
-    r"(?:(?:is|are|was|were|will be|should be|becomes?|costs?|equals|remains?)(?: now| still| actually| currently"
-    r"| about| around| set to| exactly"
-    r"| capped at| fixed at| on| at| up to| only)*|(?:has|have) (?:been )?(?:changed|moved|raised|lowered|cut|set"
-    r"|increased|reduced) to"
-    r"|(?:changed|moved|raised|lowered|cut|set|increased|reduced|went up|came down) (?:from .{1,20} )?to|now"
-    r"|est(?: de)?|sont|ist|sind|betr\u00e4gt|es(?: de)?|:|=|\u662f|\u4e3a|\u306f)"
-)
-_VALUE = rf"(?:{DATE.pattern}|{CODE.pattern}|{NUMBER.pattern})"
-_STATED = re.compile(
-    rf"\b(?P<noun>(?:[^\W\d_][\w'-]*[ ]){{0,5}}[^\W\d_][\w'-]*)(?:[ ]"
-    rf"|(?=[:=\u662f\u4e3a\u306f])){_COPULA}[ ]?(?:the |an? |[$\u20ac\u00a3]?)?(?P<value>{_VALUE})",
-    re.IGNORECASE,
-)
-_OF = re.compile(
-    rf"\b(?P<noun>(?:budget|limit|cap|price|cost|fee|size|timeout|threshold|target|quota|total|salary|rent|score"
-    rf"|version|weight|height|age|population|capacity)) of (?:about |around |up to )?(?P<value>{_VALUE})",
-    re.IGNORECASE,
-)
-_REPAIRED = re.compile(
-    rf"(?P<value>{_VALUE})[, ]+(?:and )?not (?:at |on |the )?(?P<wrong>{_VALUE}|[`\"']?[\w./-]+)", re.IGNORECASE
-)
 _CODE_NAME = re.compile(rf"{EMAIL.pattern}|{URL.pattern}|{CODE.pattern}")
-_POINT = re.compile(r"\b(?:for|as|of) (?:the|our|my|this) ((?:\w+ )?[^\W\d]\w+)", re.IGNORECASE)
+_FULL_NAME = re.compile(
+    r"(?<![\w'\u2019.*#\"\u201c-])(?!(?:The|Der|Die|Das|Ein|Eine|Le|La|Les|El|Los|Las|My|Our|Your|His|Her|Their|This|That|These|Those|In|On|At|By|For|From|To|With|And|But|Or|So"
+    r"|If|When|Then|Hi|Hey|Hello|Dear|Thanks|Yes|No|Oh|Wow|Happy|Merry|Good|I|It|We|He|She|They|You|Is|Are|Was|Did|Do"
+    r"|Does|Can|Could|Would|Will|Have|Has|Let|Also|Ask|Tell|Call|Actually|Sorry|Correction|Maybe|Yeah|Ok|Okay|Well)\b)"
+    r"(?<!\b[Tt]he )[^\W\d_a-z][^\W\d_A-Z]+(?: [^\W\d_a-z][^\W\d_A-Z]+){1,2}(?![\w*\"\u201d-]|:)"
+)
+_TOPIC = re.compile(
+    r"(?P<before>\b(?:for|of|to|at|on|in|about|with|after|under|as|von|f\u00fcr|pour|sur|para|sobre) )?"
+    r"\b(?:the|our|my|der|die|das|den|dem|unser|unsere|le|la|les|notre|el|los|las|nuestro|nuestra) "
+    r"(?P<noun>[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*)?)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +84,17 @@ def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
         text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
     said = [sentence for sentence in sentences(text) if len(sentence) <= _MAX_LINE_CHARS]
     facts: list[Fact] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     asked = _ask(said) if goal else None
     for sentence in said:
         found = _Found("goal", 0, 0, "goal") if sentence == asked else _look(sentence, entry)
         if found is None or (not goal and _too_short(sentence)):
             continue
         if found.kind in ("path", "identifier"):
-            if found.subject in seen:
+            named = (found.subject, sentence[found.start : found.stop])
+            if named in seen:
                 continue
-            seen.add(found.subject)
+            seen.add(named)
         shortened = shorten(sentence, around=(found.start, found.stop))
         facts.append(
             Fact(kind=found.kind, text=shortened, seq=entry.seq, at=entry.at, by=entry.role, subject=found.subject)
@@ -130,54 +121,61 @@ def _ask(said: Sequence[str]) -> str | None:
 
 def _look(sentence: str, entry: Entry) -> _Found | None:
     """The strongest kind that a sentence announces. Constraints are taken from people only: advice is no constraint."""
-    asks = sentence.rstrip().endswith(("?", "\uff1f", "\u061f"))
     low = cues.lowered(sentence)
-    if not asks and entry.role != "assistant":
-        order = cues.ORDER.match(low) or cues.CONSTRAINT.search(low)
-        if order and not cues.SMALL_TALK.match(low):
-            return _Found("constraint", order.start(), order.end(), _point(sentence))
-    if not asks and (decided := cues.DECISION.search(low)):
-        return _Found("decision", decided.start(), decided.end(), _point(sentence))
-    if not asks and (number := _number(sentence, entry)):
-        return number
+    if not sentence.rstrip().endswith(_ANNOUNCES):
+        if entry.role != "assistant" and not cues.SMALL_TALK.match(low):
+            order = cues.ORDER.match(low) or cues.CONSTRAINT.search(low)
+            if order:
+                return _Found("constraint", order.start(), order.end(), _topic(sentence))
+        if decided := cues.DECISION.search(low):
+            return _Found("decision", decided.start(), decided.end(), _topic(sentence))
+        if number := _number(sentence, entry):
+            return number
     if open_point := cues.QUESTION.search(low):
-        return _Found("question", open_point.start(), open_point.end(), _point(sentence))
+        return _Found("question", open_point.start(), open_point.end(), _topic(sentence))
+    return _mentioned(sentence, low, entry)
+
+
+def _number(sentence: str, entry: Entry) -> _Found | None:
+    """A figure with the noun that it belongs to, or one that takes back another ("8443, not 8080")."""
+    for match in stated_figures(sentence):
+        words = subject_words(match["noun"], speaker=entry.name or entry.role)
+        if words:
+            return _Found("number", match.start(), match.end(), " ".join(words))
+    repaired = repaired_figure(sentence)
+    return _Found("number", repaired.start(), repaired.end(), _topic(sentence)) if repaired else None
+
+
+def _mentioned(sentence: str, low: str, entry: Entry) -> _Found | None:
+    """A path, a figure or somebody's full name beside the thing that it belongs to; or a correction of such a thing."""
+    topic = _topic(sentence)
+    asks = sentence.rstrip().endswith(_ANNOUNCES)
+    advises = entry.role == "assistant" and len(entry.text) > _BRIEF_CHARS
     for kind, pattern in _NAMED:
-        if entry.role != "assistant" and (match := pattern.search(sentence)):
-            return _Found(kind, match.start(), match.end(), match[0].casefold())
-    return None
+        match = pattern.search(sentence)
+        if match and (entry.role != "assistant" or (topic and not asks and not advises)):
+            return _Found(kind, match.start(), match.end(), topic or match[0].casefold())
+    if asks or advises or not topic or cues.SMALL_TALK.match(low):
+        return None
+    if figure := mentioned_figure(sentence):
+        return _Found("number", figure.start(), figure.end(), topic)
+    if name := _FULL_NAME.search(sentence):
+        return _Found("identifier", name.start(), name.end(), topic)
+    corrected = cues.TAKEN_BACK.search(low) if entry.role != "assistant" else None
+    return _Found("decision", corrected.start(), corrected.end(), topic) if corrected else None
 
 
 _NAMED: tuple[tuple[FactKind, re.Pattern[str]], ...] = (("path", PATH), ("identifier", _CODE_NAME))
 
 
-def _number(sentence: str, entry: Entry) -> _Found | None:
-    """A figure with the noun that it belongs to, or one that takes back another ("8443, not 8080")."""
-    for match in _stated(sentence):
-        words = subject_words(match["noun"], speaker=entry.name or entry.role)
-        if words and _tells(match["value"]):
-            return _Found("number", match.start(), match.end(), " ".join(words))
-    repaired = _REPAIRED.search(sentence)
-    if repaired and _tells(repaired["value"]):
-        return _Found("number", repaired.start(), repaired.end())
-    return None
+def _topic(sentence: str) -> str:
+    """What a sentence is about where it names it ("... for the harbour ferry"): the noun with most words, or the first.
 
-
-def _stated(sentence: str) -> Iterator[re.Match[str]]:
-    if any(char.isdigit() for char in sentence):
-        yield from _STATED.finditer(sentence)
-        yield from _OF.finditer(sentence)
-
-
-def _tells(value: str) -> bool:
-    """Whether a figure is more than a count of one digit."""
-    return sum(char.isdigit() for char in value) > 1 or not value.strip().isdigit()
-
-
-def _point(sentence: str) -> str:
-    """What a decision or constraint is about, where it says so ("... for the logo")."""
-    match = _POINT.search(sentence)
-    return " ".join(subject_words(match[1])) if match else ""
+    One behind a preposition goes before one that is not.
+    """
+    found = [(subject_words(match["noun"]), match["before"] is not None) for match in _TOPIC.finditer(sentence)]
+    best = max(found, key=lambda one: (len(one[0]), one[1]), default=None)
+    return " ".join(best[0]) if best else ""
 
 
 def shorten(sentence: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.cover import CoverItem, Gap, GapReason
-from langchain_tiered_memory.decisions.superseding import render_facts
+from langchain_tiered_memory.decisions.shown_facts import facts_text
 from langchain_tiered_memory.records import utc
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def moment(seconds: float) -> str:
     return utc(seconds).strftime("%Y-%m-%d %H:%M")
 
 
-def summary_block(summary: Summary) -> str:
-    """One summary of the cover: where it stands, what it says, the facts beside it."""
+def summary_block(summary: Summary, facts: Sequence[int] | None = None) -> str:
+    """One summary of the cover: where it stands, what it says, the facts beside it or those at the indexes `facts`."""
     first, last = day(summary.first_at), day(summary.last_at)
     when = first if first == last else f"{first} to {last}"
     marks = "".join(
@@ -60,11 +60,11 @@ def summary_block(summary: Summary) -> str:
         )
         if holds
     )
-    facts = f"\n{render_facts(summary.facts)}" if summary.facts else ""
+    listed = facts_text(summary, facts)
     head = (
         f"[messages {summary.first_seq}-{summary.last_seq}, {when}, level {summary.level}, id {summary.id[:8]}{marks}]"
     )
-    return f"{head}\n{neutralised(summary.text)}{neutralised(facts)}"
+    return "\n".join([head, neutralised(summary.text), *([neutralised(listed)] if listed else [])])
 
 
 _GAP_WORDS: dict[GapReason, str] = {
@@ -99,7 +99,7 @@ def history_block(
 ) -> str:
     """The whole message that stands for older history: the cover, lines for recent messages left out, user messages."""
     parts = [
-        gap_line(item) if isinstance(item, Gap) else summary_block(summaries[item.id])
+        gap_line(item) if isinstance(item, Gap) else summary_block(summaries[item.id], item.facts)
         for item in items
         if isinstance(item, Gap) or item.id in summaries
     ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 View: TypeAlias = Literal["default", "recall"]
 
 _KEEP_AT_MOST = 0.25
-_SPARE_FOR_COVER = 0.25
+_SPARE_FOR_COVER = 0.45
 """Of the room that recall does not need without a question. More would make the view condense more often."""
 _GOAL_AT_MOST = 0.10
 _PINS_AT_MOST = 0.20

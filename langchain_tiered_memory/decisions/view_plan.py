@@ -90,7 +90,7 @@ def _item_to_json(item: CoverItem) -> dict[str, Any]:
     shared = {"first": item.first_seq, "last": item.last_seq, "count": item.entry_count}
     if isinstance(item, Gap):
         return shared | {"gap": item.ids, "why": item.why}
-    return shared | {"id": item.id, "level": item.level, "tokens": item.tokens}
+    return shared | {"id": item.id, "level": item.level, "tokens": item.tokens, "facts": item.facts}
 
 
 def _item_from_json(stored: dict[str, Any]) -> CoverItem:
@@ -103,6 +103,7 @@ def _item_from_json(stored: dict[str, Any]) -> CoverItem:
         last_seq=stored["last"],
         entry_count=stored["count"],
         tokens=stored["tokens"],
+        facts=None if stored.get("facts") is None else tuple(stored["facts"]),
     )
 
 

@@ -21,7 +21,7 @@ from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.desk import Desk, Library
-from langchain_tiered_memory.flows.guard import decide, previewed, undecided
+from langchain_tiered_memory.flows.guard import decide, joined, overflowed, previewed, undecided
 from langchain_tiered_memory.flows.ledgers import diff_of
 from langchain_tiered_memory.flows.musts import Musts, read_musts
 from langchain_tiered_memory.flows.proposing import ViewQuestion
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 _ANY = 2**62
 """Behind every message."""
+_FILE_STEPS = 6
+_FILE_STEPS_AMONG = 60
+"""So many messages with file work among the newest so many: an agent is at work on files."""
 _FOREGROUND_SECONDS = 30.0
 """How long a view that does not fit waits for its summaries where no worker makes them in the background."""
 _RELATED = 0.5
@@ -99,9 +102,12 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
     told = yield from _with_learnt_window(house, request.model)
     budget = budget_of(request.max_tokens, told, settings=house.settings)
     desks = yield from _desks(house, ref, request, told, budget)
-    margin = 0
+    margin, first = 0, None
     for _ in range(_ATTEMPTS):
         shown = yield from _shown(house, ref, request, budget, desks, margin=margin)
+        if first is not None:
+            shown = replace(shown, report=joined(first, shown.report))
+        first = shown.report
         recalled, related = Recalled(), tuple[str, ...]()
         if ref is not None and desks.has_query:
             recalled, related = yield from _recalled(house, ref, request, desks, shown, margin=margin)
@@ -116,6 +122,7 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         f"what must be shown takes {context.tokens} tokens, the budget is {budget.max_tokens} ({largest}): raise "
         "max_tokens, unpin messages, or shorten the system prompt"
     )
+    yield from overflowed(house, ref, msg, checkpoint_id=context.guard.checkpoint_id)
     raise BudgetError(msg)
 
 
@@ -203,7 +210,8 @@ def _desks(house: House, ref: SessionRef | None, request: Request, told: Told, b
     query = musts.last_user_text if request.query is None else request.query
     works = False
     if ref is not None and house.settings.files.enabled:
-        works = bool((yield from do(house.store.files.worked_on, ref, track=request.track, before=_ANY, limit=1)))
+        touched = yield from do(house.store.files.worked_on, ref, track=request.track, before=_ANY, limit=_FILE_STEPS)
+        works = len(touched) == _FILE_STEPS and touched[-1] > musts.last_seq - _FILE_STEPS_AMONG
     name = plan_name(
         request.view,
         request.track,

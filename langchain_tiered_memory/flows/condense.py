@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.decisions.deduplication import near_duplicates
 from langchain_tiered_memory.decisions.drafting import passage_drafts
+from langchain_tiered_memory.decisions.fact_lists import cap_facts, render_facts
 from langchain_tiered_memory.decisions.facts import extract_facts
 from langchain_tiered_memory.decisions.identifiers import kept_share
 from langchain_tiered_memory.decisions.open_calls import unfinished_calls
 from langchain_tiered_memory.decisions.quality import information_loss
 from langchain_tiered_memory.decisions.sizing import target_and_cap
-from langchain_tiered_memory.decisions.superseding import cap_facts, merge_facts, render_facts
+from langchain_tiered_memory.decisions.superseding import merge_facts
 from langchain_tiered_memory.decisions.triggers import due_entries, due_summaries
 from langchain_tiered_memory.decisions.verification import sources_digest
 from langchain_tiered_memory.drafts import SummaryPlan, Written
@@ -200,7 +201,8 @@ def _job(
 ) -> CondenseJob:
     source_tokens = sum(source.tokens for source in sources)
     size = target_and_cap(house.settings.tree.level(summary.level), source_tokens)
-    kept, _ = cap_facts(facts, max_tokens=house.settings.tree.facts_tokens, count_text=house.counter.count_text)
+    cap = house.settings.tree.facts_cap(summary.level)
+    kept, _ = cap_facts(facts, max_tokens=cap, count_text=house.counter.count_text)
     return CondenseJob(
         level=summary.level,
         strategy=summary.strategy,
@@ -273,7 +275,8 @@ def _put_off(
 def _written(house: House, job: CondenseJob, condensed: Condensed) -> Written:
     count = house.counter.count_text
     room = max(0, job.source_tokens - condensed.tokens)
-    facts, _ = cap_facts(job.facts, max_tokens=min(house.settings.tree.facts_tokens, room), count_text=count)
+    cap = min(house.settings.tree.facts_cap(job.level), room)
+    facts, _ = cap_facts(job.facts, max_tokens=cap, count_text=count)
     whole = condensed.text + ("\n" + render_facts(facts) if facts else "")
     texts = [source.text for source in job.sources]
     return Written(

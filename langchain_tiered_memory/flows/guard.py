@@ -16,7 +16,7 @@ from langchain_tiered_memory.decisions.checkpoint_triggers import due_reasons, i
 from langchain_tiered_memory.decisions.cost_ledger import cost_of
 from langchain_tiered_memory.decisions.cover import nodes_of
 from langchain_tiered_memory.decisions.zones import alert_for, zone_of
-from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
+from langchain_tiered_memory.errors import CheckpointError, CondensationError, ContextOverflowError, StorageError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.checkpoints import ViewSnapshot, checkpoint, last_sound
 from langchain_tiered_memory.flows.emergency import (
@@ -27,7 +27,7 @@ from langchain_tiered_memory.flows.emergency import (
 )
 from langchain_tiered_memory.flows.proposing import Proposal, ViewQuestion, billed, propose
 from langchain_tiered_memory.flows.standing import ViewStanding
-from langchain_tiered_memory.outcomes import GuardReport, Outcome, OutcomeKind, StepKind, Zone
+from langchain_tiered_memory.outcomes import FailureReason, GuardReport, Outcome, OutcomeKind, StepKind, Zone
 from langchain_tiered_memory.records import LeftOut, Spent
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.records import SessionRef, Summary
 
 _CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
+_CUT: frozenset[StepKind] = frozenset({"shortened", "minimal", "recovered"})
+"""Steps that cut one request, and leave the view's plan alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +66,13 @@ def decide(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Call
     proposal = yield from propose(house, ref, question, desk_for)
     alert = _alert(house, ref, question, proposal, standing)
     saved = yield from _checkpointed(house, ref, question, proposal, standing)
+    # Before anything can be raised: who asks again is not alerted again, and nothing is saved twice.
+    noted = yield from _noted(house, ref, question, proposal, standing, saved=saved is not None)
+    if proposal.refused:
+        yield from _refused(house, ref, question, proposal, noted)
     pieces, steps = yield from _pieces(house, ref, question, proposal, checkpoint_id=saved)
-    outcome = _outcome(house, question, proposal, steps)
-    yield from _written(house, ref, question, proposal, outcome=outcome, standing=standing)
-    at = house.now() if saved is not None else standing.checkpoint_at
-    failure = _failure(outcome) if outcome.kind is not OutcomeKind.NOT_NEEDED else standing.failure
-    if proposal.zone is not standing.zone:
-        yield from do(house.store.runs.set_zone, ref, question.name, proposal.zone.value, now=house.now())
-    over = is_over_share(proposal.used_tokens, question.window.tokens, settings=house.settings.checkpoints)
-    house.standing.note(
-        ref.key,
-        question.name,
-        ViewStanding(zone=proposal.zone, over_share=over, checkpoint_at=at, failure=failure),
-    )
+    outcome = _identified(_outcome(house, question, proposal, steps, pieces), ref, question, proposal, noted)
+    yield from _written(house, ref, question, proposal, outcome=outcome, standing=noted)
     report = GuardReport(
         window=question.window,
         used_tokens=proposal.used_tokens,
@@ -90,12 +86,17 @@ def decide(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Call
 
 
 def _missing(proposal: Proposal, pieces: Sequence[Piece], steps: tuple[StepKind, ...]) -> tuple[LeftOut, ...]:
-    """Recent messages that only the essentials keep out; the plan names all others."""
-    if not {"minimal", "recovered"} & set(steps):
+    """What the plan shows and this request does not; the plan itself names everything else."""
+    if not _CUT & set(steps):
         return ()
     shown = {entry.seq for piece in pieces for entry in (*piece.whole_entries, *piece.passages)}
+    standing = {one for piece in pieces for one in piece.summary_ids}
     gone = [entry for entry in proposal.sight.tail if entry.seq not in shown]
-    return tuple(LeftOut(what=entry.id, reason="not essential", tokens=entry.tokens) for entry in gone)
+    nodes = [node for node in nodes_of(proposal.sight.plan.items) if node.id not in standing]
+    return (
+        *(LeftOut(what=node.id, reason="no room beside what must be shown", tokens=node.tokens) for node in nodes),
+        *(LeftOut(what=entry.id, reason="not essential", tokens=entry.tokens) for entry in gone),
+    )
 
 
 def _standing(house: House, ref: SessionRef, question: ViewQuestion) -> Flow[ViewStanding]:
@@ -106,6 +107,34 @@ def _standing(house: House, ref: SessionRef, question: ViewQuestion) -> Flow[Vie
     since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
     zone = Zone(run.zones.get(question.name, Zone.SAFE))
     return ViewStanding(zone=zone, over_share=None, checkpoint_at=since)
+
+
+def _noted(
+    house: House, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding, *, saved: bool
+) -> Flow[ViewStanding]:
+    """Remember the zone of a view, also for other processes; and when its run was saved."""
+    if proposal.zone is not standing.zone:
+        yield from do(house.store.runs.set_zone, ref, question.name, proposal.zone.value, now=house.now())
+    noted = replace(
+        standing,
+        zone=proposal.zone,
+        over_share=is_over_share(proposal.used_tokens, question.window.tokens, settings=house.settings.checkpoints),
+        checkpoint_at=house.now() if saved else standing.checkpoint_at,
+    )
+    house.standing.note(ref.key, question.name, noted)
+    return noted
+
+
+def _refused(
+    house: House, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> Flow[None]:
+    failed = replace(_outcome(house, question, proposal, proposal.steps), kind=OutcomeKind.FAILED)
+    kept = replace(proposal, sight=proposal.before) if proposal.before is not None else proposal
+    outcome = _identified(failed, ref, question, kept, standing)
+    yield from _written(house, ref, question, kept, outcome=outcome, standing=standing)
+    why = f"({proposal.reason.value})" if proposal.reason is not None else ""
+    msg = f"the view could not be condensed {why} and does not fit: {proposal.error}"
+    raise CondensationError(msg, reason=proposal.reason or FailureReason.MODEL_ERROR)
 
 
 def _alert(
@@ -137,32 +166,40 @@ def _checkpointed(
 ) -> Flow[str | None]:
     """Save the run's state before anything is changed, where a trigger fires."""
     settings = house.settings.checkpoints
-    since = standing.checkpoint_at
-    reasons = due_reasons(
-        settings=settings,
-        used_tokens=proposal.used_tokens,
-        window_tokens=question.window.tokens,
-        zone=proposal.zone,
-        zone_before=standing.zone,
-        was_over_share=standing.over_share,
-        seconds_since_last=house.now() - since if since is not None else None,
-    )
+
+    def reasons_since(since: float | None) -> tuple[str, ...]:
+        return due_reasons(
+            settings=settings,
+            used_tokens=proposal.used_tokens,
+            window_tokens=question.window.tokens,
+            zone=proposal.zone,
+            zone_before=standing.zone,
+            was_over_share=standing.over_share,
+            seconds_since_last=house.now() - since if since is not None else None,
+        )
+
+    reasons = reasons_since(standing.checkpoint_at)
+    if "time_interval" in reasons:
+        # Another view, or somebody else, may have saved the run since this one was looked at.
+        run = yield from do(house.store.runs.read, ref)
+        reasons = reasons_since(run.checkpoint_at if run.checkpoint_at is not None else run.started_at)
     if not reasons:
         return None
     shown = proposal.before if proposal.before is not None else proposal.sight
-    made = yield from checkpoint(
-        house,
-        ref.session_id,
-        track=question.track,
-        reasons=reasons,
-        view=ViewSnapshot(
-            name=question.name,
-            zone=proposal.zone,
-            used_tokens=proposal.used_tokens,
-            window=question.window,
-            messages=tuple(piece.message for piece in (*shown.head, *shown.recent())),
-        ),
+    pieces = (*shown.head, *shown.recent())
+    view = ViewSnapshot(
+        name=question.name,
+        zone=proposal.zone,
+        used_tokens=proposal.used_tokens,
+        window=question.window,
+        messages=tuple(piece.message for piece in pieces),
+        summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
     )
+    try:
+        made = yield from checkpoint(house, ref.session_id, track=question.track, reasons=reasons, view=view)
+    except StorageError as error:
+        house.report("checkpoint_failed", str(error), session_id=ref.session_id, reasons=list(reasons))
+        return None
     return made.id
 
 
@@ -198,12 +235,7 @@ def _recovered(
         used_tokens=proposal.used_tokens,
         limit_tokens=question.window.limit,
     )
-    found = checkpoint_id
-    if found is None and house.settings.checkpoints.enabled:
-        try:
-            found = yield from last_sound(house, ref)
-        except CheckpointError as error:
-            house.report("checkpoint_unusable", str(error), session_id=ref.session_id)
+    found = checkpoint_id if checkpoint_id is not None else (yield from _last_checkpoint(house, ref))
     pieces = yield from minimal_pieces(proposal.desk, None, least_tokens=LEAST_TOKENS)
     if pieces is not None:
         house.report(
@@ -222,42 +254,80 @@ def _recovered(
         f"system prompt and tools take {rooms.fixed}, goal and pins {proposal.sight.head_tokens}; the largest "
         f"messages: {named or 'none'}. Raise max_tokens, shorten the system prompt or unpin{saved}"
     )
-    house.report("context_fatal", msg, session_id=ref.session_id, checkpoint_id=found)
-    raise ContextOverflowError(msg, checkpoint_id=found)
+    raise _fatal(house, ref, msg, checkpoint_id=found)
 
 
-def _outcome(house: House, question: ViewQuestion, proposal: Proposal, steps: tuple[StepKind, ...]) -> Outcome:
-    """What became of the question, in figures."""
-    if proposal.kind is OutcomeKind.NOT_NEEDED and not steps:
+def _last_checkpoint(house: House, ref: SessionRef) -> Flow[str | None]:
+    if not house.settings.checkpoints.enabled:
+        return None
+    try:
+        return (yield from last_sound(house, ref))
+    except CheckpointError as error:
+        house.report("checkpoint_unusable", str(error), session_id=ref.session_id)
+        return None
+
+
+def overflowed(house: House, ref: SessionRef | None, msg: str, *, checkpoint_id: str | None) -> Flow[None]:
+    """What must be shown did not fit even after it was cut: say so, with what is saved.
+
+    Raises:
+        ContextOverflowError: always, where there is a session.
+    """
+    if ref is None:
+        return
+    found = checkpoint_id if checkpoint_id is not None else (yield from _last_checkpoint(house, ref))
+    raise _fatal(house, ref, msg, checkpoint_id=found)
+
+
+def _fatal(house: House, ref: SessionRef, msg: str, *, checkpoint_id: str | None) -> ContextOverflowError:
+    house.report("context_fatal", msg, session_id=ref.session_id, checkpoint_id=checkpoint_id)
+    return ContextOverflowError(msg, checkpoint_id=checkpoint_id)
+
+
+def _outcome(
+    house: House,
+    question: ViewQuestion,
+    proposal: Proposal,
+    steps: tuple[StepKind, ...],
+    pieces: Sequence[Piece] | None = None,
+) -> Outcome:
+    """What became of the question, in figures; of the view as proposed, where no `pieces` were cut from it."""
+    sight = proposal.sight
+    tokens = sight.tokens if pieces is None else sum(piece.tokens for piece in pieces)
+    messages = len(sight.tail) if pieces is None else sum(piece.part == "recent" for piece in pieces)
+    kind = proposal.kind
+    if kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED) and _CUT & set(steps) and not question.minimal:
+        kind = OutcomeKind.TRUNCATED  # it did not fit as it was
+    if kind is OutcomeKind.NOT_NEEDED:
         return Outcome(
             id="",
-            kind=OutcomeKind.NOT_NEEDED,
+            kind=kind,
             at=house.now(),
             track=question.track,
-            messages_before=len(proposal.sight.tail),
-            messages_after=len(proposal.sight.tail),
+            messages_before=len(sight.tail),
+            messages_after=messages,
             tokens_before=proposal.used_tokens,
-            tokens_after=proposal.used_tokens,
+            tokens_after=billed(proposal.desk, tokens),
+            steps=steps,
         )
     library = proposal.desk.library.summaries
     old = {node.id for node in nodes_of(proposal.before.plan.items)} if proposal.before is not None else set()
-    new = [node.id for node in nodes_of(proposal.sight.plan.items) if node.id not in old]
+    new = [node.id for node in nodes_of(sight.plan.items) if node.id not in old]
     spent = sum((library[one].spent for one in new if one in library), Spent())
-    last_seq = proposal.sight.tail[-1].seq if proposal.sight.tail else proposal.sight.plan.border
-    changed = proposal.kind in _CHANGED
-    said = repr((question.name, proposal.kept, proposal.sight.plan.to_json(), last_seq, proposal.reason, house.now()))
+    last_seq = sight.tail[-1].seq if sight.tail else sight.plan.border
+    changed = kind in _CHANGED
     return Outcome(
-        id=hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32],
-        kind=proposal.kind,
+        id="",
+        kind=kind,
         reason=proposal.reason,
         why=proposal.why,
         at=house.now(),
         track=question.track,
         last_seq=last_seq,
-        messages_before=len(proposal.before.tail) if proposal.before is not None else len(proposal.sight.tail),
-        messages_after=len(proposal.sight.tail),
+        messages_before=len(proposal.before.tail) if proposal.before is not None else len(sight.tail),
+        messages_after=messages,
         tokens_before=proposal.used_tokens,
-        tokens_after=billed(proposal.desk, proposal.sight.tokens),
+        tokens_after=billed(proposal.desk, tokens),
         summary_ids=tuple(new) if changed else (),
         left_out=proposal.left_out,
         steps=steps,
@@ -268,6 +338,18 @@ def _outcome(house: House, question: ViewQuestion, proposal: Proposal, steps: tu
     )
 
 
+def _identified(
+    outcome: Outcome, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> Outcome:
+    """With an id of its own: the same for the same journey, and never that of another outcome."""
+    if outcome.kind is OutcomeKind.NOT_NEEDED:
+        return outcome
+    plan = proposal.sight.plan.to_json()
+    what = (outcome.kind.value, outcome.reason, outcome.at, outcome.last_seq, standing.outcomes)
+    said = repr((ref.key, question.name, proposal.kept, plan, what))
+    return replace(outcome, id=hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+
 def _cost(house: House, made: Sequence[Summary]) -> float | None:
     """What the writers of these summaries cost; `None` where one that called a model has no price."""
     costs = [cost_of(one.spent, price=house.settings.prices.get(one.model or "")) for one in made if one.spent.calls]
@@ -275,8 +357,11 @@ def _cost(house: House, made: Sequence[Summary]) -> float | None:
     return sum(known) if len(known) == len(costs) and (costs or house.settings.prices) else None
 
 
-def _failure(outcome: Outcome) -> str:
-    return f"{outcome.reason}" if outcome.kind is OutcomeKind.FAILED else ""
+def _repeatable(outcome: Outcome) -> str:
+    """What the next request may well say again: kept once, until something else is said."""
+    if outcome.kind is OutcomeKind.FAILED or _CUT & set(outcome.steps):
+        return repr((outcome.kind.value, outcome.reason, outcome.steps[-1:]))
+    return ""
 
 
 def _written(
@@ -292,8 +377,11 @@ def _written(
     plan, now = proposal.sight.plan, house.now()
     payload = plan.to_json()
     keep = house.settings.condensation.monitoring.history
-    if outcome.kind in _CHANGED and payload != proposal.kept:
-        yield from do(
+    before = proposal.kept
+    if before is None and proposal.before is not None:
+        before = proposal.before.plan.to_json()  # shown, or to be shown, but never written: so that it can come back
+    if outcome.kind in _CHANGED and payload != before:
+        written = yield from do(
             house.store.outcomes.swap,
             ref,
             question.name,
@@ -301,16 +389,21 @@ def _written(
             border=plan.border,
             now=now,
             outcome=outcome,
-            plan_before=proposal.kept,
+            plan_before=before,
             keep=keep,
         )
+    else:
+        if payload != proposal.kept:
+            yield from do(house.store.plans.write, ref, question.name, payload, now=now, border=plan.border)
+        said = _repeatable(outcome) if outcome.kind is not OutcomeKind.NOT_NEEDED else ""
+        written = False
+        if said and said != standing.failure:
+            written = yield from do(house.store.outcomes.add, ref, question.name, outcome, keep=keep)
+    if written:
         _tell(house, ref, outcome)
-        return
-    if payload != proposal.kept:
-        yield from do(house.store.plans.write, ref, question.name, payload, now=now, border=plan.border)
-    if outcome.kind is OutcomeKind.FAILED and _failure(outcome) != standing.failure:
-        yield from do(house.store.outcomes.add, ref, question.name, outcome, keep=keep)
-        _tell(house, ref, outcome)
+    if outcome.kind is not OutcomeKind.NOT_NEEDED:
+        noted = replace(standing, failure=_repeatable(outcome), outcomes=standing.outcomes + 1)
+        house.standing.note(ref.key, question.name, noted)
 
 
 def _tell(house: House, ref: SessionRef, outcome: Outcome) -> None:
@@ -340,6 +433,19 @@ def previewed(
     asked = replace(question, forced=True, foreground_seconds=0.0)
     proposal = yield from propose(house, ref, asked, desk_for)
     return proposal, _outcome(house, asked, proposal, proposal.steps)
+
+
+def joined(first: GuardReport, last: GuardReport) -> GuardReport:
+    """The report of a request whose view was decided twice, because what had to be repaired in it took room."""
+    changed = last.outcome.kind is not OutcomeKind.NOT_NEEDED
+    outcome = last.outcome if changed else first.outcome
+    return replace(
+        first,
+        outcome=outcome,
+        steps=tuple(dict.fromkeys((*first.steps, *last.steps))),
+        alert=first.alert if first.alert is not None else last.alert,
+        checkpoint_id=first.checkpoint_id if first.checkpoint_id is not None else last.checkpoint_id,
+    )
 
 
 def undecided(house: House, window: Window, used_tokens: int, track: str) -> GuardReport:

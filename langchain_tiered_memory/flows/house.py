@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.stores.sql import SqlStore
 
 logger = logging.getLogger("langchain_tiered_memory")
+logger.addHandler(logging.NullHandler())  # where an application configured no logging, a library keeps quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,9 @@ WARNINGS = frozenset(
         "vectors_unavailable",
         "vectors_of_another_embedder",
         "artifact_not_kept",
+        "history_not_written",
         "history_repaired",
+        "turn_interrupted",
         "background_failed",
         "checkpoint_damaged",
         "checkpoint_failed",
@@ -99,6 +102,8 @@ WARNINGS = frozenset(
         "view_failed",
         "view_truncated",
         "zone_critical",
+        "zone_danger",
+        "zone_warning",
     }
 )
 """Events that are logged as warnings; all others as information."""

@@ -11,9 +11,11 @@ preferring edits.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.decisions.file_list import files_block
 from langchain_tiered_memory.decisions.groups import as_groups
 from langchain_tiered_memory.decisions.request import masked
 from langchain_tiered_memory.flows.asking import Flow, do
@@ -30,13 +32,15 @@ _AT_MOST = 0.95
 """The newest group may take so much, where it alone is larger than the rest of the room."""
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
+_LISTED_FILES = 300
+"""Files looked at for the list; it shows the latest."""
 _LEAST_CUT_TOKENS = 400
 """Room that is worth a group whose largest result is cut."""
 
 
 def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     """`sight` with the latest file work before its recent part, as far as there is room."""
-    room = round(_FILLED * desk.room) - sight.tokens
+    room = round(_FILLED * desk.room) - sight.tokens - desk.rooms.files
     if not desk.works_on_files or room < _LEAST_CUT_TOKENS or not sight.plan.border:
         return sight
     plan = sight.plan
@@ -63,6 +67,23 @@ def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     masks = dict(plan.masked) | ({cut[0].seq: cut[1]} if cut is not None else {})
     smaller = replace(plan, kept=kept, masked=tuple(sorted(masks.items())))
     return (yield from seen_with(desk, smaller, [*entries, *sight.tail]))
+
+
+def with_files(desk: Desk, sight: Sight) -> Flow[Sight]:
+    """`sight` with the list of touched files that nothing in it names; room for quoting the user is passed on to it.
+
+    Looked for in what is shown, for an output that is masked or cut names nothing any more.
+    """
+    plan, settings = sight.plan, desk.house.settings.files
+    if not (desk.works_on_files and settings.enabled and (plan.border or plan.left or plan.left_spans)):
+        return sight
+    touched = yield from do(desk.house.store.files.latest, desk.ref, track=desk.track, limit=_LISTED_FILES)
+    cut = {seq for seq, _ in plan.masked}
+    shown = "\n".join(entry.payload for entry in sight.tail if entry.seq not in cut)
+    unseen = [one for one in touched if json.dumps(one.path)[1:-1] not in shown]
+    room = desk.rooms.files + (desk.rooms.queries if len(plan.queries) <= 1 else 0)
+    block = yield from do(files_block, unseen, room_tokens=room, count=desk.house.counter.count_text)
+    return sight if block == plan.files else (yield from seen_with(desk, replace(plan, files=block), sight.tail))
 
 
 def _chosen(

@@ -19,7 +19,10 @@ from langchain_tiered_memory.records import LeftOut, Spent
 if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import SessionRef, Summary
+    from langchain_tiered_memory.stores.outcomes import StoredOutcome
 
+_LOOKED_BACK = 20
+"""Outcomes among which the last that changed a plan is looked for: others cut a single request."""
 _CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
@@ -77,13 +80,10 @@ def undo(house: House, session_id: str, outcome_id: str | None) -> Flow[Outcome]
         InvalidInputError: when the view shows something else by now.
     """
     ref = yield from _found(house, session_id)
-    if outcome_id is None:
-        past = yield from do(house.store.outcomes.read, ref, limit=1, kinds=[kind.value for kind in _CHANGED])
-        if not past:
-            msg = f"no view of the session {session_id!r} was condensed yet: there is nothing to undo"
-            raise NotFoundError(msg)
-        outcome_id = past[0].id
-    stored = yield from do(house.store.outcomes.get, ref, outcome_id)
+    stored = yield from _named_or_last(house, ref, outcome_id)
+    outcome_id = stored.outcome.id
+    if stored.outcome.undone_at is not None:
+        return stored.outcome  # asking twice is asking once
     if stored.plan_before is None or stored.plan_after is None:
         msg = f"{outcome_id!r} cannot be undone: it changed no plan that is still known"
         raise InvalidInputError(msg)
@@ -101,13 +101,7 @@ def diff(house: House, session_id: str, outcome_id: str | None) -> Flow[ViewDiff
         NotFoundError: when there is no such outcome.
     """
     ref = yield from _found(house, session_id)
-    if outcome_id is None:
-        past = yield from do(house.store.outcomes.read, ref, limit=1, kinds=[kind.value for kind in _CHANGED])
-        if not past:
-            msg = f"no view of the session {session_id!r} was condensed yet"
-            raise NotFoundError(msg)
-        outcome_id = past[0].id
-    stored = yield from do(house.store.outcomes.get, ref, outcome_id)
+    stored = yield from _named_or_last(house, ref, outcome_id)
     before = ViewPlan.from_json(stored.plan_before) if stored.plan_before is not None else None
     after = ViewPlan.from_json(stored.plan_after) if stored.plan_after is not None else None
     return (yield from diff_of(house, ref, stored.outcome, before, after))
@@ -149,6 +143,19 @@ def _text(plan: ViewPlan | None, summaries: dict[str, Summary]) -> str:
     if plan is None or not (plan.items or plan.left_spans):
         return ""
     return history_block(plan.items, summaries, (), left=plan.left_spans)
+
+
+def _named_or_last(house: House, ref: SessionRef, outcome_id: str | None) -> Flow[StoredOutcome]:
+    """An outcome with its plans; the last one that gave a view another plan, if none is named."""
+    if outcome_id is not None:
+        return (yield from do(house.store.outcomes.get, ref, outcome_id))
+    kinds = [kind.value for kind in _CHANGED]
+    for one in (yield from do(house.store.outcomes.read, ref, limit=_LOOKED_BACK, kinds=kinds)):
+        stored: StoredOutcome = yield from do(house.store.outcomes.get, ref, one.id)
+        if stored.plan_after is not None or set(one.steps) <= {"masked", "condensed", "slid", "pruned"}:
+            return stored
+    msg = f"no view of the session {ref.session_id!r} was condensed yet: there is nothing to undo or compare"
+    raise NotFoundError(msg)
 
 
 def _found(house: House, session_id: str) -> Flow[SessionRef]:

@@ -23,6 +23,8 @@ class Musts:
     opening: tuple[Entry, ...] = ()
     """System messages that the history began with, and the goal: the first user message."""
     pinned: tuple[Entry, ...] = ()
+    last_seq: int = 0
+    """The newest message."""
     recent: Recent = field(default_factory=lambda: Recent(guard=1, users=()))
 
     @property
@@ -52,6 +54,7 @@ def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]
     return Musts(
         opening=found.opening,
         pinned=found.pinned,
+        last_seq=max((entry.seq for entry in found.newest), default=0),
         recent=Recent(
             guard=min(guarded, default=1),
             open=frozenset(head.seq for head in found.waiting if head.seq >= since),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.cover import (
     APPENDED_SHARE,
-    GROWTH_RESERVE,
+    FILLED_SHARE,
+    PROSE_SHARE,
     CoverItem,
     Gap,
     Node,
@@ -26,8 +27,8 @@ from langchain_tiered_memory.decisions.cover import (
     selected,
     tokens_of,
 )
-from langchain_tiered_memory.decisions.file_list import files_block
 from langchain_tiered_memory.decisions.rendering import gap_line, summary_block
+from langchain_tiered_memory.decisions.shown_facts import shown_facts
 from langchain_tiered_memory.decisions.view_plan import ViewPlan
 from langchain_tiered_memory.flows.asking import Flow, do
 
@@ -46,10 +47,10 @@ _REFINEMENTS = 64
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
 _COVER_BESIDE_FILES = 0.06
-"""Of the budget, for the cover where an agent works on files: what it takes is lost to their own words.
-Measured on agent transcripts."""
-_LISTED_FILES = 300
-"""Files looked at for the list; it shows the latest."""
+_LEAST_COVER_TOKENS = 800
+_LEAST_COVER_SHARE = 0.12
+"""Where an agent works on files, the cover takes this share of the budget: what it takes is lost to their own words
+(measured on agent transcripts). But the highest summary must fit: up to 800 tokens, within twice that share."""
 _BLOCK_JOINT = 2
 """Tokens of the blank line between two parts of a block."""
 
@@ -70,11 +71,11 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = yield from _next_border(desk, floor=floor)
-    cap = (
-        min(desk.rooms.cover, round(_COVER_BESIDE_FILES * desk.rooms.total))
-        if desk.works_on_files
-        else desk.rooms.cover
-    )
+    cap = desk.rooms.cover
+    if desk.works_on_files:
+        total = desk.rooms.total
+        least = min(_LEAST_COVER_TOKENS, round(_LEAST_COVER_SHARE * total))
+        cap = min(cap, max(least, round(_COVER_BESIDE_FILES * total)))
     appended: tuple[CoverItem, ...] | None = None
     if desk.look is not None and desk.look.levels is not None:
         appended = yield from _of_levels(desk, border=border, cap=cap, levels=desk.look.levels)
@@ -93,20 +94,7 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
         skip=skip,
         queries=queries,
         ratio=desk.ratio,
-        files=(yield from files_before(desk, tail_from, queries=len(queries))) if border else "",
     )
-
-
-def files_before(desk: Desk, seq: int, *, queries: int) -> Flow[str]:
-    """The list of files that messages before `seq` touched; room in which no user message is quoted is passed on."""
-    settings = desk.house.settings.files
-    if not settings.enabled or not settings.share:
-        return ""
-    touched = yield from do(desk.house.store.files.latest, desk.ref, track=desk.track, limit=_LISTED_FILES)
-    # One user message leads the recent part as itself, and is not quoted.
-    room = desk.rooms.files + (desk.rooms.queries if queries <= 1 else 0)
-    unseen = [one for one in touched if one.seq < seq]
-    return (yield from do(files_block, unseen, room_tokens=room, count=desk.house.counter.count_text))
 
 
 def _grown(desk: Desk, previous: ViewPlan, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...] | None]:
@@ -122,11 +110,32 @@ def _grown(desk: Desk, previous: ViewPlan, *, border: int, cap: int) -> Flow[tup
     free = cap - tokens_of(previous.items, gap_tokens=gap_tokens)
     new = yield from do(house.store.tree.level_1_between, ref, after=previous.border, up_to=border)
     highest = yield from _highest(desk, library.add(new), after=previous.border, up_to=border)
-    fresh: tuple[CoverItem, ...] = tuple(_node(house, one) for one in highest)
+    fresh: tuple[CoverItem, ...] = tuple(_node(house, one, facts=()) for one in highest)
     if tokens_of(fresh, gap_tokens=gap_tokens) > free:
         return None
-    finer = yield from _refine(desk, fresh, room=round(free * APPENDED_SHARE))
-    return previous.items + finer
+    finer = yield from _refine(desk, fresh, room=round(free * APPENDED_SHARE * PROSE_SHARE))
+    return _with_facts(desk, finer, cap=round(free * APPENDED_SHARE), before=previous.items)
+
+
+def _with_facts(
+    desk: Desk, items: Sequence[CoverItem], *, cap: int, before: Sequence[CoverItem] = ()
+) -> tuple[CoverItem, ...]:
+    """The items of `before`, without facts that were taken back since, and `items` with the facts that fit in `cap`."""
+    count = desk.house.counter.count_text
+    summaries = desk.library.summaries
+    standing = {node.id: node.facts for node in nodes_of(before) if node.facts is not None}
+    shown = shown_facts(
+        [summaries[node.id] for node in nodes_of([*before, *items])],
+        room=cap - tokens_of(items, gap_tokens=gap_counter(desk.house)),
+        count_text=count,
+        standing=standing,
+    )
+    return tuple(
+        item
+        if isinstance(item, Gap) or item.facts in (None, shown[item.id])
+        else _node(desk.house, summaries[item.id], facts=shown[item.id])
+        for item in (*before, *items)
+    )
 
 
 def _highest(desk: Desk, level_1: Sequence[Summary], *, after: int, up_to: int) -> Flow[list[Summary]]:
@@ -214,7 +223,7 @@ def _cover(desk: Desk, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...]]:
             if one.level > 1 and (touched or one.last_seq > border):
                 deeper.append(one.id)
             elif one.last_seq <= border and not touched:
-                inside.append(_node(house, one))
+                inside.append(_node(house, one, facts=()))
             elif one.last_seq <= border and touched < one.entry_count:
                 left = one.entry_count - touched
                 span = Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=(), why="of_branch")
@@ -229,7 +238,9 @@ def _cover(desk: Desk, *, border: int, cap: int) -> Flow[tuple[CoverItem, ...]]:
     gap_tokens = gap_counter(house)
     chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
     chosen = yield from _opened(desk, chosen, cap=cap)
-    return (yield from _refine(desk, chosen, room=round(cap * GROWTH_RESERVE)))
+    filled = round(cap * FILLED_SHARE)
+    chosen = yield from _refine(desk, chosen, room=round(filled * PROSE_SHARE))
+    return _with_facts(desk, chosen, cap=filled)
 
 
 def _strays(desk: Desk) -> Flow[dict[str, int]]:
@@ -256,7 +267,7 @@ def _opened(desk: Desk, items: tuple[CoverItem, ...], *, cap: int) -> Flow[tuple
         below = yield from do(house.store.tree.children, [last])
         if last not in library.summaries or not below[last]:
             continue
-        children = [_node(house, one) for one in library.add(below[last])]
+        children = [_node(house, one, facts=()) for one in library.add(below[last])]
         wider = opened(items, gap, _node(house, library.summaries[last]), children)
         finer = fitted(merged_gaps(wider), cap=cap, gap_tokens=gap_tokens)
         if tokens_of(finer, gap_tokens=gap_tokens) <= cap:
@@ -324,21 +335,22 @@ def _refine(desk: Desk, items: tuple[CoverItem, ...], *, room: int) -> Flow[tupl
             break
         tried |= {node.id}
         below = yield from do(house.store.tree.children, [node.id])
-        children = [_node(house, one) for one in library.add(below[node.id])]
+        children = [_node(house, one, facts=()) for one in library.add(below[node.id])]
         finer = refined(items, node, children)
         if children and tokens_of(finer, gap_tokens=gap_tokens) <= room:
             items = finer
     return items
 
 
-def _node(house: House, summary: Summary) -> Node:
+def _node(house: House, summary: Summary, *, facts: tuple[int, ...] | None = None) -> Node:
     return Node(
         id=summary.id,
         level=summary.level,
         first_seq=summary.first_seq,
         last_seq=summary.last_seq,
         entry_count=summary.entry_count,
-        tokens=house.counter.count_text(summary_block(summary)) + _BLOCK_JOINT,
+        tokens=house.counter.count_text(summary_block(summary, facts)) + _BLOCK_JOINT,
+        facts=facts,
     )
 
 

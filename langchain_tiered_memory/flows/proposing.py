@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.decisions.cache_timing import cache_ran_out, early_due
 from langchain_tiered_memory.decisions.cover import nodes_of
 from langchain_tiered_memory.decisions.thresholds import due
+from langchain_tiered_memory.decisions.triggers import due_entries
 from langchain_tiered_memory.decisions.view_plan import ViewPlan
 from langchain_tiered_memory.decisions.zones import zone_of
-from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.condense import condense
 from langchain_tiered_memory.flows.deadlines import until
-from langchain_tiered_memory.flows.keeping import with_file_work
+from langchain_tiered_memory.flows.keeping import with_file_work, with_files
 from langchain_tiered_memory.flows.planning import plan_view
 from langchain_tiered_memory.flows.resolving import percent_for
-from langchain_tiered_memory.flows.showing import Sight, sight_of
+from langchain_tiered_memory.flows.showing import Sight, is_whole, sight_of
 from langchain_tiered_memory.flows.shrinking import masked_sight, pruned_sight, slid_sight
 from langchain_tiered_memory.outcomes import FailureReason, OutcomeKind, StepKind, Window, Zone
 from langchain_tiered_memory.records import LeftOut
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.records import SessionRef
     from langchain_tiered_memory.settings import ViewSettings
+
+
+_MISSING_FINISHED = "summaries that were missing are finished"
+_NOTHING = "nothing but what must stay is there to condense"
+_WAITING_ENTRIES = 64
+"""So many messages without a summary are due, whatever the triggers are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +72,7 @@ class Proposal:
     kept: str | None
     """The plan in the database."""
     before: Sight | None
-    """What that plan shows; `None` where there was none, and the whole history is more than fits."""
+    """What that plan shows, or without one the whole track; `None` where there is none, and far more than fits."""
     sight: Sight
     used_tokens: int
     """Billed tokens of the request before anything was done."""
@@ -77,6 +83,8 @@ class Proposal:
     error: str | None = None
     steps: tuple[StepKind, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    refused: bool = False
+    """Whether it does not fit, and the settings forbid to leave messages out instead."""
 
     @property
     def fits(self) -> bool:
@@ -104,28 +112,23 @@ def raw_room(desk: Desk, billed_tokens: int) -> int:
 
 
 def propose(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Callable[[float], Desk]) -> Flow[Proposal]:
-    """Measure a view, and make it smaller where that is due.
-
-    Raises:
-        CondensationError: when it failed, the view does not fit, and `strategies.fallback` is `error`.
-    """
+    """Measure a view, and make it smaller where that is due."""
     stored = yield from do(
         house.store.transcript.kept_view, ref, question.name, track=question.track, tail=lambda *_: None
     )
     kept, total = stored.plan, stored.tokens
     plan = ViewPlan.from_json(kept) if kept is not None else None
     desk = desk_for(plan.ratio if plan is not None else question.ratio)
-    before: Sight | None = None
-    if plan is None and total <= desk.room:
-        plan = ViewPlan(border=0, tail_from=1, ratio=desk.ratio)
-    if plan is not None:
-        before = yield from sight_of(desk, plan)
-    used = billed(desk, before.tokens if before is not None else total)
+    start = yield from sight_of(desk, plan or ViewPlan(border=0, tail_from=1, ratio=desk.ratio))
+    # Without a plan the view is the whole track, unless there is so much of it that not even all was read.
+    whole = plan is not None or (yield from is_whole(desk, start))
+    before = start if whole else None
+    used = billed(desk, start.tokens if whole else max(start.tokens, total))
     zone = zone_of(used, question.window.limit, settings=house.settings.guard)
     percent = yield from percent_for(house, ref, question, used=used, zone=zone)
-    why = _why(desk, question, before, used, percent)
-    if not why and plan is not None and plan.provisional and (yield from _can_advance(desk, plan)):
-        why = "summaries that were missing are finished"
+    why = _why(desk, question, start, used=used, percent=percent, zone=zone)
+    if not why and start.plan.provisional and not _slides_only(house) and (yield from _can_advance(desk, start.plan)):
+        why = _MISSING_FINISHED
     if before is not None and not why:
         return Proposal(desk=desk, kept=kept, before=before, sight=before, used_tokens=used, zone=zone)
     if before is not None and before.plan.held and before.tokens <= desk.room:
@@ -140,71 +143,87 @@ def propose(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Cal
             reason=FailureReason.UNDONE,
             why=why,
         )
-    fresh = desk_for(question.ratio)
-    return (
-        yield from _made_smaller(
-            house, question, fresh, kept=kept, before=before, used=used, zone=zone, why=why or "the history is long"
-        )
+    proposal = Proposal(
+        desk=desk_for(question.ratio), kept=kept, before=before, sight=start, used_tokens=used, zone=zone, why=why
     )
+    return (yield from _made_smaller(house, question, proposal))
 
 
-def _why(desk: Desk, question: ViewQuestion, before: Sight | None, used: int, percent: float) -> str:
+def _why(desk: Desk, question: ViewQuestion, start: Sight, *, used: int, percent: float, zone: Zone) -> str:
     """Why a view has to become smaller; empty where it has not."""
     window, settings = question.window, desk.house.settings.condensation
     why = due(used, window, percent=percent)
-    if not why and before is not None and before.tokens > desk.room:
-        why = f"the view takes {before.tokens:,} tokens, and {max(desk.room, 0):,} are left for it"
-    if not why and before is not None and before.plan.border < desk.musts.recent.guard:
-        last = max((entry.at for entry in before.tail if entry.role == "assistant"), default=None)
+    if not why and start.tokens > desk.room:
+        why = f"the view takes {start.tokens:,} tokens, and {max(desk.room, 0):,} are left for it"
+    if not why and zone is Zone.CRITICAL:
+        why = f"{used:,} of {window.limit:,} tokens are critical"
+    if not why and start.plan.border < desk.musts.recent.guard:
+        last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
         if cache_ran_out(last, now=desk.house.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
     return why or ("a preview was asked for" if question.forced else "")
 
 
 def _can_advance(desk: Desk, plan: ViewPlan) -> Flow[bool]:
-    found = yield from do(desk.house.store.tree.borders, desk.ref, track=desk.track, after=plan.border, limit=1)
-    return bool(found) and found[0][2] < desk.musts.recent.guard
+    """Whether a finished summary stands where the border could move to."""
+    tree, track = desk.house.store.tree, desk.track
+    found = yield from do(tree.borders, desk.ref, track=track, after=plan.border, limit=1)
+    if not found or found[0][2] >= desk.musts.recent.guard:
+        return False
+    blocked = yield from do(tree.first_uncondensed, desk.ref, track=track, after=plan.border)
+    return blocked is None or found[0][2] < blocked
 
 
-def _made_smaller(
-    house: House,
-    question: ViewQuestion,
-    desk: Desk,
-    *,
-    kept: str | None,
-    before: Sight | None,
-    used: int,
-    zone: Zone,
-    why: str,
-) -> Flow[Proposal]:
+def _made_smaller(house: House, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:
     """Mask, condense, then slide or prune, each as far as needed."""
-    start = before if before is not None else (yield from sight_of(desk, ViewPlan(border=0, tail_from=1)))
-    proposal = Proposal(desk=desk, kept=kept, before=before, sight=start, used_tokens=used, zone=zone, why=why)
+    desk, before, zone = proposal.desk, proposal.before, proposal.zone
     target = raw_room(desk, min(round(house.settings.guard.prune_to * question.window.limit), question.window.allowed))
     if before is not None:
         proposal = yield from _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.sight.tokens > target:
         proposal = yield from _condensed(house, question, proposal, complete=before is not None)
+    if proposal.fits and zone is not Zone.CRITICAL and _slides_only(house):
+        if "masked" in proposal.steps and proposal.sight.tokens <= target:
+            return proposal
+        return (yield from _slid(proposal, room=min(target, proposal.sight.tokens - 1)))
     if proposal.fits and (zone is not Zone.CRITICAL or proposal.kind is OutcomeKind.CONDENSED):
         return proposal
     if before is None or "masked" not in proposal.steps:
         proposal = yield from _with_masks(proposal, question, target)
-    if zone is Zone.CRITICAL and proposal.sight.tokens > target:
+    return (yield from _cut(house, proposal, target=target))
+
+
+def _cut(house: House, proposal: Proposal, *, target: int) -> Flow[Proposal]:
+    """Messages leave without a summary: the least important ones in the critical zone, else the oldest."""
+    desk = proposal.desk
+    strategies = house.settings.condensation.strategies
+    if not proposal.fits and strategies.fallback == "error" and proposal.reason is not None:
+        return replace(proposal, refused=True)
+    if proposal.zone is Zone.CRITICAL and proposal.sight.tokens > target and not _prefers_window(house):
         smaller, left = yield from pruned_sight(desk, proposal.sight, target=min(target, desk.room))
         if smaller is not proposal.sight:
-            proposal = replace(proposal.stepped(smaller, "pruned", left), kind=_lossy(proposal.kind))
-    if not proposal.fits:
-        if house.settings.condensation.strategies.fallback == "error" and proposal.reason is not None:
-            msg = f"the view could not be condensed ({proposal.reason.value}) and does not fit: {proposal.error}"
-            raise CondensationError(msg, reason=proposal.reason)
-        smaller, left = yield from slid_sight(desk, proposal.sight)
-        if smaller is not proposal.sight:
-            proposal = replace(proposal.stepped(smaller, "slid", left), kind=OutcomeKind.TRUNCATED)
+            kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
+            proposal = replace(proposal.stepped(smaller, "pruned", left), kind=kind)
+    if proposal.fits and not (proposal.zone is Zone.CRITICAL and _prefers_window(house)):
+        return proposal
+    return (yield from _slid(proposal, room=min(target, desk.room) if proposal.fits else desk.room))
+
+
+def _prefers_window(house: House) -> bool:
+    """Whether a user chose what leaves a view: the window by a setting, or a selector of their own."""
+    chosen = house.settings.condensation
+    by_setting = not chosen.automatic or chosen.strategies.primary == "truncation"
+    return by_setting or house.condenser.views.truncation_selector is not None
+
+
+def _slid(proposal: Proposal, *, room: int) -> Flow[Proposal]:
+    """The window slid until it takes no more than `room`, or until nothing more may go."""
+    smaller, left = yield from slid_sight(proposal.desk, proposal.sight, room=room)
+    if smaller is not proposal.sight:
+        return replace(proposal.stepped(smaller, "slid", left), kind=OutcomeKind.TRUNCATED)
+    if proposal.kind is OutcomeKind.NOT_NEEDED:
+        return _failed(proposal, FailureReason.TOO_FEW_MESSAGES, _NOTHING)
     return proposal
-
-
-def _lossy(kind: OutcomeKind) -> OutcomeKind:
-    return kind if kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
 
 
 def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Flow[Proposal]:
@@ -213,15 +232,16 @@ def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Flow
     sight, left = yield from masked_sight(desk, proposal.sight, target=target, least=least)
     if sight is proposal.sight:
         return proposal
-    return replace(proposal.stepped(sight, "masked", left), kind=OutcomeKind.MASKED)
+    kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.MASKED
+    return replace(proposal.stepped(sight, "masked", left), kind=kind)
 
 
 def _condensed(house: House, question: ViewQuestion, proposal: Proposal, *, complete: bool) -> Flow[Proposal]:
     """Summaries take the place of older messages, or the reason why they do not."""
     settings = house.settings
     start = proposal.sight
-    if not (settings.condensation.automatic and settings.tree.enabled) or _slides_only(house):
-        return replace(proposal, reason=None) if complete else proposal
+    if _slides_only(house):
+        return proposal
     found = yield from _renewed(proposal, complete=complete)
     short = found.tokens > proposal.desk.room or found.plan.border == start.plan.border
     if short and question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm":
@@ -248,7 +268,10 @@ def _condensed(house: House, question: ViewQuestion, proposal: Proposal, *, comp
 
 
 def _slides_only(house: House) -> bool:
-    return house.settings.condensation.strategies.primary == "truncation"
+    """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
+    settings = house.settings
+    summarises = settings.condensation.automatic and settings.tree.enabled
+    return not summarises or settings.condensation.strategies.primary == "truncation"
 
 
 def _renewed(proposal: Proposal, *, complete: bool) -> Flow[Sight]:
@@ -258,7 +281,8 @@ def _renewed(proposal: Proposal, *, complete: bool) -> Flow[Sight]:
     if previous is not None:
         plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
     sight = yield from sight_of(proposal.desk, plan)
-    return (yield from with_file_work(proposal.desk, sight))
+    sight = yield from with_file_work(proposal.desk, sight)
+    return (yield from with_files(proposal.desk, sight))
 
 
 def _what_left(start: Sight, found: Sight) -> tuple[LeftOut, ...]:
@@ -287,10 +311,28 @@ def _reason(proposal: Proposal) -> Flow[tuple[FailureReason, str]]:
     plan = proposal.sight.plan
     waiting = [entry for entry in proposal.sight.tail if entry.seq < desk.musts.recent.guard]
     if not waiting:
-        return FailureReason.TOO_FEW_MESSAGES, "nothing but what must stay is there to condense"
+        return FailureReason.TOO_FEW_MESSAGES, _NOTHING
     blocking = yield from do(desk.house.store.tree.first_unfinished, desk.ref, track=desk.track, after=plan.border)
-    if blocking is None:
-        return FailureReason.CONDENSED_RECENTLY, f"{len(waiting)} messages since the last summary are not due yet"
-    if blocking.reason:
+    if blocking is None and not (yield from _is_due(desk)):
+        told = f"{len(waiting)} messages since the last summary are not due yet"
+        return (FailureReason.CONDENSED_RECENTLY if plan.border else FailureReason.TOO_FEW_MESSAGES), told
+    if blocking is not None and blocking.reason:
         return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
     return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
+
+
+def _is_due(desk: Desk) -> Flow[bool]:
+    """Whether messages wait for a summary that nobody has begun yet."""
+    tree = desk.house.settings.tree
+    waiting = yield from do(desk.house.store.tree.waiting_entries, desk.ref, track=desk.track, limit=_WAITING_ENTRIES)
+    if len(waiting) == _WAITING_ENTRIES:
+        return True
+    found = due_entries(
+        waiting,
+        tree.level(1),
+        more=False,
+        idle_seconds=tree.idle_seconds,
+        by_task=tree.on_finished_task,
+        now=desk.house.now(),
+    )
+    return found is not None

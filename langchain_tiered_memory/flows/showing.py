@@ -118,6 +118,23 @@ def _tail(desk: Desk, plan: ViewPlan) -> Flow[list[Entry]]:
     ]
 
 
+def is_whole(desk: Desk, sight: Sight) -> Flow[bool]:
+    """Whether every message of a plan's recent part was read."""
+    first = sight.recent_from
+    if not sight.tail or first <= sight.plan.tail_from:
+        return True
+    limit = len(desk.off) + 1
+    before = yield from do(
+        desk.house.store.transcript.entries,
+        desk.ref,
+        track=desk.track,
+        after=sight.plan.tail_from - 1,
+        up_to=first - 1,
+        limit=limit,
+    )
+    return all(entry.seq in desk.off for entry in before)
+
+
 def count_earlier(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int]:
     """How many messages of a plan's recent part are older than those that were read of it."""
     count, after = 0, plan.tail_from - 1
@@ -140,18 +157,15 @@ def count_earlier(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[int
 
 def _head(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]]:
     """Everything before the recent messages. Depends on the plan and on the first of them alone."""
-    kept = frozenset(plan.kept)
-    starts = next((entry.seq for entry in tail if entry.group not in kept), plan.tail_from)
     counter = desk.house.counter
     standing = {entry.seq for entry in tail}
     head = [
         shortened(entry, max_tokens=desk.rooms.goal, counter=counter, part="goal")
         for entry in desk.musts.opening
-        if (entry.seq < starts or entry.group in plan.left) and entry.seq not in standing
+        if entry.seq not in standing
     ]
     opening = {entry.seq for entry in desk.musts.opening}
     pinned = [entry for entry in desk.musts.pinned if entry.seq not in opening | standing]
-    pinned = [entry for entry in pinned if entry.seq < starts or entry.group in plan.left]
     if pinned:
         head.append(pinned_piece(desk.house, desk.rooms, pinned))
     users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]

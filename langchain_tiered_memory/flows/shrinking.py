@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.decisions.cover import Gap, fitted, merged_gaps, tokens_of
+from langchain_tiered_memory.decisions.cover import Gap, fitted, merged_gaps, nodes_of, tokens_of
 from langchain_tiered_memory.decisions.critical import critical_groups
 from langchain_tiered_memory.decisions.groups import as_groups
 from langchain_tiered_memory.decisions.masking import masks
@@ -18,7 +18,8 @@ from langchain_tiered_memory.decisions.windows import chosen_by, drop_half, keep
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.call_keys import same_looks
-from langchain_tiered_memory.flows.planning import files_before, gap_counter
+from langchain_tiered_memory.flows.keeping import with_files
+from langchain_tiered_memory.flows.planning import gap_counter
 from langchain_tiered_memory.flows.showing import Sight, count_earlier, seen_with
 from langchain_tiered_memory.records import LeftOut
 
@@ -69,17 +70,18 @@ def masked_sight(desk: Desk, sight: Sight, *, target: int, least: int) -> Flow[t
     return (yield from seen_with(desk, plan, sight.tail)), left
 
 
-def slid_sight(desk: Desk, sight: Sight) -> Flow[tuple[Sight, tuple[LeftOut, ...]]]:
-    """`sight` with older groups left out until it fits, by the sliding window that was chosen.
+def slid_sight(desk: Desk, sight: Sight, *, room: int) -> Flow[tuple[Sight, tuple[LeftOut, ...]]]:
+    """`sight` with older groups left out until it takes no more than `room`, by the sliding window that was chosen.
 
     The user's own selector is asked first. Groups with constraints, decisions or unresolved errors stay while there is
-    room without them.
+    room without them. A window that would not make the view smaller is not slid.
     """
+    start, room_tokens = sight, room
     left: tuple[LeftOut, ...] = ()
-    earlier = yield from count_earlier(desk, sight.plan, sight.tail)
+    unread = earlier = yield from count_earlier(desk, sight.plan, sight.tail)
     for attempt in range(_REPEATS):
         groups = as_groups(sight.tail)
-        room = desk.room - sight.head_tokens - _LINE_TOKENS
+        room = room_tokens - sight.head_tokens - _LINE_TOKENS + sight.masked_away
         musts = _musts(desk, groups)
         critical = critical_groups(groups) if not attempt else frozenset[int]()
         going = yield from _selected(desk, groups, must_stay=musts, room=room)
@@ -93,9 +95,14 @@ def slid_sight(desk: Desk, sight: Sight) -> Flow[tuple[Sight, tuple[LeftOut, ...
         sight, rows = yield from _without(desk, sight, going, why="slid", earlier=earlier)
         earlier = 0
         left += rows
-        if sight.tokens <= desk.room:
+        if sight.tokens <= room_tokens:
             break
-    return (yield from _leaner(desk, sight)), left
+    if sight.tokens >= start.tokens and not unread:
+        sight, left = start, ()
+    leaner = yield from _leaner(desk, sight)
+    shown = {node.id for node in nodes_of(leaner.plan.items)}
+    gone = [node for node in nodes_of(sight.plan.items) if node.id not in shown]
+    return leaner, left + tuple(LeftOut(what=node.id, reason="no room for it", tokens=node.tokens) for node in gone)
 
 
 def _musts(desk: Desk, groups: Sequence[Group]) -> frozenset[int]:
@@ -196,9 +203,6 @@ def _without(
         kept=tuple(seq for seq in plan.kept if seq not in going),
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
         queries=tuple(users),
-        files=(
-            yield from files_before(desk, max(tail_from, *(group.last_seq for group in gone), 0), queries=len(users))
-        ),
         provisional=True,
     )
     rows = tuple(
@@ -213,7 +217,8 @@ def _without(
         span = f"{plan.tail_from}-{sight.recent_from - 1}"
         rows = (LeftOut(what=span, reason="left out: more than fits was not condensed yet"), *rows)
     kept: tuple[Entry, ...] = tuple(sorted(stays, key=lambda entry: entry.seq))
-    return (yield from seen_with(desk, smaller, kept)), rows
+    sight = yield from seen_with(desk, smaller, kept)
+    return (yield from with_files(desk, sight)), rows
 
 
 def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:

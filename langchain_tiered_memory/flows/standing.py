@@ -30,6 +30,8 @@ class ViewStanding:
     """When the session's last checkpoint was made; its run's start where there was none."""
     failure: str = ""
     """The failure that was kept last, so that its repetition is not."""
+    outcomes: int = 0
+    """How many it had: of two at one moment each has an id of its own."""
 
 
 class Standing:

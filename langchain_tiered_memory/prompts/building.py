@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.condensers.sections import COMPLETE, FORMS
-from langchain_tiered_memory.decisions.superseding import render_facts
+from langchain_tiered_memory.decisions.fact_lists import render_facts
 from langchain_tiered_memory.records import utc
 
 if TYPE_CHECKING:

@@ -87,7 +87,11 @@ class TreeSettings(Frozen):
     on_finished_task: bool = True
     """So does the end of a task (`Session.finish_task`)."""
     facts_tokens: int = Field(default=300, ge=0)
-    """Cap of the list of durable facts beside each summary. What overflows stays searchable."""
+    """Cap of the list of durable facts beside a summary of level 1. What overflows stays searchable."""
+    facts_growth: float = Field(default=2.0, ge=1, le=10)
+    """The cap grows by this factor with each level, for a higher one stands for more; 1 keeps it as it is."""
+    max_facts_tokens: int = Field(default=4800, ge=0)
+    """The cap never grows beyond this. A view shows as many of them as it has room for."""
     semantic_deduplication: bool = True
     """Near-duplicate messages are summarised once."""
     regenerate_on_edit: bool = False
@@ -98,3 +102,8 @@ class TreeSettings(Frozen):
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""
         return self.levels[number - 1] if number <= len(self.levels) else self.higher
+
+    def facts_cap(self, number: int) -> int:
+        """The most tokens of facts beside a summary of level `number` (1 and up)."""
+        grown = self.facts_tokens * self.facts_growth ** min(number - 1, 64)  # from there on it is past any cap
+        return round(min(grown, max(self.max_facts_tokens, self.facts_tokens)))

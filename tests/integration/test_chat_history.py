@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain.agents import create_agent
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -340,7 +343,9 @@ def test_what_this_package_wrote_into_a_context_is_never_stored() -> None:
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_stays(colour: Colour, tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_stays(
+    colour: Colour, tmp_path: Path
+) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         events: list[Event] = []
         memory.subscribe(events.append)
@@ -361,8 +366,64 @@ def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_sta
         assert answer.text == "answer"
         assert texts(memory) == ["question"]
         assert "history_not_written" in [one.name for one in events]
+        events.clear()
         with pytest.raises(StorageError):
             chat.invoke("another", config())
+        assert [one.name for one in events] == ["history_not_written"], "a question that was not kept is not called so"
+
+
+def test_an_agent_that_gives_back_its_whole_state_stores_only_what_is_new() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(10))
+        session.add_messages([HumanMessage("long " * 3000, id="long"), AIMessage("I have read it.", id="read")])
+        session.flush()
+        call = AIMessage("", tool_calls=[{"name": "look_up", "args": {}, "id": "c1"}])
+
+        def look_up() -> str:
+            """Look it up."""
+            return "found"
+
+        class Calling(ScriptedModel):
+            def bind_tools(self, *_: Any, **__: Any) -> Any:
+                return self
+
+        agent = create_agent(Calling(answers=[call, "It is there."]), tools=[look_up])
+        chat = with_tiered_history(
+            agent, memory, input_messages_key="messages", output_messages_key="messages", max_tokens=1500
+        )
+        chat.invoke({"messages": [HumanMessage("Is it there?")]}, config())
+        assert texts(memory)[22:] == ["Is it there?", "", "found", "It is there."]
+        assert session.revisions("long") == [], "a message that a view shows in part is not edited by that"
+
+
+@settings(max_examples=20, deadline=None)
+@given(fates=st.lists(st.sampled_from(["well", "fails", "broken off"]), max_size=12), keys=st.booleans())
+def test_whatever_becomes_of_each_turn_every_question_is_stored_once_in_its_order(
+    fates: list[str], *, keys: bool
+) -> None:
+    with open_memory() as memory:
+        expected: list[str] = []
+        for number, fate in enumerate(fates):
+            expected.append(f"question {number}")
+            model: Any = streaming(f"answer {number}")
+            if fate == "fails":
+                model = ScriptedModel(answers=[RuntimeError("no capacity")])
+            chat, shaped = made("with_tiered_history", memory, model, keys=keys, max_tokens=400)
+            stream = chat.stream(shaped(f"question {number}"), config())
+            if fate == "fails":
+                with pytest.raises(RuntimeError):
+                    list(stream)
+            elif fate == "well":
+                list(stream)
+                expected.append(f"answer {number}")
+            else:
+                next(stream)
+                stream.close()  # type: ignore[attr-defined] # a generator
+                expected.append("answer")
+            memory.session("s").flush()
+        assert texts(memory) == expected
+        assert memory.verify().problems == ()
 
 
 def test_another_users_session_is_refused() -> None:

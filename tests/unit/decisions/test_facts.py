@@ -1,7 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.decisions.facts import cap_facts, extract_facts, merge_facts, render_facts, shorten
+from langchain_tiered_memory.decisions.fact_lists import cap_facts, render_facts
+from langchain_tiered_memory.decisions.facts import extract_facts, shorten
+from langchain_tiered_memory.decisions.superseding import merge_facts
 from langchain_tiered_memory.records import Entry, Fact, FactKind, Role
 
 
@@ -45,6 +47,46 @@ def test_the_ask_of_the_first_user_message_is_the_goal() -> None:
 
 def test_a_later_ask_is_not_taken_for_the_goal() -> None:
     assert said("Can you also rename that variable for me?") == []
+
+
+def test_a_full_name_a_figure_or_a_path_beside_its_thing_is_kept() -> None:
+    assert said(
+        "Imke Hallberg looks after the coastal ferry.",
+        "They want 4300 euros for the coastal ferry.",
+        "Have a look at plans/drafts/ferry_12.md before the meeting.",
+    ) == [
+        ("identifier", "Imke Hallberg looks after the coastal ferry."),
+        ("number", "They want 4300 euros for the coastal ferry."),
+        ("path", "Have a look at plans/drafts/ferry_12.md before the meeting."),
+    ]
+
+
+def test_a_proverb_or_a_place_with_an_article_is_no_fact() -> None:
+    assert (
+        said("One should never trust a cold stove.", "The Grand Canyon was lovely.", "Hey Mel, how is the dog?") == []
+    )
+
+
+def test_long_advice_of_an_assistant_yields_no_mentions() -> None:
+    advice = "Ask Imke Hallberg about the coastal ferry. " + "One could also think about it for a while. " * 20
+    assert extract_facts([entry(2, advice, role="assistant")]) == []
+    assert len(extract_facts([entry(2, advice[:43], role="assistant")])) == 1
+
+
+def test_a_correction_finds_the_name_and_the_path_that_it_corrects() -> None:
+    assert said("Imke Hallberg looks after the coastal ferry.", "Actually the coastal ferry is with Emre Tamm.") == [
+        ("identifier", "Actually the coastal ferry is with Emre Tamm.")
+    ]
+    assert said(
+        "I put the ferry rota into a/b/c.md.", "Scratch what I said about the ferry rota: it is d/e/f.md now."
+    ) == [("path", "Scratch what I said about the ferry rota: it is d/e/f.md now.")]
+
+
+def test_a_figure_that_is_only_mentioned_takes_nothing_back() -> None:
+    assert (
+        len(said("They want 4300 euros for the coastal ferry.", "It took 300 hours to get the coastal ferry home."))
+        == 2
+    )
 
 
 def test_small_talk_has_no_goal() -> None:
@@ -163,6 +205,20 @@ def test_goal_constraints_and_decisions_stay_ahead_of_figures() -> None:
     assert len(overflow) + len(kept) == len(listed)
 
 
+def test_what_stays_of_a_list_is_spread_over_its_span() -> None:
+    listed = [fact(f"the size of part {n} is {n}00", seq=n, by="user") for n in range(1, 41)]
+    kept, _ = cap_facts(listed, max_tokens=66, count_text=words)
+    quarters = {(one.seq - 1) // 10 for one in kept}
+    assert quarters == {0, 1, 2, 3}
+
+
+def test_corrections_stay_before_other_facts_and_people_before_assistants() -> None:
+    listed = [fact(f"the size of part {n} is {n}00", seq=n, by="assistant") for n in range(1, 21)]
+    listed += [fact("actually the port is 8443", seq=21, by="user"), fact("the cost is 400", seq=22, by="user")]
+    kept, _ = cap_facts(listed, max_tokens=12, count_text=words)
+    assert [one.seq for one in kept] == [21, 22]
+
+
 def test_no_kind_takes_all_the_room() -> None:
     listed = [fact(f"Never do the thing number {n}", kind="constraint", seq=n) for n in range(10, 30)]
     kept, _ = cap_facts([*listed, fact("the port is 8443", seq=40)], max_tokens=40, count_text=words)
@@ -214,10 +270,14 @@ def test_what_an_assistant_said_does_not_look_like_the_users_own() -> None:
         ]
     ).splitlines()
     assert lines[1:] == [
-        "- Decision: kept before facts had a speaker",
-        "- Figure: the port is 8443",
-        "- Figure (budget, assistant): it is 9000",
-        "- Path (tool): found in a/b.py",
+        "Decisions:",
+        "kept before facts had a speaker",
+        "Figures:",
+        "the port is 8443",
+        "Figures (assistant):",
+        "(budget) it is 9000",
+        "Paths (tool):",
+        "found in a/b.py",
     ]
 
 

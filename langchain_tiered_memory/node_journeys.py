@@ -1,0 +1,193 @@
+"""What the nodes do, written once for both colours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langchain_tiered_memory.agent_request import place_of
+from langchain_tiered_memory.archiving import archive_branch
+from langchain_tiered_memory.branches import branch_ids
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.handover import Handover, ModelCall, handover_of
+from langchain_tiered_memory.node_wiring import (
+    Found,
+    MemorySource,
+    Wiring,
+    found_in,
+    langgraph_checkpoint_of,
+    opened,
+)
+from langchain_tiered_memory.state import STATE_KEY, current, part_of, update_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.flows.asking import Flow
+    from langchain_tiered_memory.records import Context
+    from langchain_tiered_memory.runs import MemoryCheckpoint
+    from langchain_tiered_memory.state import BranchRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a node leaves."""
+
+    update: dict[str, Any]
+    notices: Sequence[dict[str, Any]] = ()
+    """For the caller's streams, in plain JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """The context of a call, and what is new with it."""
+
+    context: Context
+    record: BranchRecord
+    is_new: bool
+    """Whether it was made now, and not by the node before."""
+    notices: Sequence[dict[str, Any]] = ()
+
+
+def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
+    """The context of a call for what the state holds now.
+
+    Args:
+        found: What the node works on.
+        call: How the model is called.
+        handover: Where the node before may have left it.
+        take: Whether it is for the model: the next one is made anew then.
+    """
+    return (yield from found.session._own(_assembled(found, call, handover, take=take)))  # noqa: SLF001 - one face in several modules
+
+
+def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool) -> Flow[Assembled]:
+    session = found.session
+    record = yield from found.remembered()
+    key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
+    known = handover.take(key) if take else handover.look(key)
+    if known is not None:
+        return Assembled(context=known, record=record, is_new=False)
+    context = yield from session._context(  # noqa: SLF001
+        call.query,
+        max_tokens=call.max_tokens,
+        system=call.system,
+        tools=call.tools,
+        model=call.model,
+        view=call.view,
+        profile=call.profile,
+        branch=(yield from branch_ids(session, found.messages, record)) if found.is_truth else None,
+    )
+    if not take:
+        handover.put(key, context)
+    notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
+    return Assembled(context=context, record=record, is_new=True, notices=notices)
+
+
+def plan_of(call: ModelCall, wiring: Wiring, context: Context) -> dict[str, Any]:
+    """What stands in the state about a context: which call it is for, and figures."""
+    return {
+        "call": call.fingerprint,
+        "messages_key": wiring.messages_key,
+        "track": wiring.track,
+        "user_key": wiring.user_key,
+        "messages": len(context.messages),
+        "stable_messages": context.stable_messages,
+        "tokens": context.tokens,
+        "max_tokens": context.max_tokens,
+        "outcome": context.guard.outcome.kind.value,
+    }
+
+
+def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover, config: RunnableConfig) -> Flow[Done]:
+    """Measure a call's request, and tie the checkpoint that was made for it to LangGraph's."""
+    made = yield from assembled(found, call, handover)
+    report, outcome = made.context.guard, made.context.guard.outcome
+    langgraph_id, saved = langgraph_checkpoint_of(config), report.checkpoint_id
+    if saved is not None and langgraph_id is not None and made.is_new:
+        beside = yield from found.session._checkpoint("langgraph_checkpoint", {"beside": saved}, langgraph_id)  # noqa: SLF001
+        saved = beside.id
+    figures = {
+        "zone": report.zone.value,
+        "used_tokens": report.used_tokens,
+        "limit_tokens": report.window.limit,
+        "window_tokens": report.window.tokens,
+        "tokens": made.context.tokens,
+        "max_tokens": made.context.max_tokens,
+        "outcome": outcome.kind.value,
+        "reason": outcome.reason.value if outcome.reason is not None else None,
+        "steps": list(report.steps),
+        "alert": report.alert.recommendation if report.alert is not None else None,
+        "checkpoint_id": saved,
+        "langgraph_checkpoint_id": langgraph_id,
+    }
+    return Done(update=update_with(wiring.messages_key, kept(made.record, wiring), guard=figures), notices=made.notices)
+
+
+def evicted(found: Found, messages_key: str, state: object, *, keep_messages: int) -> Flow[Done]:
+    """Move old messages out of the state, as far as the archive is shown to have them."""
+    record = yield from found.remembered()
+    moved = yield from archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
+    figures = {"moved": len(moved.ids), "withheld": len(moved.withheld)}
+    update = update_with(messages_key, moved.record, evicted=figures)
+    # A message that came without an id got one for the transcript alone: the state cannot be told to remove it.
+    in_state = {getattr(one, "id", None) for one in part_of(state, messages_key)}
+    if any(one not in in_state for one in moved.ids):
+        msg = f"messages in {messages_key!r} have no ids: use a reducer that gives them some, such as add_messages"
+        raise InvalidInputError(msg)
+    if moved.ids:
+        update[messages_key] = [RemoveMessage(id=one) for one in moved.ids]
+    return Done(update=update)
+
+
+def input_of_model(
+    memory: MemorySource, state: object, config: RunnableConfig, changes: Mapping[str, Any]
+) -> Flow[list[BaseMessage]]:
+    """The messages of the next call, by the plan in the state and what the caller says besides."""
+    handover = handover_of(memory)
+    plan: dict[str, Any] = current(part_of(state, STATE_KEY)).get("plan") or {}
+    wires: dict[str, Any] = {"messages_key": "messages", "track": None, "user_key": "user_id"}
+    wires |= {name: plan[name] for name in wires if name in plan}
+    wires |= {name: changes[name] for name in wires if name in changes}
+    asked = {name: value for name, value in changes.items() if name not in wires}
+    if "tools" in asked:
+        asked["tools"] = tuple(asked["tools"])
+    planned = handover.call(plan["call"]) if plan else ModelCall()
+    if planned is None:
+        if not asked:
+            msg = (
+                "the state's plan is for a call that no context_node of this process was made for: make the node "
+                "before, or pass model_input the same model, system, tools and max_tokens"
+            )
+            raise InvalidInputError(msg)
+        planned = ModelCall()
+    found = yield from found_in((yield from opened(memory)), Wiring(**wires), state, config)
+    made = yield from assembled(found, replace(planned, **asked), handover, take=True)
+    return list(made.context.messages)
+
+
+def run_checkpointed(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str,
+    *,
+    project: Mapping[str, Any] | None,
+    user_key: str,
+) -> Flow[MemoryCheckpoint]:
+    """Save how a run stands, together with LangGraph's checkpoint."""
+    there = yield from opened(memory)
+    place = place_of(config)
+    user = (config.get("configurable") or {}).get(user_key)
+    session = there.session(place.session_id, user=str(user) if user is not None else None, track=place.own_track)
+    saving = session._checkpoint(reason, project, langgraph_checkpoint_of(config))  # noqa: SLF001
+    return (yield from session._own(saving))  # noqa: SLF001
+
+
+def kept(record: BranchRecord, wiring: Wiring) -> BranchRecord | None:
+    """The record, where there is a list for it to be about."""
+    return record if wiring.messages_key is not None else None

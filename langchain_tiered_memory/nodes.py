@@ -1,0 +1,407 @@
+"""Nodes for a hand-built LangGraph `StateGraph`: each keeps to its one key of the state, and leaves messages alone.
+
+    class State(MessagesState, TieredState): ...
+
+    def answer(state: State, config: RunnableConfig) -> dict:
+        return {"messages": [model.invoke(model_input(memory, state, config))]}
+
+    builder = StateGraph(State)
+    builder.add_node("remember", remember_node(memory))
+    builder.add_node("context", context_node(memory, model=model))
+    builder.add_node("answer", answer)
+
+The session is the config's `thread_id`. Every node takes a `TieredMemory`, or a function that opens one when it is
+first needed (off the event loop), and has both colours. No node but `evict_node` changes the state's messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import ensure_config
+
+from langchain_tiered_memory.agent_notices import EVENT_NAME, unstreamed
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.flows.asking import Flow, arun, run
+from langchain_tiered_memory.handover import ModelCall, handover_of
+from langchain_tiered_memory.node_journeys import (
+    Done,
+    assembled,
+    evicted,
+    guarded,
+    input_of_model,
+    kept,
+    plan_of,
+    run_checkpointed,
+)
+from langchain_tiered_memory.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.state import branch_in, update_with
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.runs import MemoryCheckpoint
+
+__all__ = [
+    "MemoryNode",
+    "acheckpoint_run",
+    "amodel_input",
+    "checkpoint_run",
+    "condense_node",
+    "context_node",
+    "evict_node",
+    "guard_node",
+    "model_input",
+    "remember_node",
+]
+
+
+class MemoryNode(Runnable[Any, dict[str, Any]]):
+    """A node in both colours, made by one of the functions here; `StateGraph.add_node` takes it as it is.
+
+    It has no trace of its own: the graph traces the node, and a second one would hold the state once more.
+
+    Args:
+        name: The node's, where `add_node` gets none.
+        journey: From a state and a config to the update.
+    """
+
+    def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done]]) -> None:
+        self.name = name
+        self._journey = journey
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
+        """The state update of this node.
+
+        Raises:
+            InvalidInputError: when the config has no `thread_id`, or the state is not what the node was made for.
+            TieredMemoryError: when the memory cannot do it; the state is as it was.
+        """
+        config = ensure_config(config)
+        with unstreamed(config):
+            done = run(self._journey(input, config))
+        for notice in done.notices:
+            if _write(notice):
+                dispatch_custom_event(EVENT_NAME, notice, config=config)
+        return done.update
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
+        """See `invoke`."""
+        config = ensure_config(config)
+        with unstreamed(config):
+            done = await arun(self._journey(input, config))
+        for notice in done.notices:
+            if _write(notice):
+                await adispatch_custom_event(EVENT_NAME, notice, config=config)
+        return done.update
+
+
+def remember_node(
+    memory: MemorySource,
+    *,
+    messages_key: str = "messages",
+    input_key: str | None = None,
+    output_key: str | None = None,
+    kind: str | None = None,
+    task: str | None = None,
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "remember",
+) -> MemoryNode:
+    """A node that writes what is new in the state to the memory: durable when the node is done.
+
+    Args:
+        memory: Where to, or a function that opens it.
+        messages_key: The state's list of messages, the truth of its branch: messages that were deleted from it, or
+            are on another fork, stay in the transcript and out of this branch's contexts.
+        input_key: For a state without such a list: where the user's message or text stands.
+        output_key: The same for the answer. One node may be made for each, before and after the model.
+        kind: What new messages are, such as `acceptance_criteria`.
+        task: The task that they belong to.
+        track: The track of all these messages; `main`, and one of its own for each sub-graph, if not given. A
+            sub-graph that shares the list and `tiered_memory` with the graph above it shares its track.
+        user_key: Key of the config's `configurable` that says whose session it is, where it is there.
+        name: The node's, where `add_node` gets none.
+    """
+    keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
+    wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = yield from found_in((yield from opened(memory)), wiring, state, config)
+        if keys:
+            turn = said_in_turn(state, config, keys)
+            yield from found.session._own(  # noqa: SLF001 - one face in several modules
+                found.session._add(turn, at=None, kind=kind, task=task, wait=False)  # noqa: SLF001
+            )
+            return Done(update=update_with(remembered=len(turn)))
+        record = yield from found.session._own(found.remembered(kind=kind, task=task))  # noqa: SLF001
+        return Done(update=update_with(messages_key, record))
+
+    return MemoryNode(name, journey)
+
+
+def condense_node(
+    memory: MemorySource,
+    *,
+    messages_key: str | None = "messages",
+    timeout: float | None = None,
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "condense",
+) -> MemoryNode:
+    """A node that finishes the session's summaries that are due, for graphs that do not leave it to the background.
+
+    A call without its result, such as one that waits for a person's approval, is never condensed.
+
+    Args:
+        memory: Where the session is.
+        messages_key: The state's list, which is remembered first; `None` where there is none.
+        timeout: Seconds after which the rest is left for later.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+    """
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        there = yield from opened(memory)
+        found = yield from found_in(there, wiring, state, config)
+        record = yield from found.session._own(found.remembered())  # noqa: SLF001
+        report = yield from there._flush(found.session.session_id, timeout)  # noqa: SLF001
+        figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
+        return Done(update=update_with(messages_key, kept(record, wiring), condensed=figures))
+
+    return MemoryNode(name, journey)
+
+
+def context_node(
+    memory: MemorySource,
+    *,
+    model: str | BaseChatModel | None = None,
+    system: str | BaseMessage | None = None,
+    tools: Sequence[Any] = (),
+    max_tokens: int | None = None,
+    query: str | None = None,
+    view: str = "default",
+    profile: str | None = None,
+    messages_key: str | None = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "context",
+) -> MemoryNode:
+    """A node that decides the view of the next model call; `model_input` gives its messages.
+
+    Into the state goes a small plan in JSON: which call it is for, and its figures. The context itself is handed over
+    beside the state, and made anew where that is lost, as after a restart.
+
+    Args:
+        memory: Where the session is.
+        model: As of `Session.context`, as are the next six.
+        system: See there.
+        tools: See there.
+        max_tokens: See there.
+        query: See there.
+        view: See there.
+        profile: See there.
+        messages_key: The state's list, which is remembered first; `None` where there is none.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+    """
+    call = ModelCall(
+        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+    )
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    handover = handover_of(memory)
+    handover.announce(call)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = yield from found_in((yield from opened(memory)), wiring, state, config)
+        made = yield from assembled(found, call, handover)
+        plan = plan_of(call, wiring, made.context)
+        return Done(update=update_with(messages_key, kept(made.record, wiring), plan=plan), notices=made.notices)
+
+    return MemoryNode(name, journey)
+
+
+def guard_node(
+    memory: MemorySource,
+    *,
+    model: str | BaseChatModel | None = None,
+    system: str | BaseMessage | None = None,
+    tools: Sequence[Any] = (),
+    max_tokens: int | None = None,
+    query: str | None = None,
+    view: str = "default",
+    profile: str | None = None,
+    messages_key: str | None = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "guard",
+) -> MemoryNode:
+    """A node that measures the next request: its zone, outcome and alert go into the state as figures.
+
+    Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
+    graph's custom stream and to callbacks. When the run's state was saved for this request, it is saved together with
+    the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
+    takes over the context that was made here.
+
+    Args:
+        memory: As of `context_node`, as are all others.
+        model: See there.
+        system: See there.
+        tools: See there.
+        max_tokens: See there.
+        query: See there.
+        view: See there.
+        profile: See there.
+        messages_key: See there.
+        track: See there.
+        user_key: See there.
+        name: See there.
+    """
+    call = ModelCall(
+        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+    )
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    handover = handover_of(memory)
+    handover.announce(call)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = yield from found_in((yield from opened(memory)), wiring, state, config)
+        return (yield from guarded(found, call, wiring, handover, config))
+
+    return MemoryNode(name, journey)
+
+
+def evict_node(
+    memory: MemorySource,
+    *,
+    keep_messages: int = 20,
+    at_messages: int = 40,
+    messages_key: str = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "evict",
+) -> MemoryNode:
+    """A node that moves old messages out of the state, so that LangGraph's checkpoints stay bounded. Nothing is lost.
+
+    A message leaves only after the transcript was read back and gave it equal; whole groups only, never the system's
+    word, the user's last message, or anything from an unanswered call on. `session.messages()` and every context still
+    have them. The state must have `TieredState` mixed in, for that is where it says what was moved. No other node may
+    remove messages in the same step.
+
+    Args:
+        memory: Where the session is.
+        keep_messages: How many of the newest stay, at least.
+        at_messages: Nothing is done up to this many: each move writes the list anew.
+        messages_key: The state's list.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+
+    Raises:
+        InvalidInputError: when `keep_messages` is below 1 or above `at_messages`.
+    """
+    if not 1 <= keep_messages <= at_messages:
+        msg = f"keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
+        raise InvalidInputError(msg)
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        if branch_in(state, messages_key) is None:
+            msg = (
+                f"the state has no record of {messages_key!r}, so what is moved out of it could not be found again: "
+                "mix TieredState into the graph's state, and put remember_node before evict_node"
+            )
+            raise InvalidInputError(msg)
+        found = yield from found_in((yield from opened(memory)), wiring, state, config)
+        if len(found.messages) <= at_messages:
+            return Done(update={})
+        return (yield from found.session._own(evicted(found, messages_key, state, keep_messages=keep_messages)))  # noqa: SLF001
+
+    return MemoryNode(name, journey)
+
+
+def model_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Any,  # noqa: ANN401 - those of `context_node`
+) -> list[BaseMessage]:
+    """The messages for the next model call, system prompt included: valid for any provider, within the budget.
+
+    Args:
+        memory: Where the session is: the one that `context_node` was made with.
+        state: The node's state. What it has that was not remembered yet is written first.
+        config: The node's config.
+        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
+            process was built for.
+        BudgetError: when the budget cannot hold what must be shown.
+    """
+    config = ensure_config(config)
+    with unstreamed(config):
+        return run(input_of_model(memory, state, config, changes))
+
+
+async def amodel_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Any,  # noqa: ANN401 - those of `context_node`
+) -> list[BaseMessage]:
+    """See `model_input`."""
+    config = ensure_config(config)
+    with unstreamed(config):
+        return await arun(input_of_model(memory, state, config, changes))
+
+
+def checkpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: str = "user_id",
+) -> MemoryCheckpoint:
+    """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
+        NotFoundError: when the session has nothing to save yet.
+        StorageError: when it cannot be written; nothing was.
+    """
+    return run(run_checkpointed(memory, config, reason, project=project, user_key=user_key))
+
+
+async def acheckpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: str = "user_id",
+) -> MemoryCheckpoint:
+    """See `checkpoint_run`."""
+    return await arun(run_checkpointed(memory, config, reason, project=project, user_key=user_key))
+
+
+def _write(notice: dict[str, Any]) -> bool:
+    """Put a notice on the graph's custom stream. False where no graph is running: the node was called by itself."""
+    from langgraph.config import get_stream_writer  # noqa: PLC0415 - the engine works without LangGraph
+
+    try:
+        writer = get_stream_writer()
+    except (RuntimeError, KeyError):
+        return False
+    writer(notice)
+    return True

@@ -1,0 +1,110 @@
+"""The chat history of one turn: what the user says is written before the model runs, and a broken answer is marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langchain_tiered_memory.chat_history import TieredChatMessageHistory
+from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.turns import identity, said, text_so_far, their_own, with_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TurnHistory(TieredChatMessageHistory):
+    """The history of one turn, as `with_tiered_history` uses it: what is said is written first, and stays written.
+
+    `RunnableWithMessageHistory` is shown an empty history, before the run and after it, so that nothing in it depends
+    on how long a view is; the view itself is put in by `begin`.
+    """
+
+    _spoken: tuple[str, ...] = ()
+    """Digests of what the user said, once it is written."""
+    _shown: frozenset[str] = frozenset()
+    """Ids of the messages in the view."""
+    _over = False
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # as above
+        """Empty: `begin` gives the view."""
+        return []
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        return []
+
+    def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        """Write what the user said; gives the view before it, and then the view with it."""
+        ours = with_ids(their_own(said(spoken)))
+        try:
+            self.session.add_messages(ours)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+        self._spoken = identity(ours)
+        return self._sorted(self._read(), ours)
+
+    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        """See `begin`."""
+        ours = with_ids(their_own(said(spoken)))
+        try:
+            await self.session.aadd_messages(ours)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+        self._spoken = identity(ours)
+        return self._sorted(await self._aread(), ours)
+
+    def break_off(self, error: BaseException, partial: object) -> None:
+        """Write what had come of the answer, marked as broken off."""
+        self._over = True
+        try:
+            self.session.add_messages(_stump(partial, error), kind="interrupted")
+        except TieredMemoryError as unwritten:
+            self._report_unwritten(unwritten)
+        self._report_broken_off(error)
+
+    async def abreak_off(self, error: BaseException, partial: object) -> None:
+        """See `break_off`."""
+        self._over = True
+        try:
+            await self.session.aadd_messages(_stump(partial, error), kind="interrupted")
+        except TieredMemoryError as unwritten:
+            self._report_unwritten(unwritten)
+        self._report_broken_off(error)
+
+    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What the run added to the words that it began with; nothing, where it was broken off before it told us."""
+        found = their_own(messages)
+        began = len(self._spoken)
+        if identity(found[:began]) == self._spoken:
+            found = found[began:]
+        return [] if self._over else [one for one in found if one.id not in self._shown]
+
+    def _sorted(self, view: list[BaseMessage], ours: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        ids = {one.id for one in ours}
+        before = [one for one in view if one.id is None or one.id not in ids]
+        shown = {one.id for one in view}
+        whole = [*view, *(one for one in ours if one.id not in shown)]
+        self._shown = frozenset(one.id for one in whole if one.id)
+        return before, whole
+
+    def _report_broken_off(self, error: BaseException) -> None:
+        if not self._spoken:
+            return
+        self._memory._house.report(  # noqa: SLF001 - faces and engine are one package
+            "turn_interrupted",
+            f"an answer was broken off by {type(error).__name__}; what the user said is kept",
+            session_id=self.session.session_id,
+            error=type(error).__name__,
+        )
+
+
+def _stump(partial: object, error: BaseException) -> list[BaseMessage]:
+    text = text_so_far(partial)
+    if not text.strip():
+        return []
+    return [AIMessage(text, response_metadata={"interrupted": type(error).__name__})]

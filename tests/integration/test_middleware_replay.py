@@ -1,0 +1,19 @@
+"""A made-up agent's run through the faces: every request that reaches the model is valid and within its window."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import face_replay
+from benchmarks.made_up_run import made_up_run
+from langchain_tiered_memory.token_counters import EstimatingCounter
+
+
+@pytest.mark.parametrize("face", face_replay.FACES)
+@pytest.mark.parametrize("window", [1500, 6000])
+def test_every_request_of_a_run_is_valid_and_within_the_window(face: face_replay.Face, window: int) -> None:
+    transcript = made_up_run(turns=10)
+    run = face_replay.replay(face, "run", transcript.messages, window, counter=EstimatingCounter())
+    assert run.requests > 5
+    assert (run.faults, run.overflows, run.not_made) == ([], 0, [])
+    assert run.most_tokens <= window
