@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import BaseMessage  # noqa: TC002 - LangGraph reads a node's annotations
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - as above
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from parts import MAX_TOKENS, SYSTEM, chat_model, look_up, memory

@@ -51,13 +51,12 @@ def look_up(item: str) -> str:
 class StandIn(ScriptedModel):
     """Answers without a key: looks up what is asked for, else says how much of the conversation it was shown."""
 
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> StandIn:
-        """It knows the one tool."""
-        del tools
-        return self
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> StandIn:  # noqa: ANN401 - options of any provider
+        """It knows how to use one tool."""
+        return StandIn(answers=_reply_with_tool) if tools else self
 
 
-def _reply(messages: Sequence[BaseMessage]) -> AIMessage:
+def _reply_with_tool(messages: Sequence[BaseMessage]) -> AIMessage:
     last = messages[-1]
     if isinstance(last, ToolMessage):
         return AIMessage(f"The books say: {last.text}.")
@@ -67,6 +66,11 @@ def _reply(messages: Sequence[BaseMessage]) -> AIMessage:
             number = sum(isinstance(one, ToolMessage) for one in messages)
             call = {"name": "look_up", "args": {"item": item}, "id": f"look_{item}_{len(asked)}_{number}"}
             return AIMessage("", tool_calls=[call])
+    return _reply(messages)
+
+
+def _reply(messages: Sequence[BaseMessage]) -> AIMessage:
+    asked = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
     return AIMessage(f"Noted: {asked[:80]} (I was shown {len(messages)} messages.)")
 
 

@@ -19,9 +19,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 from langgraph.types import Command
 
+from langchain_tiered_memory.agent_context import MESSAGES_KEY, Asked, Choices, Outgoing
 from langchain_tiered_memory.agent_notices import EVENT_NAME, Notices
 from langchain_tiered_memory.agent_request import changes_of, place_of, schemas_of
-from langchain_tiered_memory.agent_turn import MESSAGES_KEY, Asked, Choices, Outgoing, Told, adrive, drive, take_turn
+from langchain_tiered_memory.agent_turn import Told, adrive, drive, take_turn
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.state import branch_in, merged, update_with
 

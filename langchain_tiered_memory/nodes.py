@@ -18,35 +18,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import ensure_config
-
-from langchain_tiered_memory.agent_notices import EVENT_NAME, unstreamed
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.flows.asking import Flow, arun, run
 from langchain_tiered_memory.handover import ModelCall, handover_of
-from langchain_tiered_memory.node_journeys import (
-    Done,
-    assembled,
-    evicted,
-    guarded,
-    input_of_model,
-    kept,
-    plan_of,
-    run_checkpointed,
-)
+from langchain_tiered_memory.memory_node import MemoryNode
+from langchain_tiered_memory.node_calls import acheckpoint_run, amodel_input, checkpoint_run, model_input
+from langchain_tiered_memory.node_journeys import Done, assembled, evicted, guarded, kept, plan_of
 from langchain_tiered_memory.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.state import branch_in, update_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.runs import MemoryCheckpoint
+    from langchain_tiered_memory.flows.asking import Flow
 
 __all__ = [
     "MemoryNode",
@@ -60,46 +47,6 @@ __all__ = [
     "model_input",
     "remember_node",
 ]
-
-
-class MemoryNode(Runnable[Any, dict[str, Any]]):
-    """A node in both colours, made by one of the functions here; `StateGraph.add_node` takes it as it is.
-
-    It has no trace of its own: the graph traces the node, and a second one would hold the state once more.
-
-    Args:
-        name: The node's, where `add_node` gets none.
-        journey: From a state and a config to the update.
-    """
-
-    def __init__(self, name: str, journey: Callable[[Any, RunnableConfig], Flow[Done]]) -> None:
-        self.name = name
-        self._journey = journey
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
-        """The state update of this node.
-
-        Raises:
-            InvalidInputError: when the config has no `thread_id`, or the state is not what the node was made for.
-            TieredMemoryError: when the memory cannot do it; the state is as it was.
-        """
-        config = ensure_config(config)
-        with unstreamed(config):
-            done = run(self._journey(input, config))
-        for notice in done.notices:
-            if _write(notice):
-                dispatch_custom_event(EVENT_NAME, notice, config=config)
-        return done.update
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002, ANN401 - LangChain's names
-        """See `invoke`."""
-        config = ensure_config(config)
-        with unstreamed(config):
-            done = await arun(self._journey(input, config))
-        for notice in done.notices:
-            if _write(notice):
-                await adispatch_custom_event(EVENT_NAME, notice, config=config)
-        return done.update
 
 
 def remember_node(
@@ -327,81 +274,3 @@ def evict_node(
         return (yield from found.session._own(evicted(found, messages_key, state, keep_messages=keep_messages)))  # noqa: SLF001
 
     return MemoryNode(name, journey)
-
-
-def model_input(
-    memory: MemorySource,
-    state: object,
-    config: RunnableConfig,
-    **changes: Any,  # noqa: ANN401 - those of `context_node`
-) -> list[BaseMessage]:
-    """The messages for the next model call, system prompt included: valid for any provider, within the budget.
-
-    Args:
-        memory: Where the session is: the one that `context_node` was made with.
-        state: The node's state. What it has that was not remembered yet is written first.
-        config: The node's config.
-        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one.
-
-    Raises:
-        InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
-            process was built for.
-        BudgetError: when the budget cannot hold what must be shown.
-    """
-    config = ensure_config(config)
-    with unstreamed(config):
-        return run(input_of_model(memory, state, config, changes))
-
-
-async def amodel_input(
-    memory: MemorySource,
-    state: object,
-    config: RunnableConfig,
-    **changes: Any,  # noqa: ANN401 - those of `context_node`
-) -> list[BaseMessage]:
-    """See `model_input`."""
-    config = ensure_config(config)
-    with unstreamed(config):
-        return await arun(input_of_model(memory, state, config, changes))
-
-
-def checkpoint_run(
-    memory: MemorySource,
-    config: RunnableConfig,
-    reason: str = "manual",
-    *,
-    project: Mapping[str, Any] | None = None,
-    user_key: str = "user_id",
-) -> MemoryCheckpoint:
-    """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
-
-    Raises:
-        InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
-        NotFoundError: when the session has nothing to save yet.
-        StorageError: when it cannot be written; nothing was.
-    """
-    return run(run_checkpointed(memory, config, reason, project=project, user_key=user_key))
-
-
-async def acheckpoint_run(
-    memory: MemorySource,
-    config: RunnableConfig,
-    reason: str = "manual",
-    *,
-    project: Mapping[str, Any] | None = None,
-    user_key: str = "user_id",
-) -> MemoryCheckpoint:
-    """See `checkpoint_run`."""
-    return await arun(run_checkpointed(memory, config, reason, project=project, user_key=user_key))
-
-
-def _write(notice: dict[str, Any]) -> bool:
-    """Put a notice on the graph's custom stream. False where no graph is running: the node was called by itself."""
-    from langgraph.config import get_stream_writer  # noqa: PLC0415 - the engine works without LangGraph
-
-    try:
-        writer = get_stream_writer()
-    except (RuntimeError, KeyError):
-        return False
-    writer(notice)
-    return True

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ViewSettings
 
 
+_PREVIEWED = "a preview was asked for"
 _MISSING_FINISHED = "summaries that were missing are finished"
 _NOTHING = "nothing but what must stay is there to condense"
 _WAITING_ENTRIES = 64
@@ -161,7 +162,7 @@ def _why(desk: Desk, question: ViewQuestion, start: Sight, *, used: int, percent
         last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
         if cache_ran_out(last, now=desk.house.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
-    return why or ("a preview was asked for" if question.forced else "")
+    return why or (_PREVIEWED if question.forced else "")
 
 
 def _can_advance(desk: Desk, plan: ViewPlan) -> Flow[bool]:
@@ -256,7 +257,7 @@ def _condensed(house: House, question: ViewQuestion, proposal: Proposal, *, comp
     mends = start.plan.provisional and found.tokens <= proposal.desk.room
     if moved and complete and freed <= 0 and not mends:
         return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
-    if moved and complete and freed < least and proposal.fits and not mends:
+    if moved and complete and freed < least and proposal.fits and not mends and proposal.why != _PREVIEWED:
         return _failed(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
     if moved:
         left = _what_left(start, found) if complete else ()

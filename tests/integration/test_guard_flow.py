@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +16,15 @@ from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.records import LeftOut
 from langchain_tiered_memory.settings import (
     CondensationSettings,
-    ContextSettings,
     GuardSettings,
-    LevelSettings,
     PriceSettings,
+    Settings,
     StrategySettings,
     ThresholdSettings,
     TreeSettings,
 )
-from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import NOW, conversation, counted, open_memory, ref_of, small_levels, store_of, turn
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.outcomes import Outcome
     from langchain_tiered_memory.records import Context, Event
-    from langchain_tiered_memory.settings import Settings
 
 both = pytest.mark.parametrize("colour", COLOURS)
 WINDOW = 2000
@@ -60,8 +57,6 @@ def settings_of(
     *, tree: dict[str, Any] | None = None, guard: Any = None, prices: Any = None, **changes: Any
 ) -> Settings:
     """Small levels, no background, no waiting, and what a test changes of condensing."""
-    from langchain_tiered_memory.settings import Settings
-
     chosen: dict[str, Any] = {"background": False, "levels": small_levels()} | (tree or {})
     return Settings(
         tree=TreeSettings(**chosen),
@@ -500,7 +495,7 @@ def test_a_plan_and_its_outcome_are_written_together_or_not_at_all(monkeypatch: 
     name = "langchain_tiered_memory.stores.outcomes.insert_outcome"
 
     def torn(*_: Any, **__: Any) -> None:
-        raise RuntimeError("the power went out")
+        raise RuntimeError
 
     with monkeypatch.context() as patch:
         patch.setattr(name, torn)
@@ -536,7 +531,7 @@ def test_two_sessions_that_say_the_same_at_the_same_moment_have_outcomes_of_thei
         pytest.param(Model(None), None, None, "budget", 5000, id="only a budget is known"),
     ],
 )
-def test_the_window_is_what_is_known_best(
+def test_the_window_is_what_is_known_best(  # noqa: PLR0917 - a row of the table
     colour: Colour, model: Model, guard: int | None, learn: int | None, source: str, tokens: int
 ) -> None:
     seen = session_of(60, settings_of(guard=GuardSettings(window=guard)), colour)
@@ -606,8 +601,6 @@ def test_a_selector_that_goes_wrong_is_passed_over(colour: Colour, answer: Any) 
 
 @both
 def test_a_selector_that_hangs_is_passed_over(colour: Colour) -> None:
-    import threading
-
     seen = session_of(60, settings_of(automatic=False, plugin_seconds=0.05), colour)
     seen.memory.engine.views.truncation_selector = Selector(lambda _: threading.Event().wait(2))
     assert asked(seen, colour).guard.outcome.kind is K.TRUNCATED

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from sqlalchemy import select
 
 from langchain_tiered_memory.condensers.engine import CondensationEngine
 from langchain_tiered_memory.condensers.llm import ModelCondenser
@@ -19,9 +20,20 @@ from langchain_tiered_memory.settings import (
     ThresholdSettings,
     TreeSettings,
 )
+from langchain_tiered_memory.stores.schema import metadata
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.colours import COLOURS, Colour, told
-from tests.memory_builders import NOW, as_bytes, conversation, entries_of, open_memory, small_levels, store_of, turn
+from tests.memory_builders import (
+    NOW,
+    as_bytes,
+    conversation,
+    counted,
+    entries_of,
+    open_memory,
+    small_levels,
+    store_of,
+    turn,
+)
 from tests.run_builders import outcome as made
 
 if TYPE_CHECKING:
@@ -30,6 +42,14 @@ if TYPE_CHECKING:
 
 both = pytest.mark.parametrize("colour", COLOURS)
 BUDGET = 1500
+WINDOW = 2000
+
+
+class Windowed:
+    """What tells a window, and nothing else."""
+
+    model_name = "m"
+    profile: ClassVar = {"max_input_tokens": WINDOW, "max_output_tokens": 100}
 
 
 def opened(*, prices: dict[str, PriceSettings] | None = None, **choices: Any) -> TieredMemory:
@@ -56,10 +76,6 @@ def condensed(colour: Colour, memory: TieredMemory, turns: int = 40) -> tuple[Se
 
 def rows(memory: TieredMemory) -> dict[str, list[Any]]:
     """Everything in the database."""
-    from sqlalchemy import select
-
-    from langchain_tiered_memory.stores.schema import metadata
-
     with store_of(memory).database.read() as connection:
         return {
             table.name: [tuple(row) for row in connection.execute(select(table))] for table in metadata.sorted_tables
@@ -93,34 +109,33 @@ def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(colour
 def test_a_preview_of_a_view_that_is_not_full_shows_what_a_condensation_would_do(colour: Colour) -> None:
     memory = opened()
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(15), at=NOW)
+    told(colour, session.add_messages, conversation(40), at=NOW)
     told(colour, session.flush)
-    seen = told(colour, session.preview, "", max_tokens=BUDGET)
+    seen = told(colour, session.preview, "", max_tokens=4000)
     assert seen.outcome.kind is OutcomeKind.CONDENSED
-    assert told(colour, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
+    assert told(colour, session.context, "", max_tokens=4000).guard.outcome.kind is OutcomeKind.NOT_NEEDED
 
 
 @both
 def test_an_undone_condensation_gives_the_view_back_and_holds_it_while_it_fits(colour: Colour) -> None:
-    memory = opened(thresholds=ThresholdSettings(percent=50))
+    memory = opened()
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(16), at=NOW)
-    whole = told(colour, session.context, "", max_tokens=2 * BUDGET)
-    memory._house.settings  # the window below decides by its threshold
-    told(colour, memory.learn_window, "m", 1700)
+    turns = next(number for number in range(1, 99) if counted(conversation(number)) >= 0.77 * WINDOW)
+    told(colour, session.add_messages, conversation(turns), at=NOW)
+    whole = told(colour, session.context, "", max_tokens=2 * WINDOW)
     told(colour, session.flush)
-    outcome = told(colour, session.context, "", max_tokens=10_000, model="m").guard.outcome
+    outcome = told(colour, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
     assert outcome.kind is OutcomeKind.CONDENSED
     undone = told(colour, session.undo)
     assert (undone.id, undone.undone_at) == (outcome.id, NOW)
-    held = told(colour, session.context, "", max_tokens=10_000, model="m")
+    held = told(colour, session.context, "", max_tokens=10_000, model=Windowed())
     assert [as_bytes(one) for one in held.messages] == [as_bytes(one) for one in whole.messages]
     assert held.guard.outcome.reason is FailureReason.UNDONE
     assert told(colour, session.undo).id == outcome.id, "asking twice is asking once"
     assert all(row.undone for row in told(colour, session.ledger) if row.outcome_id == outcome.id)
-    told(colour, session.add_messages, conversation(30, start=16), at=NOW)
+    told(colour, session.add_messages, conversation(10, start=turns), at=NOW)
     told(colour, session.flush)
-    again = told(colour, session.context, "", max_tokens=10_000, model="m").guard.outcome
+    again = told(colour, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
     assert again.kind is OutcomeKind.CONDENSED, "it does not fit any more"
     assert again.id != outcome.id
 
@@ -156,7 +171,8 @@ def test_there_is_nothing_to_undo_or_compare_before_the_first_condensation(colou
 @both
 @pytest.mark.parametrize("automatic", [True, False])
 def test_the_ledger_accounts_for_every_message_that_left_a_view(
-    colour: Colour, automatic: bool  # noqa: FBT001 - drawn
+    colour: Colour,
+    automatic: bool,  # noqa: FBT001 - drawn
 ) -> None:
     memory = opened(automatic=automatic)
     session = memory.session("s")
@@ -233,12 +249,13 @@ def test_a_threshold_is_suggested_from_condensations_and_followed_where_that_is_
         assert advice is not None
         assert (advice.present_percent, advice.samples) == (60, 9)
         assert 50 <= advice.percent < 60
-        told(colour, memory.learn_window, "m", 1000)
-        while session.context("", max_tokens=9000, model="m").guard.used_tokens < 560:
-            told(colour, session.add_messages, [HumanMessage("And one more.")], at=NOW)
-            told(colour, session.flush)
-        context = session.context("", max_tokens=9000, model="m")
-        assert (context.guard.outcome.kind is not OutcomeKind.NOT_NEEDED or bool(context.summary_ids)) is adaptive
+        number = 4
+        while counted(told(colour, session.messages)) < 0.55 * WINDOW:
+            told(colour, session.add_messages, turn(number), at=NOW)
+            number += 1
+        told(colour, session.flush)
+        outcome = told(colour, session.context, "", max_tokens=9000, model=Windowed()).guard.outcome
+        assert outcome.kind is (OutcomeKind.CONDENSED if adaptive else OutcomeKind.NOT_NEEDED)
 
 
 @both

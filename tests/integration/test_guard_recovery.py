@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from sqlalchemy import update
 
 from langchain_tiered_memory.decisions.validity_rules import check_valid
-from langchain_tiered_memory.errors import ContextOverflowError
+from langchain_tiered_memory.errors import ContextOverflowError, StorageError
 from langchain_tiered_memory.outcomes import OutcomeKind, Zone
 from langchain_tiered_memory.settings import (
     CheckpointSettings,
@@ -22,6 +23,8 @@ from langchain_tiered_memory.settings import (
     ViewSettings,
 )
 from langchain_tiered_memory.settings.guard import MaskSettings
+from langchain_tiered_memory.stores.checkpoints import Checkpoints
+from langchain_tiered_memory.stores.schema import checkpoints
 from langchain_tiered_memory.testing import FrozenClock
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import (
@@ -34,7 +37,6 @@ from tests.memory_builders import (
     small_levels,
     store_of,
     tool_turn,
-    turn,
 )
 from tests.properties.test_cover import unaccounted
 
@@ -56,7 +58,7 @@ class Model:
     """What tells a window, and nothing else."""
 
     model_name = "m"
-    profile = {"max_input_tokens": WINDOW, "max_output_tokens": 500}
+    profile: ClassVar = {"max_input_tokens": WINDOW, "max_output_tokens": 500}
 
 
 class Scene:
@@ -220,11 +222,9 @@ def test_half_an_hour_saves_the_run_once_whatever_the_views(colour: Colour) -> N
 def test_a_checkpoint_that_cannot_be_written_does_not_break_the_turn(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from langchain_tiered_memory.errors import StorageError
-    from langchain_tiered_memory.stores.checkpoints import Checkpoints
-
     def full(*_: Any, **__: Any) -> None:
-        raise StorageError("the disk is full")
+        msg = "the disk is full"
+        raise StorageError(msg)
 
     scene = Scene(colour, condensation=late())
     scene.fills(0.9)
@@ -238,7 +238,10 @@ def looks(number: int, *, path: str, lines: int = 8) -> list[BaseMessage]:
     """An agent reads a file."""
     call = {"name": "read_file", "args": {"path": path}, "id": f"look{number}"}
     text = "".join(f"{path}:{number}: line {n} of what it says\n" for n in range(lines))
-    return [AIMessage("", tool_calls=[call], id=f"l{number}"), ToolMessage(text, tool_call_id=f"look{number}", id=f"o{number}")]
+    return [
+        AIMessage("", tool_calls=[call], id=f"l{number}"),
+        ToolMessage(text, tool_call_id=f"look{number}", id=f"o{number}"),
+    ]
 
 
 def run_of(scene: Scene, rounds: int) -> None:
@@ -286,7 +289,10 @@ def crowd(rounds: int) -> list[BaseMessage]:
     return [
         HumanMessage("Look for every bolt.", id="goal"),
         AIMessage("", tool_calls=calls, id="calls"),
-        *(ToolMessage(f"bolt {n} is in box {n} on the quay " * 8, tool_call_id=f"c{n}", id=f"r{n}") for n in range(rounds)),
+        *(
+            ToolMessage(f"bolt {n} is in box {n} on the quay " * 8, tool_call_id=f"c{n}", id=f"r{n}")
+            for n in range(rounds)
+        ),
     ]
 
 
@@ -369,10 +375,6 @@ def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(colour: Colour) -> 
     scene.says(unanswerable())
     with pytest.raises(ContextOverflowError) as raised:
         scene.asks(max_tokens=70, model=None)
-    from sqlalchemy import update
-
-    from langchain_tiered_memory.stores.schema import checkpoints
-
     with store_of(scene.memory).database.write() as connection:
         connection.execute(update(checkpoints).values(payload=b"torn"))
     with pytest.raises(ContextOverflowError) as again:

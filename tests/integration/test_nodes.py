@@ -12,7 +12,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.nodes import (
     amodel_input,
     checkpoint_run,
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.memory import TieredMemory
 
 SAVERS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 

@@ -49,7 +49,9 @@ def ours(chunk: object) -> bool:
     return SECRET in told or "<history" in told or "Be brief." in told
 
 
-@pytest.mark.parametrize("mode", ["messages", "updates", "values", "custom", ["messages", "updates", "values", "custom"]])
+@pytest.mark.parametrize(
+    "mode", ["messages", "updates", "values", "custom", ["messages", "updates", "values", "custom"]]
+)
 def test_no_stream_mode_shows_a_word_of_it(mode: Any) -> None:
     model, writer = answering(), marked_writer()
     with open_memory(model=writer) as memory:

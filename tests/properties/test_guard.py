@@ -1,11 +1,10 @@
-"""The guard over agents' histories: whatever happened, each request is valid, within its budget, and accounts for all."""
+"""The guard over agents' histories: whatever happened, a request is valid, within its budget, and accounts for all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -20,8 +19,6 @@ from tests.properties.test_cover import cover_faults, unaccounted
 from tests.properties.test_prefix import starts_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import Session, TieredMemory
@@ -35,7 +32,8 @@ steps = st.lists(
         st.sampled_from(
             [
                 "ask", "answer", "read", "read", "write", "parallel", "giant", "repeat", "pending", "answer pending",
-                "error", "pin", "edit", "task", "finish", "flush", "fail", "well", "pause", "helper", "context", "context",
+                "error", "pin", "edit", "task", "finish", "flush", "fail", "well", "pause", "helper",
+                "context", "context",
             ]
         ),
         st.integers(0, 9),
@@ -70,9 +68,7 @@ class Run:
         self.memory.session("s", track=track).add_messages(named)
 
     def calls(self, *calls: tuple[str, dict[str, Any], str], error: bool = False) -> None:
-        made = [
-            {"name": name, "args": args, "id": f"call{self.made}_{n}"} for n, (name, args, _) in enumerate(calls)
-        ]
+        made = [{"name": name, "args": args, "id": f"call{self.made}_{n}"} for n, (name, args, _) in enumerate(calls)]
         self.say(
             AIMessage("", tool_calls=made),
             *(
@@ -198,6 +194,21 @@ def sound(session: Session, context: Context, before: Context | None, *, epoch_s
         if before.guard.steps and {"shortened", "minimal", "recovered"} & set(before.guard.steps):
             return
         assert starts_with(context, before), "the prefix changed, and no outcome says so"
+
+
+def test_a_request_of_an_agent_run_costs_as_many_statements_late_as_early() -> None:
+    run = run_with(quick_settings(messages=10, sources=5))
+    meter = Meter.on(run.memory)
+    run.say(HumanMessage("Repair the crane of order 4711."))
+    dearest: list[int] = []
+    for number in range(160):
+        run.step(("read", "write", "parallel", "repeat", "ask")[number % 5], number % 10)
+        if number % 4 == 0:
+            run.session.flush()
+        meter.reset()
+        run.session.context("", max_tokens=3000)
+        dearest.append(meter.statements)
+    assert max(dearest[80:]) <= 1.3 * max(dearest[20:80])
 
 
 @quickly

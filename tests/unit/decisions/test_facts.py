@@ -215,7 +215,7 @@ def test_what_stays_of_a_list_is_spread_over_its_span() -> None:
 def test_corrections_stay_before_other_facts_and_people_before_assistants() -> None:
     listed = [fact(f"the size of part {n} is {n}00", seq=n, by="assistant") for n in range(1, 21)]
     listed += [fact("actually the port is 8443", seq=21, by="user"), fact("the cost is 400", seq=22, by="user")]
-    kept, _ = cap_facts(listed, max_tokens=12, count_text=words)
+    kept, _ = cap_facts(listed, max_tokens=16, count_text=words)
     assert [one.seq for one in kept] == [21, 22]
 
 
