@@ -8,13 +8,14 @@ happened to the session, for that takes time that grows with it.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.decisions.messages import coerce, encode
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.state import ArchivedPart, BranchRecord, digests_of
+from langchain_tiered_memory.state import ArchivedPart, BranchRecord, digests_at, digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ def named(values: Iterable[object]) -> list[BaseMessage]:
     for value in values:
         if isinstance(value, RemoveMessage):
             continue  # a reducer that keeps commands is none that removes
-        message = coerce(value)
+        message = value if isinstance(value, BaseMessage) else coerce(value)
         if not message.id:
             digest = encode(message).digest[:32]
             said[digest] = said.get(digest, 0) + 1
@@ -78,16 +79,21 @@ def keep_branch(
         StorageError: when the database cannot take them; nothing was written.
     """
     known = record if record is not None and record.track == session.track else None
-    ids, said = digests_of(messages[: known.count]) if known is not None else ("", "")
+    (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
-    if known is not None and (ids, said) == (known.ids, known.said):
+    if known is not None and len(messages) >= known.count and (ids, said) == (known.ids, known.said):
         new = messages[known.count :]
         yield from _write(session, new, kind=kind, task=task)
         newest = yield from _newest_if_ours(session, known, new)
         if newest is not None:
-            return _recorded(session, messages, seq=newest, epoch=known.epoch, whole=known.whole, archived=archived)
+            return replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
     to_write = list(messages)
-    if known is not None and ids == known.ids and (yield from _ref(session)) is not None:
+    if (
+        known is not None
+        and len(messages) >= known.count
+        and ids == known.ids
+        and (yield from _ref(session)) is not None
+    ):
         # Remembered once and not there now: forgotten since. A state that still has them does not bring them back,
         # unless the session is gone altogether: then it begins again with what the state has.
         old = messages[: known.count]

@@ -151,16 +151,20 @@ def zone_in(state: object) -> str:
 
 def digests_of(messages: Sequence[BaseMessage]) -> tuple[str, str]:
     """Digests over the ids of messages, and over what they say. Cheap: it only has to notice a change."""
+    return digests_at(messages, len(messages))[1]
+
+
+def digests_at(messages: Sequence[BaseMessage], count: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    """`digests_of` the first `count` messages and of all, in one pass."""
     ids, said = hashlib.blake2b(digest_size=12), hashlib.blake2b(digest_size=12)
-    for message in messages:
-        ids.update(f"{message.id}\0".encode("utf-8", "surrogatepass"))
-        parts = (
-            message.type,
-            message.content,
-            message.name,
-            message.additional_kwargs,
-            getattr(message, "tool_calls", None),
-            getattr(message, "tool_call_id", None),
-        )
-        said.update(repr(parts).encode("utf-8", "surrogatepass"))
-    return ids.hexdigest(), said.hexdigest()
+    first = (ids.hexdigest(), said.hexdigest())
+    for number, message in enumerate(messages, start=1):
+        fields = message.__dict__  # pydantic's own attribute access takes ten times as long
+        ids.update(f"{fields['id']}\0".encode("utf-8", "surrogatepass"))
+        said.update(repr([fields.get(name) for name in _SAID]).encode("utf-8", "surrogatepass"))
+        if number == count:
+            first = (ids.hexdigest(), said.hexdigest())
+    return first, (ids.hexdigest(), said.hexdigest())
+
+
+_SAID = ("type", "content", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")

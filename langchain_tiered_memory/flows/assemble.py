@@ -85,8 +85,6 @@ class Shown:
     pieces: tuple[Piece, ...] = ()
     items: tuple[CoverItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    plan: str = ""
-    """Names the plan behind it."""
     in_loop: bool = False
     """Whether an agent is at work: then recall stays as it is until the user speaks again."""
 
@@ -298,7 +296,6 @@ def _shown(
         items=(*plan.items, *plan.left_spans),
         left_out=(*decided.left_out, *(yield from other_tracks(desk, plan))),
         report=decided.report,
-        plan=plan.to_json(),
         in_loop=bool(request.tools) or any(entry.calls or entry.answers for entry in newest),
     )
 
@@ -324,12 +321,12 @@ def _asked_alone(house: House, request: Request, rooms: Rooms, musts: Musts) -> 
 def _recalled(
     house: House, ref: SessionRef, request: Request, desks: Desks, shown: Shown, *, margin: int
 ) -> Flow[tuple[Recalled, tuple[str, ...]]]:
-    """What answers the question. During a tool loop it stays as it was when the user spoke, or the view condensed."""
+    """What answers the question. During a tool loop it stays as it was when the user spoke."""
     rooms, off = shown.rooms, desks.off
     framing = house.counter.count_message(ours("", part="recall", counter=house.counter).message)
     room = rooms.total - rooms.fixed - sum(piece.tokens for piece in shown.pieces) - framing - margin
     last = desks.musts.last_user
-    key = (ref.epoch, desks.query, last.seq if last is not None else 0, shown.plan, rooms)
+    key = (ref.epoch, desks.query, last.seq if last is not None else 0, rooms)
     if shown.in_loop:
         kept: tuple[Recalled, tuple[str, ...]] | None = house.standing.recalled(ref.key, desks.name, key)
         if kept is not None and kept[0].tokens <= room:

@@ -75,13 +75,15 @@ def with_files(desk: Desk, sight: Sight) -> Flow[Sight]:
     Looked for in what is shown, for an output that is masked or cut names nothing any more.
     """
     plan, settings = sight.plan, desk.house.settings.files
-    if not (desk.works_on_files and settings.enabled and (plan.border or plan.left or plan.left_spans)):
+    if not (settings.enabled and (plan.border or plan.left or plan.left_spans)):
         return sight
     touched = yield from do(desk.house.store.files.latest, desk.ref, track=desk.track, limit=_LISTED_FILES)
     cut = {seq for seq, _ in plan.masked}
     shown = "\n".join(entry.payload for entry in sight.tail if entry.seq not in cut)
     unseen = [one for one in touched if json.dumps(one.path)[1:-1] not in shown]
-    room = desk.rooms.files + (desk.rooms.queries if len(plan.queries) <= 1 else 0)
+    quoted = frozenset(plan.queries[:-1])  # the last one may lead the recent part as itself
+    spent = sum(entry.tokens for entry in desk.musts.recent.users if entry.seq in quoted)
+    room = desk.rooms.files + max(desk.rooms.queries - spent, 0)
     block = yield from do(files_block, unseen, room_tokens=room, count=desk.house.counter.count_text)
     return sight if block == plan.files else (yield from seen_with(desk, replace(plan, files=block), sight.tail))
 

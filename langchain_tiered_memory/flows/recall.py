@@ -38,7 +38,7 @@ _ASKED_CHARS = 2000
 _ASKED_TERMS = 64
 """A question may be a document that somebody pasted: more than this of it is not looked up."""
 _POINTER_TOKENS = 16
-_FILLINGS = 4
+_FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
 _WELL_FILLED = 0.9
 """A block that takes this share of its room is left as it is: quotes are priced one by one, and cost a little less
@@ -226,7 +226,8 @@ def recall(
             best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))
         if room * _WELL_FILLED <= tokens <= room or not quotes:
             break
-        budget += room - tokens
+        # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
+        budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
     return best
 
 

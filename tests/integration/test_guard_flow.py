@@ -114,8 +114,8 @@ def turns_for(percent: float, window: int = WINDOW) -> int:
         pytest.param(75, -1, K.NOT_NEEDED, id="below the threshold"),
         pytest.param(75, 0, K.CONDENSED, id="at the threshold"),
         pytest.param(75, 1, K.CONDENSED, id="above the threshold"),
-        pytest.param(40, -1, K.NOT_NEEDED, id="below a lower threshold"),
-        pytest.param(40, 0, K.CONDENSED, id="at a lower threshold"),
+        pytest.param(60, -1, K.NOT_NEEDED, id="below a lower threshold"),
+        pytest.param(60, 0, K.CONDENSED, id="at a lower threshold"),
     ],
 )
 def test_the_threshold_is_reached_from_the_percent_on(

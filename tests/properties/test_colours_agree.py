@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.flows import condense
+from langchain_tiered_memory.flows import checkpoints, condense
 from langchain_tiered_memory.stores.schema import metadata
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.colours import COLOURS, Colour, told
@@ -113,6 +113,7 @@ def test_a_journey_leaves_the_same_database_in_both_colours(
     for colour in COLOURS:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(condense, "uuid", _Numbered())
+            patched.setattr(checkpoints, "uuid", _Numbered())
             journeys.append(journey(colour, walked, with_model=with_model))
     (one, seen), (other, also_seen) = journeys
     assert seen == also_seen
