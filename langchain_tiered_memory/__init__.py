@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.middleware import TieredMemoryMiddleware
     from langchain_tiered_memory.nodes import (
+        MemoryNode,
         acheckpoint_run,
         amodel_input,
         checkpoint_run,
@@ -136,7 +137,7 @@ if TYPE_CHECKING:
         ValidationSettings,
         ViewSettings,
     )
-    from langchain_tiered_memory.state import TieredState
+    from langchain_tiered_memory.state import TieredState, zone_in
     from langchain_tiered_memory.tools import memory_tools
 
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -191,6 +192,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "memory": ("TieredMemory",),
     "middleware": ("TieredMemoryMiddleware",),
     "nodes": (
+        "MemoryNode",
         "acheckpoint_run",
         "amodel_input",
         "checkpoint_run",
@@ -257,7 +259,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "ValidationSettings",
         "ViewSettings",
     ),
-    "state": ("TieredState",),
+    "state": ("TieredState", "zone_in"),
     "tools": ("memory_tools",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -306,6 +308,7 @@ __all__ = [
     "LevelSettings",
     "MaskSettings",
     "MemoryCheckpoint",
+    "MemoryNode",
     "MiniLMEmbeddings",
     "MixedOwnersError",
     "MonitoringSettings",
@@ -376,6 +379,7 @@ __all__ = [
     "take_out",
     "to_openai",
     "with_tiered_history",
+    "zone_in",
 ]
 
 
