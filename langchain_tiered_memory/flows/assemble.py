@@ -109,7 +109,9 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         recalled, related = Recalled(), tuple[str, ...]()
         if ref is not None and desks.has_query:
             recalled, related = yield from _recalled(house, ref, request, desks, shown, margin=margin)
-        context = _finished(house, request, budget, shown, recalled, system=desks.system, related=related)
+        context = _finished(
+            house, request, budget, shown, recalled, system=desks.system, has_query=desks.has_query, related=related
+        )
         if context.tokens <= budget.max_tokens:
             return context
         # What repairs cost stays what it is when the next attempt has less room.
@@ -384,9 +386,11 @@ def _finished(
     recalled: Recalled,
     *,
     system: BaseMessage | None,
+    has_query: bool,
     related: tuple[str, ...],
 ) -> Context:
     pieces = list(shown.pieces)
+    place = recall_position(pieces)
     quoted: Piece | None = None
     if recalled.text:
         quoted = ours(
@@ -397,7 +401,7 @@ def _finished(
             passages=tuple(one.entry for one in recalled.quotes if one.passages),
             summary_ids=related,
         )
-        pieces.insert(recall_position(pieces), quoted)
+        pieces.insert(place, quoted)
     known = {id(piece.message): piece.tokens for piece in pieces}
     outgoing = [piece.message for piece in pieces]
     if system is not None:
@@ -408,7 +412,9 @@ def _finished(
     for message in validated.messages:
         counted = known.get(id(message))
         raw += counted if counted is not None else house.counter.count_message(message)
-    volatile = [place for place, one in enumerate(validated.messages) if quoted is not None and one is quoted.message]
+    # Where something is asked, recall may come there at the next request, though nothing was found for this one.
+    border = pieces[place].message if place < len(pieces) and has_query else None
+    volatile = [at for at, one in enumerate(validated.messages) if one is border]
     whole = dict.fromkeys(entry.id for piece in pieces for entry in piece.whole_entries)
     parts = dict.fromkeys(entry.id for piece in pieces for entry in piece.passages if entry.id not in whole)
     return Context(

@@ -104,8 +104,11 @@ def _summaries(
 
 
 def _named(house: House, ref: SessionRef, wanted: str) -> Flow[Summary | Entry]:
-    """The one summary, or else the one message, whose id is `wanted` or begins so."""
+    """The message whose id is `wanted`; else the one summary, or else the one message, whose id begins so."""
     found: list[Summary | Entry] = []
+    found += yield from do(house.store.transcript.by_id, ref, [wanted])
+    if found:
+        return found[0]
     found += yield from do(house.store.tree.by_prefix, ref, wanted)
     if not found:
         found += yield from do(house.store.transcript.by_prefix, ref, wanted)

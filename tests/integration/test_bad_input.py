@@ -27,6 +27,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.records import SummaryState
+from langchain_tiered_memory.settings import TreeSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.colours import COLOURS, Colour, told
 from tests.embedders import BrokenEmbeddings, HashingEmbeddings
@@ -247,7 +248,10 @@ def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_boun
     broken = [one for one in summaries if one.degraded]
     if mood in ("writes an essay", "closes our fence"):
         assert broken == [], "what is only too long is cut, and a fence is defused where it is shown"
-        assert all(one.tokens <= 120 + 300 for one in summaries), "the level's cap, and that of the facts"
+        caps = TreeSettings()
+        assert all(one.tokens <= 120 + caps.facts_cap(one.level) for one in summaries), (
+            "the level's cap, and the facts'"
+        )
         sent = "".join(str(one.content) for one in session.context("", max_tokens=1200).messages)
         assert sent.count("<conversation_history>") == sent.count("</conversation_history>") == 1
     else:

@@ -193,6 +193,8 @@ def sound(session: Session, context: Context, before: Context | None, *, epoch_s
     if before is not None and epoch_same and outcome.kind not in CHANGES and not context.guard.steps:
         if before.guard.steps and {"shortened", "minimal", "recovered"} & set(before.guard.steps):
             return
+        if context.repairs:
+            return  # words of the assistant's own that follow each other are joined: the last message grew
         assert starts_with(context, before), "the prefix changed, and no outcome says so"
 
 

@@ -54,8 +54,10 @@ def test_the_last_messages_are_guarded_with_their_whole_groups() -> None:
 def test_an_open_call_is_guarded_since_the_oldest_of_the_last_user_messages() -> None:
     first, *rest = users(4)
     open_late = session_of(first, rest[0], asking("late"), rest[1], ANSWER, rest[2], AIMessage("so", id="so"))
-    assert musts_of(open_late).recent.guard == 3
+    assert musts_of(open_late).recent.open == {3}, "its group stays, wherever it stands"
+    assert musts_of(open_late).recent.guard == 5, "what was said behind it may be condensed"
     open_early = session_of(first, asking("early"), *rest, *(AIMessage(f"a{n}", id=f"a{n}") for n in range(3)))
+    assert musts_of(open_early).recent.open == frozenset(), "who called it has been answered since"
     assert musts_of(open_early).recent.guard == 6
 
 
