@@ -118,7 +118,7 @@ paths = st.lists(names, min_size=1, max_size=5).map("/".join)
 accesses = st.lists(
     st.builds(
         access,
-        st.one_of(paths, paths.map(lambda path: f"/{path}"), paths.map(lambda path: f"/home/ada/work/{path}")),
+        st.one_of(paths, paths.map(lambda path: f"/{path}"), paths.map(lambda path: f"/home/ada/code/{path}")),
         st.integers(1, 50),
         st.sampled_from(["read", "write", "search", "list"]),
     ),
