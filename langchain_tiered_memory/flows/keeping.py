@@ -51,7 +51,9 @@ def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     groups = [
         group
         for group in as_groups(found)
-        if group.last_seq < plan.tail_from and not any(entry.seq in desk.off for entry in group.entries)
+        if group.last_seq < plan.tail_from
+        and group.first_seq not in plan.kept
+        and not any(entry.seq in desk.off for entry in group.entries)
     ]
     if not groups:
         return sight
@@ -62,11 +64,12 @@ def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     )
     if not chosen:
         return sight
-    kept = tuple(sorted(group.first_seq for group in chosen))
-    entries = sorted((entry for group in chosen for entry in group.entries), key=lambda entry: entry.seq)
+    kept = tuple(sorted({*plan.kept, *(group.first_seq for group in chosen)}))
+    entries = (entry for group in chosen for entry in group.entries)
     masks = dict(plan.masked) | ({cut[0].seq: cut[1]} if cut is not None else {})
     smaller = replace(plan, kept=kept, masked=tuple(sorted(masks.items())))
-    return (yield from seen_with(desk, smaller, [*entries, *sight.tail]))
+    together = sorted([*entries, *sight.tail], key=lambda entry: entry.seq)
+    return (yield from seen_with(desk, smaller, together))
 
 
 def with_files(desk: Desk, sight: Sight) -> Flow[Sight]:

@@ -94,6 +94,8 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
         skip=skip,
         queries=queries,
         ratio=desk.ratio,
+        # A call that waits for its result is shown, though everything around it is condensed.
+        kept=tuple(sorted(seq for seq in desk.musts.recent.open if seq < tail_from)),
     )
 
 

@@ -106,9 +106,11 @@ def slid_sight(desk: Desk, sight: Sight, *, room: int) -> Flow[tuple[Sight, tupl
 
 
 def _musts(desk: Desk, groups: Sequence[Group]) -> frozenset[int]:
-    guard = desk.musts.recent.guard
-    return frozenset(
-        group.first_seq for group in groups if group.last_seq >= guard or any(entry.pinned for entry in group.entries)
+    recent = desk.musts.recent
+    return recent.open | frozenset(
+        group.first_seq
+        for group in groups
+        if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
     )
 
 
