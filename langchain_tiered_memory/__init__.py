@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.chain_faces.history_runs import with_tiered_history
     from langchain_tiered_memory.chat_history import TieredChatMessageHistory
     from langchain_tiered_memory.classic import ConversationTieredMemory
     from langchain_tiered_memory.condensers.engine import CondensationEngine
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
         take_out,
         to_openai,
     )
-    from langchain_tiered_memory.history_runs import with_tiered_history
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.middleware import TieredMemoryMiddleware
     from langchain_tiered_memory.nodes import (
@@ -188,7 +188,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "take_out",
         "to_openai",
     ),
-    "history_runs": ("with_tiered_history",),
+    "chain_faces.history_runs": ("with_tiered_history",),
     "memory": ("TieredMemory",),
     "middleware": ("TieredMemoryMiddleware",),
     "nodes": (

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.runnables.config import ensure_config
 
+from langchain_tiered_memory.chain_faces.turns import their_own
 from langchain_tiered_memory.errors import TieredMemoryError
 from langchain_tiered_memory.records import DEFAULT_TRACK
-from langchain_tiered_memory.turns import their_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,10 +16,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
-from langchain_tiered_memory.records import DEFAULT_TRACK
-from langchain_tiered_memory.turns import (
+from langchain_tiered_memory.chain_faces.turns import (
     answered,
     asked_in,
     can_be_said,
@@ -30,6 +27,9 @@ from langchain_tiered_memory.turns import (
     their_own,
     with_ids,
 )
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
+from langchain_tiered_memory.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

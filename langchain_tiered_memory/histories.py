@@ -17,11 +17,11 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_tiered_memory.chain_faces.turns import their_own
 from langchain_tiered_memory.conversations.listed import listed_conversation
 from langchain_tiered_memory.conversations.places import Located
 from langchain_tiered_memory.decisions.messages import coerce, encode
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.turns import their_own
 
 if TYPE_CHECKING:
     import datetime as dt

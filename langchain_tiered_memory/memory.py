@@ -14,12 +14,12 @@ from langchain_tiered_memory.flows.mend import doctor, rebuild_index
 from langchain_tiered_memory.flows.tending import flush
 from langchain_tiered_memory.flows.verify import verify
 from langchain_tiered_memory.flows.windows import learn_window
-from langchain_tiered_memory.input_checks import check_names
-from langchain_tiered_memory.opening import close_house, open_house
 from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.session import Session
-from langchain_tiered_memory.session_views import told_of
-from langchain_tiered_memory.worker import Worker
+from langchain_tiered_memory.sessions.input_checks import check_names
+from langchain_tiered_memory.sessions.opening import close_house, open_house
+from langchain_tiered_memory.sessions.views import told_of
+from langchain_tiered_memory.sessions.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,11 +19,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
 from langgraph.types import Command
 
-from langchain_tiered_memory.agent_context import MESSAGES_KEY, Asked, Choices, Outgoing
-from langchain_tiered_memory.agent_notices import EVENT_NAME, Notices
-from langchain_tiered_memory.agent_request import changes_of, place_of, schemas_of
-from langchain_tiered_memory.agent_turn import Told, adrive, drive, take_turn
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.graph_faces.agent_context import MESSAGES_KEY, Asked, Choices, Outgoing
+from langchain_tiered_memory.graph_faces.agent_request import changes_of, schemas_of
+from langchain_tiered_memory.graph_faces.agent_turn import Told, adrive, drive, take_turn
+from langchain_tiered_memory.graph_faces.notices import EVENT_NAME, Notices
+from langchain_tiered_memory.graph_faces.places import place_of
 from langchain_tiered_memory.state import branch_in, merged, update_with
 
 try:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.agent_request import Place
+    from langchain_tiered_memory.graph_faces.places import Place
     from langchain_tiered_memory.memory import TieredMemory
 
 logger = logging.getLogger("langchain_tiered_memory")
@@ -114,6 +115,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self._memory = memory
         self._notices = Notices()
         self._has_warned = False
+        self._user_key = user_key
         self._choices = Choices(
             max_tokens=max_tokens,
             view=view,
@@ -122,7 +124,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             project=tuple(project),
             project_tokens=project_tokens,
             track=track,
-            user_key=user_key,
             store_answers=store_answers,
         )
         if tools:
@@ -143,7 +144,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         if not held:
             return handler(request)
         config = _config()
-        place = place_of(config)
+        place = place_of(config, self._user_key)
 
         def tell(told: Told) -> None:
             for notice in self._notices_of(told, place):
@@ -151,7 +152,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
                 dispatch_custom_event(EVENT_NAME, notice, config=config)
 
         response, record = drive(
-            take_turn(self._memory, self._asked(request, place, config, held), self._choices),
+            take_turn(self._memory, self._asked(request, place, held), self._choices),
             config,
             call=lambda outgoing: _as_response(handler(_replaced(request, outgoing))),
             tell=tell,
@@ -166,7 +167,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         if not held:
             return await handler(request)
         config = _config()
-        place = place_of(config)
+        place = place_of(config, self._user_key)
 
         async def call(outgoing: Outgoing) -> ModelResponse[Any]:
             return _as_response(await handler(_replaced(request, outgoing)))
@@ -176,17 +177,14 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
                 _write(request, notice)
                 await adispatch_custom_event(EVENT_NAME, notice, config=config)
 
-        turn = take_turn(self._memory, self._asked(request, place, config, held), self._choices)
+        turn = take_turn(self._memory, self._asked(request, place, held), self._choices)
         response, record = await adrive(turn, config, call=call, tell=tell)
         return _extended(response, update_with(MESSAGES_KEY, record))
 
-    def _asked(
-        self, request: ModelRequest[Any], place: Place, config: RunnableConfig, held: list[BaseMessage]
-    ) -> Asked:
+    def _asked(self, request: ModelRequest[Any], place: Place, held: list[BaseMessage]) -> Asked:
         self._warn_of_summaries(held)
         return Asked(
             place=place,
-            config=config,
             held=held,
             changes=changes_of(held, request.messages),
             system=request.system_message,

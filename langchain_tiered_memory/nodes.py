@@ -19,11 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.handover import ModelCall, handover_of
-from langchain_tiered_memory.memory_node import MemoryNode
-from langchain_tiered_memory.node_calls import acheckpoint_run, amodel_input, checkpoint_run, model_input
-from langchain_tiered_memory.node_journeys import Done, assembled, evicted, guarded, kept, plan_of
-from langchain_tiered_memory.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.graph_faces.handover import ModelCall, handover_of
+from langchain_tiered_memory.graph_faces.memory_node import MemoryNode
+from langchain_tiered_memory.graph_faces.node_calls import acheckpoint_run, amodel_input, checkpoint_run, model_input
+from langchain_tiered_memory.graph_faces.node_journeys import Done, assembled, evicted, guarded, kept, plan_of
+from langchain_tiered_memory.graph_faces.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.state import branch_in, update_with
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def guard_node(
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = yield from found_in((yield from opened(memory)), wiring, state, config)
-        return (yield from guarded(found, call, wiring, handover, config))
+        return (yield from guarded(found, call, wiring, handover))
 
     return MemoryNode(name, journey)
 

@@ -16,9 +16,9 @@ from langchain_tiered_memory.flows.forget import forget_messages, forget_session
 from langchain_tiered_memory.flows.measure import measure
 from langchain_tiered_memory.flows.remember import When, remember
 from langchain_tiered_memory.flows.search import expand, search
-from langchain_tiered_memory.input_checks import check_search_input
-from langchain_tiered_memory.session_runs import RunVerbs
-from langchain_tiered_memory.session_views import ViewVerbs
+from langchain_tiered_memory.sessions.input_checks import check_search_input
+from langchain_tiered_memory.sessions.run_verbs import RunVerbs
+from langchain_tiered_memory.sessions.views import ViewVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
+from langchain_tiered_memory.graph_faces.tool_texts import page_of, recalled
 from langchain_tiered_memory.records import DEFAULT_TRACK, Entry
-from langchain_tiered_memory.tool_texts import page_of, recalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

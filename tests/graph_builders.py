@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -40,6 +40,23 @@ SaverKind = Literal["memory", "sqlite", "postgres"]
 
 class ChatState(MessagesState, TieredState):
     """What a chat keeps."""
+
+
+STATES: list[type] = [ChatState]
+"""A chat under each reducer of messages that this LangGraph has."""
+try:
+    from langgraph.channels.delta import DeltaChannel
+    from langgraph.graph.message import _messages_delta_reducer
+except ImportError:  # older than LangGraph 1.2
+    pass
+else:
+
+    class DeltaState(TieredState):
+        """A chat whose messages are kept as what was added."""
+
+        messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer)]
+
+    STATES.append(DeltaState)
 
 
 def thread(thread_id: str = "t", **more: Any) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Request:
     """Whose threshold counts; the model's name where it is not given."""
     branch: tuple[str, ...] | None = None
     """Ids of the messages on this branch; `None`: all are."""
+    langgraph_checkpoint_id: str | None = None
+    """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +250,7 @@ def question_of(house: House, request: Request, budget: Budget, desks: Desks) ->
         foreground_seconds=seconds,
         look=settings.context.views.get(request.view),
         minimal=request.view == "minimal",
+        langgraph_checkpoint_id=request.langgraph_checkpoint_id,
     )
 
 

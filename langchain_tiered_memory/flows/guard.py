@@ -196,7 +196,14 @@ def _checkpointed(
         summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
     )
     try:
-        made = yield from checkpoint(house, ref.session_id, track=question.track, reasons=reasons, view=view)
+        made = yield from checkpoint(
+            house,
+            ref.session_id,
+            track=question.track,
+            reasons=reasons,
+            view=view,
+            langgraph_checkpoint_id=question.langgraph_checkpoint_id,
+        )
     except StorageError as error:
         house.report("checkpoint_failed", str(error), session_id=ref.session_id, reasons=list(reasons))
         return None

@@ -63,6 +63,8 @@ class ViewQuestion:
     """Show the essentials alone."""
     forced: bool = False
     """Condense whether or not it is due: for a preview."""
+    langgraph_checkpoint_id: str | None = None
+    """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

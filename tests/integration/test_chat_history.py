@@ -17,9 +17,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnableWithMessageHistory
 
+from langchain_tiered_memory.chain_faces.history_runs import with_tiered_history
 from langchain_tiered_memory.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
-from langchain_tiered_memory.history_runs import with_tiered_history
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of

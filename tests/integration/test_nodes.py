@@ -95,7 +95,7 @@ async def test_a_crash_between_context_and_model_is_made_good_by_the_nodes_of_th
             chat_graph(memory, model).compile(checkpointer=saver, interrupt_before=["answer"]), ask(0), thread()
         )
         again = chat_graph(memory, model).compile(checkpointer=saver)
-        from langchain_tiered_memory import handover  # noqa: PLC0415 - what a new process does not have
+        from langchain_tiered_memory.graph_faces import handover  # noqa: PLC0415 - what a new process does not have
 
         handover.handover_of(memory)._contexts.clear()
         await runner.invoke(again, None, thread())

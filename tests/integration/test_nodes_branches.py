@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
-from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import _messages_delta_reducer
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
 from langchain_tiered_memory.decisions.request import MARK
 from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.nodes import condense_node, context_node, model_input, remember_node
-from langchain_tiered_memory.state import STATE_KEY, TieredState
+from langchain_tiered_memory.state import STATE_KEY
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
-from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
+from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import conversation, open_memory, tool_turn
 
 if TYPE_CHECKING:
@@ -29,13 +27,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 
-class DeltaState(TieredState):
-    """A chat whose messages are kept as what was added: langchain's newer reducer."""
-
-    messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer)]
-
-
-STATES = [ChatState, DeltaState]
 SAVERS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 

@@ -12,13 +12,13 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langchain_tiered_memory.archiving import _spans
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.graph_faces.archiving import _spans
 from langchain_tiered_memory.nodes import evict_node, model_input, remember_node
 from langchain_tiered_memory.state import STATE_KEY, ArchivedPart, BranchRecord
 from tests.colours import COLOURS, Colour
-from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
-from tests.integration.test_nodes_branches import DeltaState, before_turn, said, whole
+from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
+from tests.integration.test_nodes_branches import before_turn, said, whole
 from tests.memory_builders import as_bytes, conversation, open_memory, ref_of, store_of, tool_turn
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def without_ids(messages: Sequence[BaseMessage]) -> list[bytes]:
     return [re.sub(rb"id [0-9a-f]{8}", b"id", as_bytes(one)) for one in messages]
 
 
-@pytest.mark.parametrize("state", [ChatState, DeltaState])
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 async def test_the_state_stays_small_while_contexts_are_what_they_are_without_it(

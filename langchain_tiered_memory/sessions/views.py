@@ -10,9 +10,9 @@ from langchain_tiered_memory.flows.asking import Flow, arun, do, run
 from langchain_tiered_memory.flows.assemble import Request, assemble, preview
 from langchain_tiered_memory.flows.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.flows.resolving import advised
-from langchain_tiered_memory.input_checks import check_context_input
-from langchain_tiered_memory.opening import name_of
-from langchain_tiered_memory.session_core import SessionCore
+from langchain_tiered_memory.sessions.core import SessionCore
+from langchain_tiered_memory.sessions.input_checks import check_context_input
+from langchain_tiered_memory.sessions.opening import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,6 +218,7 @@ class ViewVerbs(SessionCore):
         view: str,
         profile: str | None = None,
         branch: Sequence[str] | None = None,
+        langgraph_checkpoint_id: str | None = None,
     ) -> Request:
         check_context_input(
             query=query, max_tokens=max_tokens, system=system, tools=tools, branch=branch, profile=profile
@@ -236,6 +237,7 @@ class ViewVerbs(SessionCore):
             view=view,
             profile=profile,
             branch=tuple(branch) if branch is not None else None,
+            langgraph_checkpoint_id=langgraph_checkpoint_id,
         )
 
     def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them

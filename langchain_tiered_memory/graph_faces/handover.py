@@ -12,8 +12,8 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.agent_notices import Notices
-from langchain_tiered_memory.opening import name_of
+from langchain_tiered_memory.graph_faces.notices import Notices
+from langchain_tiered_memory.sessions.opening import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.node_wiring import MemorySource
+    from langchain_tiered_memory.graph_faces.node_wiring import MemorySource
     from langchain_tiered_memory.records import Context
 
 _CONTEXTS_KEPT = 16

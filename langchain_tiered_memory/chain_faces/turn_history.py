@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from langchain_tiered_memory.chain_faces.turns import identity, said, text_so_far, their_own, with_ids
 from langchain_tiered_memory.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.errors import TieredMemoryError
-from langchain_tiered_memory.turns import identity, said, text_so_far, their_own, with_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

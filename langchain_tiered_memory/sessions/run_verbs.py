@@ -9,7 +9,7 @@ from langchain_tiered_memory.flows.asking import Flow, arun, do, run
 from langchain_tiered_memory.flows.checkpoints import checkpoint
 from langchain_tiered_memory.flows.restore import restore
 from langchain_tiered_memory.flows.tasks import before_operation, enter_phase, finish_task, start_task
-from langchain_tiered_memory.session_core import SessionCore
+from langchain_tiered_memory.sessions.core import SessionCore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables.config import ensure_config
 
-from langchain_tiered_memory.agent_notices import unstreamed
 from langchain_tiered_memory.flows.asking import arun, run
-from langchain_tiered_memory.node_journeys import input_of_model, run_checkpointed
+from langchain_tiered_memory.graph_faces.node_journeys import input_of_model, run_checkpointed
+from langchain_tiered_memory.graph_faces.notices import unstreamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.node_wiring import MemorySource
+    from langchain_tiered_memory.graph_faces.node_wiring import MemorySource
     from langchain_tiered_memory.runs import MemoryCheckpoint
 
 

@@ -8,15 +8,15 @@ from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_eve
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config
 
-from langchain_tiered_memory.agent_notices import EVENT_NAME, unstreamed
 from langchain_tiered_memory.flows.asking import Flow, arun, run
+from langchain_tiered_memory.graph_faces.notices import EVENT_NAME, unstreamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.node_journeys import Done
+    from langchain_tiered_memory.graph_faces.node_journeys import Done
 
 
 class MemoryNode(Runnable[Any, dict[str, Any]]):

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 
-from langchain_tiered_memory.agent_request import place_of
-from langchain_tiered_memory.archiving import archive_branch
-from langchain_tiered_memory.branches import branch_ids
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.handover import Handover, ModelCall, handover_of
-from langchain_tiered_memory.node_wiring import (
+from langchain_tiered_memory.graph_faces.archiving import archive_branch
+from langchain_tiered_memory.graph_faces.branches import branch_ids
+from langchain_tiered_memory.graph_faces.handover import Handover, ModelCall, handover_of
+from langchain_tiered_memory.graph_faces.node_wiring import (
     Found,
     MemorySource,
     Wiring,
     found_in,
-    langgraph_checkpoint_of,
     opened,
 )
+from langchain_tiered_memory.graph_faces.places import place_of
 from langchain_tiered_memory.state import STATE_KEY, current, part_of, update_with
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ class Assembled:
 
     context: Context
     record: BranchRecord
-    is_new: bool
-    """Whether it was made now, and not by the node before."""
     notices: Sequence[dict[str, Any]] = ()
 
 
@@ -72,7 +69,7 @@ def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool)
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
     known = handover.take(key) if take else handover.look(key)
     if known is not None:
-        return Assembled(context=known, record=record, is_new=False)
+        return Assembled(context=known, record=record)
     context = yield from session._context(  # noqa: SLF001
         call.query,
         max_tokens=call.max_tokens,
@@ -82,11 +79,12 @@ def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool)
         view=call.view,
         profile=call.profile,
         branch=(yield from branch_ids(session, found.messages, record)) if found.is_truth else None,
+        langgraph_checkpoint_id=found.place.checkpoint_id,
     )
     if not take:
         handover.put(key, context)
     notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
-    return Assembled(context=context, record=record, is_new=True, notices=notices)
+    return Assembled(context=context, record=record, notices=notices)
 
 
 def plan_of(call: ModelCall, wiring: Wiring, context: Context) -> dict[str, Any]:
@@ -104,14 +102,10 @@ def plan_of(call: ModelCall, wiring: Wiring, context: Context) -> dict[str, Any]
     }
 
 
-def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover, config: RunnableConfig) -> Flow[Done]:
-    """Measure a call's request, and tie the checkpoint that was made for it to LangGraph's."""
+def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover) -> Flow[Done]:
+    """Measure a call's request."""
     made = yield from assembled(found, call, handover)
     report, outcome = made.context.guard, made.context.guard.outcome
-    langgraph_id, saved = langgraph_checkpoint_of(config), report.checkpoint_id
-    if saved is not None and langgraph_id is not None and made.is_new:
-        beside = yield from found.session._checkpoint("langgraph_checkpoint", {"beside": saved}, langgraph_id)  # noqa: SLF001
-        saved = beside.id
     figures = {
         "zone": report.zone.value,
         "used_tokens": report.used_tokens,
@@ -123,8 +117,8 @@ def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover, c
         "reason": outcome.reason.value if outcome.reason is not None else None,
         "steps": list(report.steps),
         "alert": report.alert.recommendation if report.alert is not None else None,
-        "checkpoint_id": saved,
-        "langgraph_checkpoint_id": langgraph_id,
+        "checkpoint_id": report.checkpoint_id,
+        "langgraph_checkpoint_id": found.place.checkpoint_id,
     }
     return Done(update=update_with(wiring.messages_key, kept(made.record, wiring), guard=figures), notices=made.notices)
 
@@ -181,10 +175,9 @@ def run_checkpointed(
 ) -> Flow[MemoryCheckpoint]:
     """Save how a run stands, together with LangGraph's checkpoint."""
     there = yield from opened(memory)
-    place = place_of(config)
-    user = (config.get("configurable") or {}).get(user_key)
-    session = there.session(place.session_id, user=str(user) if user is not None else None, track=place.own_track)
-    saving = session._checkpoint(reason, project, langgraph_checkpoint_of(config))  # noqa: SLF001
+    place = place_of(config, user_key)
+    session = there.session(place.session_id, user=place.user, track=place.own_track)
+    saving = session._checkpoint(reason, project, place.checkpoint_id)  # noqa: SLF001
     return (yield from session._own(saving))  # noqa: SLF001
 
 

@@ -9,12 +9,20 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from langchain_tiered_memory.agent_context import Asked, Choices, Outgoing, Prepared, outgoing_of, prepared_for, shrunk
-from langchain_tiered_memory.agent_notices import unstreamed
-from langchain_tiered_memory.branches import named
 from langchain_tiered_memory.decisions.overflow import is_overflow
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.flows.asking import Flow, arun, run
+from langchain_tiered_memory.graph_faces.agent_context import (
+    Asked,
+    Choices,
+    Outgoing,
+    Prepared,
+    outgoing_of,
+    prepared_for,
+    shrunk,
+)
+from langchain_tiered_memory.graph_faces.branches import named
+from langchain_tiered_memory.graph_faces.notices import unstreamed
 from langchain_tiered_memory.state import BranchRecord
 
 if TYPE_CHECKING:

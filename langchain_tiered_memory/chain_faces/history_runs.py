@@ -10,9 +10,9 @@ from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnabl
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
+from langchain_tiered_memory.chain_faces.turn_history import TurnHistory
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.records import DEFAULT_TRACK
-from langchain_tiered_memory.turn_history import TurnHistory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence

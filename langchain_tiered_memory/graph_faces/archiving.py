@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.branches import chained, off_seqs, stored_of
 from langchain_tiered_memory.decisions.drafting import redacted
 from langchain_tiered_memory.decisions.messages import decode, encode
 from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.graph_faces.branches import chained, off_seqs, stored_of
 from langchain_tiered_memory.state import ArchivedPart, BranchRecord, digests_of
 
 if TYPE_CHECKING:

@@ -2,64 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
-
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.records import DEFAULT_TRACK
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
-_MAX_TRACK_CHARS = 120
-_CHECKPOINTER_KEY = "__pregel_checkpointer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where in a graph's run a request was made."""
-
-    session_id: str
-    """The thread's id."""
-    namespace: str
-    """Of the sub-graph that the agent is; empty for the graph that was called itself."""
-    has_checkpointer: bool
-    """Whether the state's messages are all of their branch, or only what this call was handed."""
-
-    @property
-    def own_track(self) -> str:
-        """The track of an agent that shares no message with another: a sub-agent's is named by its place."""
-        if len(self.namespace) <= _MAX_TRACK_CHARS:
-            return self.namespace or DEFAULT_TRACK
-        digest = hashlib.blake2b(self.namespace.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        return f"{self.namespace[: _MAX_TRACK_CHARS - 20]}...{digest}"
-
-
-def place_of(config: RunnableConfig) -> Place:
-    """Where the request of that config was made.
-
-    Raises:
-        InvalidInputError: when the config names no thread.
-    """
-    configurable: Mapping[str, Any] = config.get("configurable") or {}
-    thread_id = configurable.get("thread_id")
-    if thread_id is None or thread_id == "":
-        msg = (
-            "the config has no thread_id, so it is not known whose memory this is: call the agent with "
-            'config={"configurable": {"thread_id": "..."}}'
-        )
-        raise InvalidInputError(msg)
-    # The last part is the model's own node; what is before it is the way to the agent.
-    *above, _ = str(configurable.get("checkpoint_ns") or "").split("|")
-    return Place(
-        session_id=str(thread_id),
-        namespace="|".join(above),
-        has_checkpointer=configurable.get(_CHECKPOINTER_KEY) is not None,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

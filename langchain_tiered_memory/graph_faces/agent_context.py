@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.branches import both_ids, branch_ids, copy_id, keep_branch, named
 from langchain_tiered_memory.decisions.budget import budget_of
 from langchain_tiered_memory.decisions.overflow import overflow_in, smaller_budget
 from langchain_tiered_memory.decisions.projection import state_note
@@ -17,17 +16,18 @@ from langchain_tiered_memory.decisions.request import MARK
 from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.windows import learn_window
-from langchain_tiered_memory.node_wiring import _first_record as first_record  # one rule for nodes and agents
-from langchain_tiered_memory.session_views import told_of
+from langchain_tiered_memory.graph_faces.branches import both_ids, branch_ids, copy_id, keep_branch, named
+from langchain_tiered_memory.graph_faces.first_records import first_record
+from langchain_tiered_memory.sessions.views import told_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.agent_request import Place, ViewChanges
     from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.graph_faces.agent_request import ViewChanges
+    from langchain_tiered_memory.graph_faces.places import Place
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.records import Context
     from langchain_tiered_memory.state import BranchRecord
@@ -51,7 +51,6 @@ class Choices:
     project: tuple[str, ...]
     project_tokens: int
     track: str | None
-    user_key: str
     store_answers: bool
 
 
@@ -60,7 +59,6 @@ class Asked:
     """A request as the journey sees it."""
 
     place: Place
-    config: RunnableConfig
     held: Sequence[BaseMessage]
     """The messages of the state."""
     changes: ViewChanges
@@ -100,8 +98,7 @@ def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[P
     track = choices.track or asked.place.own_track
     if choices.track is None and asked.place.namespace:
         track = yield from _shared_track(house, asked.place, held)
-    user = (asked.config.get("configurable") or {}).get(choices.user_key)
-    session = memory.session(asked.place.session_id, user=str(user) if user is not None else None, track=track)
+    session = memory.session(asked.place.session_id, user=asked.place.user, track=track)
     return (yield from session._own(_on_track(house, session, held, asked, choices)))  # noqa: SLF001
 
 
@@ -119,7 +116,7 @@ def _on_track(
 ) -> Flow[Prepared]:
     record = asked.record
     if record is None and asked.place.has_checkpointer:
-        record = yield from first_record(session, MESSAGES_KEY, held, asked.config)
+        record = yield from first_record(session, MESSAGES_KEY, held, asked.place)
     record = yield from keep_branch(session, held, record=record, is_truth=asked.place.has_checkpointer)
     branch = yield from branch_ids(session, held, record)
     room = _room_aside(house, asked, choices)
@@ -141,6 +138,7 @@ def _context(
             view=choices.view,
             profile=choices.profile,
             branch=branch,
+            langgraph_checkpoint_id=asked.place.checkpoint_id,
         )
     )
 

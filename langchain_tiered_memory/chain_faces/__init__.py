@@ -1,0 +1,1 @@
+"""What the faces for chains share: reading what a chain hands over, and a chat history whose turns lose nothing."""

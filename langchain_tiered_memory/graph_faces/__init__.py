@@ -1,0 +1,1 @@
+"""What the middleware, the nodes and the tools are made of; those are what users import."""
