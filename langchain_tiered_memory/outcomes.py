@@ -73,6 +73,8 @@ class FailureReason(StrEnum):
 StepKind: TypeAlias = Literal["masked", "condensed", "slid", "pruned", "shortened", "minimal", "recovered"]
 """What was done to a view, in the order it can happen. `slid`: the sliding window; `shortened`: messages that must be
 shown stand there head and tail; `recovered`: after an overflow, from the last checkpoint, with the essentials alone."""
+CUTTING_STEPS: frozenset[StepKind] = frozenset({"shortened", "minimal", "recovered"})
+"""Steps that cut one request, and leave the view's plan alone."""
 
 WindowSource: TypeAlias = Literal["model", "setting", "learned", "budget"]
 

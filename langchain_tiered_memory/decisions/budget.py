@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.outcomes import WindowSource
     from langchain_tiered_memory.settings import Settings
 
-_ANSWER_AT_MOST = 0.5
-"""Of a window, that is kept free for the answer: a model may tell a maximum as large as its whole window."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
@@ -57,7 +54,7 @@ def budget_of(asked: int | None, told: Told, *, settings: Settings) -> Budget:
     reserved = told.answer or settings.context.reserved_output_tokens
     window = Window(
         tokens=known,
-        reserved_tokens=min(reserved, round(known * _ANSWER_AT_MOST)),
+        reserved_tokens=min(reserved, round(known * settings.context.answer_share)),
         buffer_share=buffer,
         source=source,
     )

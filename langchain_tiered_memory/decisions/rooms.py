@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 View: TypeAlias = Literal["default", "recall"]
 
-_KEEP_AT_MOST = 0.25
-_SPARE_FOR_COVER = 0.45
-"""Of the room that recall does not need without a question. More would make the view condense more often."""
-_GOAL_AT_MOST = 0.10
-_PINS_AT_MOST = 0.20
 _MARGIN_TOKENS = 8
 """Framing of a message and rounding, kept free."""
 
@@ -99,14 +94,14 @@ def split(
         share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
         recall = round(share * (total - fixed)) if has_query else 0
         # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
-        spare = 0 if has_query else round(_SPARE_FOR_COVER * settings.recall_share * total)
+        spare = 0 if has_query else round(settings.spare_for_cover * settings.recall_share * total)
         cover = round(settings.cover_share * total) + spare
-        keep = min(settings.keep_recent_tokens, round(_KEEP_AT_MOST * total))
+        keep = min(settings.keep_recent_tokens, round(settings.keep_recent_share * total))
     return Rooms(
         total=total,
         fixed=fixed,
-        goal=round(_GOAL_AT_MOST * total),
-        pins=round(_PINS_AT_MOST * total),
+        goal=round(settings.goal_share * total),
+        pins=round(settings.pins_share * total),
         queries=round(shares.user_queries * total),
         cover=cover,
         keep=keep,

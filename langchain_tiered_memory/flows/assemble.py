@@ -8,72 +8,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.accounting import account
-from langchain_tiered_memory.decisions.budget import Budget, Told, budget_of
+from langchain_tiered_memory.decisions.budget import Budget, budget_of
 from langchain_tiered_memory.decisions.calibration import Calibration
 from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
 from langchain_tiered_memory.decisions.rendering import summary_block
-from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, shortened, system_message
-from langchain_tiered_memory.decisions.rooms import Rooms, split
+from langchain_tiered_memory.decisions.request import Piece, ours, recall_position, shortened
 from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.desk import Desk, Library
-from langchain_tiered_memory.flows.guard import decide, joined, overflowed, previewed, undecided
+from langchain_tiered_memory.flows.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.flows.ledgers import diff_of
-from langchain_tiered_memory.flows.musts import Musts, read_musts
-from langchain_tiered_memory.flows.proposing import ViewQuestion
 from langchain_tiered_memory.flows.recall import Recalled, recall
-from langchain_tiered_memory.flows.showing import other_tracks, pinned_piece, plan_name
+from langchain_tiered_memory.flows.recovering import overflowed
+from langchain_tiered_memory.flows.requests import Desks, Request, desk_maker, desks_of, question_of, with_learnt_window
+from langchain_tiered_memory.flows.showing import other_tracks, pinned_piece
 from langchain_tiered_memory.flows.summary_search import find_summaries
 from langchain_tiered_memory.records import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.decisions.cover import CoverItem
+    from langchain_tiered_memory.decisions.rooms import Rooms
     from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.flows.musts import Musts
     from langchain_tiered_memory.outcomes import GuardReport, ViewDiff
     from langchain_tiered_memory.records import LeftOut, SessionRef, Summary
 
-_ANY = 2**62
-"""Behind every message."""
-_FILE_STEPS = 6
-_FILE_STEPS_AMONG = 60
-"""So many messages with file work among the newest so many: an agent is at work on files."""
-_FOREGROUND_SECONDS = 30.0
-"""How long a view that does not fit waits for its summaries where no worker makes them in the background."""
-_RELATED = 0.5
-"""A summary that matches the question less than this is no help beside the quotes."""
-_QUESTION_SHARE = 0.25
-"""Of the budget, for the question itself in the recall view."""
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a caller asks for."""
-
-    track: str
-    query: str | None
-    """`None`: the last user message asks; blank: nothing does."""
-    max_tokens: int | None
-    """`None`: as the settings and the model's window say."""
-    system: str | BaseMessage | None
-    tools: Sequence[Any]
-    model: Told
-    view: str
-    profile: str | None = None
-    """Whose threshold counts; the model's name where it is not given."""
-    branch: tuple[str, ...] | None = None
-    """Ids of the messages on this branch; `None`: all are."""
-    langgraph_checkpoint_id: str | None = None
-    """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +65,9 @@ def assemble(house: House, session_id: str, request: Request) -> Flow[Context]:
         CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
     """
     ref = yield from do(house.store.transcript.find, session_id)
-    told = yield from _with_learnt_window(house, request.model)
+    told = yield from with_learnt_window(house, request.model)
     budget = budget_of(request.max_tokens, told, settings=house.settings)
-    desks = yield from _desks(house, ref, request, told, budget)
+    desks = yield from desks_of(house, ref, request, told, budget)
     margin, first = 0, None
     for _ in range(_ATTEMPTS):
         shown = yield from _shown(house, ref, request, budget, desks, margin=margin)
@@ -142,9 +108,9 @@ def preview(house: House, session_id: str, request: Request) -> Flow[ViewDiff]:
     if request.view in ("recall", "minimal"):
         msg = f"the view {request.view!r} is made anew for each request: it is never condensed"
         raise InvalidInputError(msg)
-    told = yield from _with_learnt_window(house, request.model)
+    told = yield from with_learnt_window(house, request.model)
     budget = budget_of(request.max_tokens, told, settings=house.settings)
-    desks = yield from _desks(house, ref, request, told, budget)
+    desks = yield from desks_of(house, ref, request, told, budget)
     question = question_of(house, request, budget, desks)
     proposal, outcome = yield from previewed(
         house, ref, question, desk_maker(house, ref, request, budget, desks, margin=0)
@@ -156,127 +122,6 @@ def preview(house: House, session_id: str, request: Request) -> Flow[ViewDiff]:
 def rooms_used(shown: Shown, recalled: Recalled) -> int:
     """Raw tokens of a request as it was planned, before anything in it was repaired."""
     return shown.rooms.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desks:
-    """What is the same at each attempt of one request."""
-
-    system: BaseMessage | None
-    fixed: int
-    """Raw tokens of system prompt and tool schemas."""
-    ratio: float
-    musts: Musts
-    query: str
-    off: frozenset[int]
-    works_on_files: bool
-    """Whether this track is an agent's run that touched files."""
-    name: str
-    """Of the view's plan."""
-
-    @property
-    def has_query(self) -> bool:
-        """Whether something is asked."""
-        return bool(self.query.strip())
-
-    def rooms(self, house: House, request: Request, budget: Budget, ratio: float) -> Rooms:
-        """The split of the budget for a ratio of billed to raw tokens."""
-        return split(
-            budget.max_tokens,
-            fixed=self.fixed,
-            ratio=ratio,
-            has_query=self.has_query,
-            view="recall" if request.view == "recall" else "default",
-            settings=house.settings.context,
-            recall_share=house.settings.files.recall_share if self.works_on_files else None,
-            files_share=house.settings.files.share if house.settings.files.enabled else 0.0,
-        )
-
-
-def _with_learnt_window(house: House, told: Told) -> Flow[Told]:
-    if told.name is None:
-        return told
-    learned = yield from do(house.store.windows.read, told.name)
-    return replace(told, learned=learned)
-
-
-def _desks(house: House, ref: SessionRef | None, request: Request, told: Told, budget: Budget) -> Flow[Desks]:
-    calibration = yield from _calibration(house, told.name)
-    system = system_message(request.system)
-    fixed = PRIMING_TOKENS + house.counter.count_tools(request.tools)
-    fixed += house.counter.count_message(system) if system is not None else 0
-    off = frozenset[int]()
-    if ref is not None and request.branch is not None:
-        off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
-    musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()
-    query = musts.last_user_text if request.query is None else request.query
-    works = False
-    if ref is not None and house.settings.files.enabled:
-        touched = yield from do(house.store.files.worked_on, ref, track=request.track, before=_ANY, limit=_FILE_STEPS)
-        works = len(touched) == _FILE_STEPS and touched[-1] > musts.last_seq - _FILE_STEPS_AMONG
-    name = plan_name(
-        request.view,
-        request.track,
-        max_tokens=budget.max_tokens,
-        has_query=bool(query.strip()),
-        model=told.name,
-        settings=house.settings.context,
-        off=off,
-    )
-    return Desks(
-        system=system,
-        fixed=fixed,
-        ratio=calibration.ratio,
-        musts=musts,
-        query=query,
-        off=off,
-        works_on_files=works,
-        name=name,
-    )
-
-
-def question_of(house: House, request: Request, budget: Budget, desks: Desks) -> ViewQuestion:
-    """What the guard is asked about this request's view."""
-    settings = house.settings
-    seconds = settings.condensation.foreground_seconds
-    if seconds is None:
-        seconds = 0.0 if settings.tree.background else _FOREGROUND_SECONDS
-    return ViewQuestion(
-        name=desks.name,
-        track=request.track,
-        window=budget.window,
-        profile=request.profile or request.model.name,
-        ratio=desks.ratio,
-        foreground_seconds=seconds,
-        look=settings.context.views.get(request.view),
-        minimal=request.view == "minimal",
-        langgraph_checkpoint_id=request.langgraph_checkpoint_id,
-    )
-
-
-def desk_maker(
-    house: House, ref: SessionRef, request: Request, budget: Budget, desks: Desks, *, margin: int
-) -> Callable[[float], Desk]:
-    """Makes the desk of a request for a ratio of billed to raw tokens; all of them share one library."""
-    library = Library()
-
-    def desk_for(ratio: float) -> Desk:
-        rooms = desks.rooms(house, request, budget, ratio)
-        return Desk(
-            house=house,
-            ref=ref,
-            rooms=rooms,
-            musts=desks.musts,
-            track=request.track,
-            room=rooms.hard - rooms.fixed - margin,
-            ratio=ratio,
-            library=library,
-            off=desks.off,
-            works_on_files=desks.works_on_files,
-            look=house.settings.context.views.get(request.view),
-        )
-
-    return desk_for
 
 
 def _shown(
@@ -305,20 +150,13 @@ def _shown(
     )
 
 
-def _calibration(house: House, model: str | None) -> Flow[Calibration]:
-    if model is None:
-        return Calibration()
-    known = yield from do(house.store.plans.calibration, model, house.counter.fingerprint)
-    return Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
-
-
 def _asked_alone(house: House, request: Request, rooms: Rooms, musts: Musts) -> tuple[Piece, ...]:
     """What the recall view shows beside recall: pins, and the question where it is the user's last message."""
     pieces: list[Piece] = []
     if musts.pinned:
         pieces.append(pinned_piece(house, rooms, musts.pinned))
     if not (request.query or "").strip() and musts.last_user is not None:
-        most = max(round(_QUESTION_SHARE * rooms.total), 1)
+        most = max(round(house.settings.context.question_share * rooms.total), 1)
         pieces.append(shortened(musts.last_user, max_tokens=most, counter=house.counter))
     return tuple(pieces)
 
@@ -375,7 +213,12 @@ def _related(house: House, ref: SessionRef, query: str, *, room: int, shown: set
     chosen: list[Summary] = []
     for one in found:
         tokens = house.counter.count_text(summary_block(one.summary)) + 1
-        if one.score >= _RELATED and tokens <= room and one.summary.id not in shown and not one.summary.degraded:
+        if (
+            one.score >= house.settings.recall.related_score
+            and tokens <= room
+            and one.summary.id not in shown
+            and not one.summary.degraded
+        ):
             chosen.append(one.summary)
             room -= tokens
     return sorted(chosen, key=lambda summary: summary.first_seq)

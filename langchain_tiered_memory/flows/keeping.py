@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.flows.desk import Desk
     from langchain_tiered_memory.records import Entry, Group
 
-_FILLED = 0.85
-"""Of the view's room, after a condensation: less keeps too little, more would have it condensed again too soon."""
-_AT_MOST = 0.95
-"""The newest group may take so much, where it alone is larger than the rest of the room."""
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
 _LISTED_FILES = 300
@@ -40,7 +36,8 @@ _LEAST_CUT_TOKENS = 400
 
 def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     """`sight` with the latest file work before its recent part, as far as there is room."""
-    room = round(_FILLED * desk.room) - sight.tokens - desk.rooms.files
+    settings = desk.house.settings.files
+    room = round(settings.filled_share * desk.room) - sight.tokens - desk.rooms.files
     if not desk.works_on_files or room < _LEAST_CUT_TOKENS or not sight.plan.border:
         return sight
     plan = sight.plan
@@ -60,7 +57,7 @@ def with_file_work(desk: Desk, sight: Sight) -> Flow[Sight]:
     recent = as_groups(sight.tail)
     looks = yield from do(same_looks, [*groups, *recent])
     chosen, cut = _chosen(
-        desk, list(reversed(groups)), looks, room=room, most=round(_AT_MOST * desk.room) - sight.tokens
+        desk, list(reversed(groups)), looks, room=room, most=round(settings.largest_share * desk.room) - sight.tokens
     )
     if not chosen:
         return sight

@@ -12,7 +12,7 @@ from langchain_tiered_memory.flows.asking import Flow, do
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.flows.proposing import ViewQuestion
+    from langchain_tiered_memory.flows.proposals import ViewQuestion
     from langchain_tiered_memory.outcomes import ThresholdAdvice, Zone
     from langchain_tiered_memory.records import SessionRef
 

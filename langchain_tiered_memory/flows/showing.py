@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _LEAST_ENTRY_TOKENS = 3
 """An entry's framing alone: bounds how many entries a room can hold."""
-_LEAD_SHARE = 0.25
-"""Of the budget, for the last user message where it stands before the recent ones."""
 _PAGE = 500
 _OTHER_TRACKS = 16
 _OTHER_SUMMARIES = 64
@@ -177,7 +175,7 @@ def _head(desk: Desk, plan: ViewPlan, tail: Sequence[Entry]) -> Flow[list[Piece]
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:
-        most = round(_LEAD_SHARE * desk.rooms.total)
+        most = round(desk.house.settings.context.question_share * desk.rooms.total)
         head.append(shortened(queries[-1], max_tokens=most, counter=counter))
     return head
 

@@ -18,8 +18,8 @@ from langchain_tiered_memory.decisions.windows import chosen_by, drop_half, keep
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.call_keys import same_looks
+from langchain_tiered_memory.flows.covering import gap_counter
 from langchain_tiered_memory.flows.keeping import with_files
-from langchain_tiered_memory.flows.planning import gap_counter
 from langchain_tiered_memory.flows.showing import Sight, count_earlier, seen_with
 from langchain_tiered_memory.records import LeftOut
 
@@ -34,9 +34,6 @@ _LINE_TOKENS = 32
 """A line that names what was left out."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
-_NEWEST_SHARE = 0.35
-"""Of a pruned view, for its newest groups: what an agent needs next is there more often than a score can tell. Measured
-on agent transcripts, where 0.2 to 0.5 did as well."""
 _FINISHED_TASKS = 8
 _TOUCHED_FILES = 100
 
@@ -161,7 +158,7 @@ def pruned_sight(desk: Desk, sight: Sight, *, target: int) -> Flow[tuple[Sight, 
         tasks=tasks,
         current_task=current,
         touches=touches,
-        must_stay=_musts(desk, groups) | _newest(groups, room=round(_NEWEST_SHARE * target)),
+        must_stay=_musts(desk, groups) | _newest(groups, room=round(desk.house.settings.guard.newest_share * target)),
     )
     room = target - sight.head_tokens - _LINE_TOKENS + sight.masked_away
     pruned = prune(items, target_tokens=max(room, 0), settings=house.settings.guard)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.decisions.budget import Told
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.flows.asking import Flow, arun, do, run
-from langchain_tiered_memory.flows.assemble import Request, assemble, preview
+from langchain_tiered_memory.flows.assemble import assemble, preview
 from langchain_tiered_memory.flows.ledgers import costs, diff, dropped, outcomes, undo
+from langchain_tiered_memory.flows.requests import Request
 from langchain_tiered_memory.flows.resolving import advised
 from langchain_tiered_memory.sessions.core import SessionCore
 from langchain_tiered_memory.sessions.input_checks import check_context_input

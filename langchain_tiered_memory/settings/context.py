@@ -53,14 +53,28 @@ class ContextSettings(Frozen):
     reserved_output_tokens: int = Field(default=4096, ge=0)
     """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
-    """What remains of the recent messages after a condensation of the view; they grow from there to the hard limit.
-    At most a quarter of the budget."""
+    """What remains of the recent messages after a condensation of the view; they grow from there to the hard limit."""
+    keep_recent_share: float = Field(default=0.25, gt=0, le=1)
+    """Of the budget, that `keep_recent_tokens` takes at most."""
     keep_user_messages: int = Field(default=3, ge=1)
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
     cover_share: float = Field(default=0.2, ge=0, lt=1)
-    """The most that summaries of what is older may take; without a query a quarter of recall's share besides."""
+    """The most that summaries of what is older may take, where something is asked."""
+    spare_for_cover: float = Field(default=0.45, ge=0, le=1)
+    """Of the share that recall does not need without a question, for summaries besides. More would make the view
+    condense more often."""
+    goal_share: float = Field(default=0.10, ge=0, le=1)
+    """The most that the goal may take."""
+    pins_share: float = Field(default=0.20, ge=0, le=1)
+    """The most that pinned messages may take; those beyond it are named, and can be expanded."""
+    question_share: float = Field(default=0.25, gt=0, le=1)
+    """The most that the last user message may take where it is shown apart from the recent ones; longer ones are shown
+    head and tail."""
+    answer_share: float = Field(default=0.5, gt=0, lt=1)
+    """Of a model's window, that is kept free for its answer at most: a model may tell a maximum as large as its
+    window."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
@@ -87,6 +101,8 @@ class RecallSettings(Frozen):
     """Passages taken from each index before ranking."""
     neighbours: int = Field(default=2, ge=0)
     """Entries on each side of a candidate that are looked at too."""
+    related_score: float = Field(default=0.5, ge=0, le=1)
+    """A summary that matches the question less is not shown beside the quotes."""
     catch_up: int = Field(default=64, ge=0)
     """Passages that a query embeds itself when the vector index lags; more are left to the background."""
     passage_words: int = Field(default=100, ge=10)

@@ -41,6 +41,9 @@ class GuardSettings(Frozen):
     """An undecided item stays while its score exceeds this."""
     score_step: int = Field(default=5, ge=1)
     """By which the threshold is raised while the context is over its target."""
+    newest_share: float = Field(default=0.35, ge=0, le=1)
+    """Of a pruned view, for its newest groups, whatever their scores: what an agent needs next is there more often than
+    a score can tell (`benchmarks/transcript_probes.py`)."""
     masks: MaskSettings = Field(default_factory=MaskSettings)
     window: int | None = Field(default=None, ge=64)
     """The model's window, where its profile does not tell it, or tells it wrongly."""
@@ -138,6 +141,22 @@ class FileSettings(Frozen):
     needs its room for what it works on, and has tools to ask for more."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Of the budget, for the list of files that the recent messages do not show."""
+    busy_messages: int = Field(default=6, ge=1)
+    """So many messages with file work ..."""
+    busy_among: int = Field(default=60, ge=1)
+    """... among the newest so many: an agent is at work on files."""
+    cover_share: float = Field(default=0.06, ge=0, le=1)
+    """Of the budget, for summaries of what is older while an agent works on files: what they take is lost to the files'
+    own words."""
+    least_cover_tokens: int = Field(default=800, ge=0)
+    """What `cover_share` leaves to summaries at least ..."""
+    least_cover_share: float = Field(default=0.12, ge=0, le=1)
+    """... up to this share of the budget."""
+    filled_share: float = Field(default=0.85, gt=0, le=1)
+    """Of a view's room, that is filled with file work word for word after a condensation: with less too little stays,
+    with more it would be condensed again too soon."""
+    largest_share: float = Field(default=0.95, gt=0, le=1)
+    """Of a view's room, up to which the newest piece of file work may go where it alone is larger than the rest."""
     ignore: tuple[str, ...] = (
         "*.pyc",
         "*/__pycache__/*",
