@@ -35,6 +35,8 @@ OPENING = "[The conversation goes on from here.]"
 """Stands in front where the first message is not the user's."""
 CONTINUE = "[Please continue.]"
 """Stands at the end where a request would end with the assistant's own words."""
+ARRIVED = "[The result of the call {call!r} has come in. It stands with its call, above.]"
+"""Stands at the end where the news was a result of an earlier call, and the assistant's own words came in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +78,19 @@ def make_valid(
     if turns and not isinstance(turns[0], HumanMessage):
         turns.insert(0, HumanMessage(opening))
         repairs.append(f"the first message, {_named(turns[1])}, is not the user's; a bridge was put in front")
-    if complete and (not turns or isinstance(turns[-1], AIMessage)):
+    ends_open = not turns or isinstance(turns[-1], AIMessage)
+    last = single[-1] if single else None
+    if ends_open and isinstance(last, ToolMessage) and _answers_a_call(last, turns):
+        turns.append(HumanMessage(ARRIVED.format(call=last.tool_call_id)))
+        repairs.append(f"{_named(last)}, the last one, was moved to its call; a line at the end says so")
+    elif ends_open and (complete or not isinstance(last, AIMessage | None)):
         turns.append(HumanMessage(CONTINUE))
         repairs.append("the list did not end with the user or a tool result; a request to continue was added")
     return Validated(messages=[*system, *turns], repairs=tuple(repairs))
+
+
+def _answers_a_call(result: ToolMessage, turns: Sequence[BaseMessage]) -> bool:
+    return any(isinstance(one, ToolMessage) and one.tool_call_id == result.tool_call_id for one in turns)
 
 
 def _mended_singles(messages: Iterable[BaseMessage], repairs: list[str]) -> list[BaseMessage]:

@@ -253,7 +253,7 @@ def _finished(
     if system is not None:
         known[id(system)] = house.counter.count_message(system)
         outgoing.insert(0, system)
-    validated = make_valid(outgoing, unanswered=house.settings.context.unanswered)
+    validated = make_valid(outgoing, unanswered=house.settings.context.unanswered, complete=request.complete)
     raw = PRIMING_TOKENS + house.counter.count_tools(request.tools)
     for message in validated.messages:
         counted = known.get(id(message))

@@ -50,14 +50,15 @@ def read_musts(house: House, ref: SessionRef, track: str, *, off: frozenset[int]
         newest=house.settings.condensation.keep_messages,
     )
     since = found.users[0].seq if found.users else 0
-    guarded = [entry.group for entry in found.newest]
     return Musts(
         opening=found.opening,
         pinned=found.pinned,
         last_seq=max((entry.seq for entry in found.newest), default=0),
         recent=Recent(
-            guard=min(guarded, default=1),
-            open=frozenset(head.seq for head in found.waiting if head.seq >= since),
+            guard=min((entry.seq for entry in found.newest), default=1),
+            held=frozenset(
+                [*(head.seq for head in found.waiting if head.seq >= since), *(entry.group for entry in found.newest)]
+            ),
             users=found.users,
         ),
     )

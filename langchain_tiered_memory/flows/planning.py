@@ -30,9 +30,10 @@ class Recent:
     """What a plan must not condense."""
 
     guard: int
-    """The first message that has to stay in the recent part: newest group, last messages."""
-    open: frozenset[int] = frozenset()
-    """First `seq`s of groups that wait for a result since the user spoke: they stay, wherever they stand."""
+    """The first of the newest messages: all from here on have to stay in the recent part."""
+    held: frozenset[int] = frozenset()
+    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
+    those that the newest messages belong to."""
     users: tuple[Entry, ...]
     """The latest user messages, oldest first."""
 
@@ -64,8 +65,8 @@ def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:
         skip=skip,
         queries=queries,
         ratio=desk.ratio,
-        # A call that waits for its result is shown, though everything around it is condensed.
-        kept=tuple(sorted(seq for seq in desk.musts.recent.open if seq < tail_from)),
+        # A call that waits for its result, or just got it, is shown, though everything around it is condensed.
+        kept=tuple(sorted(seq for seq in desk.musts.recent.held if seq < tail_from)),
     )
 
 

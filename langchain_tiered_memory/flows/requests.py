@@ -49,6 +49,8 @@ class Request:
     """Ids of the messages on this branch; `None`: all are."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
+    complete: bool = False
+    """Whether it is sent as it is: then the assistant does not have the last word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

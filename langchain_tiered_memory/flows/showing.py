@@ -108,12 +108,10 @@ def _tail(desk: Desk, plan: ViewPlan) -> Flow[list[Entry]]:
         newest_first=True,
         limit=max(desk.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(desk.off) + hidden,
     )
-    before = [entry for entry in sorted(kept, key=lambda entry: entry.seq) if entry.seq not in desk.off]
-    return before + [
-        entry
-        for entry in reversed(entries)
-        if entry.summary_id not in plan.skip and entry.seq not in desk.off and entry.group not in plan.kept
-    ]
+    recent = [entry for entry in entries if entry.summary_id not in plan.skip and entry.group not in plan.kept]
+    # A group that is kept may have got a late result among the newest messages: that is where it was said.
+    shown = [entry for entry in (*kept, *recent) if entry.seq not in desk.off]
+    return sorted(shown, key=lambda entry: entry.seq)
 
 
 def is_whole(desk: Desk, sight: Sight) -> Flow[bool]:

@@ -104,7 +104,7 @@ def slid_sight(desk: Desk, sight: Sight, *, room: int) -> Flow[tuple[Sight, tupl
 
 def _musts(desk: Desk, groups: Sequence[Group]) -> frozenset[int]:
     recent = desk.musts.recent
-    return recent.open | frozenset(
+    return recent.held | frozenset(
         group.first_seq
         for group in groups
         if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)

@@ -80,6 +80,7 @@ def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool)
         profile=call.profile,
         branch=(yield from branch_ids(session, found.messages, record)) if found.is_truth else None,
         langgraph_checkpoint_id=found.place.checkpoint_id,
+        complete=True,
     )
     if not take:
         handover.put(key, context)

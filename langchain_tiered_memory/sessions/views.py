@@ -220,6 +220,7 @@ class ViewVerbs(SessionCore):
         profile: str | None = None,
         branch: Sequence[str] | None = None,
         langgraph_checkpoint_id: str | None = None,
+        complete: bool = False,
     ) -> Request:
         check_context_input(
             query=query, max_tokens=max_tokens, system=system, tools=tools, branch=branch, profile=profile
@@ -239,6 +240,7 @@ class ViewVerbs(SessionCore):
             profile=profile,
             branch=tuple(branch) if branch is not None else None,
             langgraph_checkpoint_id=langgraph_checkpoint_id,
+            complete=complete,
         )
 
     def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.decisions.validity_rules import check_valid
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import open_memory, quick_settings
 
@@ -44,3 +45,33 @@ def test_an_open_call_stays_in_view_until_it_is_answered(colour: Colour, condens
     after = told(colour, session.context, "", max_tokens=700)
     results = [one.text for one in after.messages if isinstance(one, ToolMessage) and one.tool_call_id == "approval"]
     assert results == ["granted by Ann"]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("condensed", [True, False], ids=["condensed", "slid or pruned"])
+def test_a_result_that_comes_after_the_assistants_own_words_is_the_news_of_the_next_request(
+    colour: Colour,
+    condensed: bool,  # noqa: FBT001 - a case
+) -> None:
+    session = busy_since_an_open_call(colour, condensed=condensed)
+    late = [AIMessage("All gauges are read.", id="read"), ToolMessage("granted by Ann", tool_call_id="approval")]
+    for one in late:
+        told(colour, session.add_messages, [one])
+    context = told(colour, session.context, "", max_tokens=700)
+    assert check_valid(context.messages, complete=True) == []
+    assert "granted by Ann" in "\n".join(str(one.text) for one in context.messages)
+    assert isinstance(context.messages[-1], HumanMessage | ToolMessage)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_result_that_comes_long_after_its_call_was_condensed_is_shown(colour: Colour) -> None:
+    session = busy_since_an_open_call(colour, condensed=True)
+    for number in range(8):
+        chat = [HumanMessage(f"And gauge {number}?", id=f"q{number}"), AIMessage("It is fine. " * 20, id=f"a{number}")]
+        told(colour, session.add_messages, chat)
+        told(colour, session.flush)
+        told(colour, session.context, "", max_tokens=700)
+    told(colour, session.add_messages, [ToolMessage("granted by Ann", tool_call_id="approval")])
+    context = told(colour, session.context, "", max_tokens=700)
+    assert check_valid(context.messages, complete=True) == []
+    assert "granted by Ann" in "\n".join(str(one.text) for one in context.messages)
