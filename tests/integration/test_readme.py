@@ -1,0 +1,33 @@
+"""What the README shows runs as it stands there, one example after the other, against a server that speaks OpenAI's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.openai_server import OpenAIServer
+
+if TYPE_CHECKING:
+    import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: dict[str, Any] = {"__name__": "readme"}
+    opened: dict[int, Any] = {}
+    with OpenAIServer() as server:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("OPENAI_API_KEY", "made-up")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for number, code in enumerate(BLOCKS):
+            exec(compile(code, f"README.md, example {number}", "exec"), shared)  # noqa: S102 - our own README
+            opened[id(shared["memory"])] = shared["memory"]
+        asked = [str(one.messages[-1]["content"]) for one in server.answered]
+        for memory in opened.values():
+            memory.close()
+    assert [one for one in asked if "4711" in one]
+    assert [one for one in asked if "my name" in one]
+    assert (tmp_path / "memory.db").exists()
