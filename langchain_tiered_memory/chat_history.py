@@ -3,23 +3,26 @@
 `RunnableWithMessageHistory` reads `.messages` before the run and again after it, takes what is longer than the second
 reading for new, and writes only when the run went well; errors of that write are logged by LangChain and go no
 further. A history whose view moves in between stores old messages twice or loses the user's; a model that fails or a
-stream that is broken off loses them too. `TieredChatMessageHistory` therefore keeps the view of a run still until it
-writes, and `with_tiered_history` writes what the user said before the model runs.
+stream that is broken off loses them too. `TieredChatMessageHistory` is therefore empty for a run that ends, which then
+hands over all that it has, and takes of it what it never showed. That holds for an object that serves many runs at
+once, too. `with_tiered_history` moreover writes what the user said before the model runs.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.runnables.config import ensure_config
 
-from langchain_tiered_memory.chain_faces.turns import their_own
+from langchain_tiered_memory.chain_faces.turns import identity, their_own
 from langchain_tiered_memory.errors import TieredMemoryError
 from langchain_tiered_memory.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from langchain_core.messages import BaseMessage
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 _OWN_NAMES = {"context": "default"}
 """Names of views here, and what the engine calls them."""
+_ENDS_OF_RUNS = frozenset({"_exit_history", "_aexit_history"})
+"""Functions of `RunnableWithMessageHistory` that read a history in order to cut it off from what a run was given."""
 
 
 class TieredChatMessageHistory(BaseChatMessageHistory):
@@ -78,24 +83,25 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             "model": model,
             "view": _OWN_NAMES.get(view, view),
         }
-        self._frozen: list[BaseMessage] | None = None
+        self._seen: set[str] = set()
+        """Ids of the messages that runs were shown; of a bridge that was put between them, what it says."""
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override] # every history that reads from a store has it so
-        """The view of the session; inside one run of a `RunnableWithMessageHistory`, always the same.
+        """The view of the session; empty for a `RunnableWithMessageHistory` that is about to write.
 
         Raises:
             BudgetError: when `max_tokens` cannot hold what a context must show.
         """
-        if self._frozen is not None and self._in_a_run():
-            return list(self._frozen)
-        return self._kept_still(self._read())
+        if _caller_ends_a_run(inspect.currentframe()):
+            return []
+        return self._noted(self._read())
 
     async def aget_messages(self) -> list[BaseMessage]:
         """See `messages`."""
-        if self._frozen is not None and self._in_a_run():
-            return list(self._frozen)
-        return self._kept_still(await self._aread())
+        if _caller_ends_a_run(inspect.currentframe()):
+            return []
+        return self._noted(await self._aread())
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Write messages; durable when it returns. What is known already, and what this package wrote, stays out.
@@ -112,7 +118,6 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         except TieredMemoryError as error:
             self._report_unwritten(error)
             raise
-        self._frozen = None
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """See `add_messages`."""
@@ -121,16 +126,13 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         except TieredMemoryError as error:
             self._report_unwritten(error)
             raise
-        self._frozen = None
 
     def clear(self) -> None:
         """Remove the session for good: every track of it, and everything derived from it."""
-        self._frozen = None
         self.session.forget()
 
     async def aclear(self) -> None:
         """See `clear`."""
-        self._frozen = None
         await self.session.aforget()
 
     def _read(self) -> list[BaseMessage]:
@@ -145,15 +147,15 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         context = await self.session.acontext(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
-    def _kept_still(self, found: list[BaseMessage]) -> list[BaseMessage]:
+    def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
         if self._in_a_run():
-            self._frozen = found
+            self._seen.update(_name_of(one) for one in found)
         return list(found)
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Without what the run was shown: a message may be shortened in a view, and is no edit for that."""
-        shown = {one.id for one in self._frozen or () if one.id}
-        return [one for one in their_own(messages) if one.id not in shown]
+        """Without what a run was shown: a message may be shortened in a view, and is no edit for that."""
+        seen = self._seen if self._in_a_run() else ()
+        return [one for one in their_own(messages) if _name_of(one) not in seen]
 
     def _in_a_run(self) -> bool:
         """Whether it is a `RunnableWithMessageHistory` that asks: then this history stands in its config."""
@@ -165,3 +167,13 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             f"what was said last is not in the session: {error}",
             session_id=self.session.session_id,
         )
+
+
+def _name_of(message: BaseMessage) -> str:
+    return message.id or identity([message])[0]
+
+
+def _caller_ends_a_run(frame: FrameType | None) -> bool:
+    """Whether the code that called `frame` is the end of a run: nothing that is handed over tells it from the start."""
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and caller.f_code.co_name in _ENDS_OF_RUNS

@@ -7,15 +7,16 @@ Chains call their memory outside of their own run: callbacks, tags and metadata 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_classic.base_memory import BaseMemory
+from langchain_classic.memory import ReadOnlySharedMemory
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager  # noqa: TC002 - pydantic reads it
 from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
+from langchain_tiered_memory.chain_faces.open_turns import OpenTurns, Turn
 from langchain_tiered_memory.chain_faces.turns import (
     answered,
     asked_in,
@@ -23,9 +24,9 @@ from langchain_tiered_memory.chain_faces.turns import (
     chosen_key,
     identity,
     part_of,
-    said,
+    said_or_told,
     their_own,
-    with_ids,
+    usual_keys,
 )
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.session import Session
 
 _NOT_SAID = frozenset({"stop"})
-_OPEN_TURNS = 100
-"""Turns between load and save that are remembered; chains that failed leave theirs behind."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Turn:
-    """One run of a chain, from the load of its variables to the save of its answer."""
-
-    spoken: list[BaseMessage]
-    query: str | None
-    variables: dict[str, Any] | None = None
-    """As they were given; the same again until the turn is saved."""
 
 
 class ConversationTieredMemory(BaseMemory):
@@ -59,11 +48,13 @@ class ConversationTieredMemory(BaseMemory):
         memory = ConversationTieredMemory(memory=TieredMemory.open("memory.db"), session_id="alice")
         chain = ConversationChain(llm=model, memory=memory)
 
-    A sub-chain that only reads wants an instance of its own with `save_input_first=False` inside
-    `ReadOnlySharedMemory`: what it is asked are no words of the user.
+    A sub-chain that only reads wants `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`: what it is
+    asked are no words of the user, but what is asked is written when the variables are loaded.
+    A `ConversationalRetrievalChain` wants `memory_key="chat_history"` and `return_messages=True`.
+    Copies, deep ones too, share the memory that they write to.
     """
 
-    memory: TieredMemory
+    memory: TieredMemory = Field(exclude=True)
     """Where everything is kept."""
     session_id: str
     """Which conversation."""
@@ -97,7 +88,7 @@ class ConversationTieredMemory(BaseMemory):
     """As `Session.context` takes it."""
     system: str | None = None
     """The prompt's fixed text, for its size; it is not repeated in the variables."""
-    model: Any = None
+    model: Any = Field(default=None, exclude=True)
     """The chain's model or its name: for its window and its calibration."""
     save_input_first: bool = True
     """Write the input when the variables are loaded, so that a failing chain does not lose it."""
@@ -109,8 +100,7 @@ class ConversationTieredMemory(BaseMemory):
     metadata: dict[str, Any] | None = None
     """Metadata of these runs."""
 
-    _turns: dict[tuple[str, ...], _Turn] = PrivateAttr(default_factory=dict)
-    _newest: tuple[str, ...] | None = PrivateAttr(default=None)
+    _turns: OpenTurns = PrivateAttr(default_factory=OpenTurns)
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
@@ -159,15 +149,29 @@ class ConversationTieredMemory(BaseMemory):
             {"inputs": inputs, "outputs": outputs}
         )
 
+    def read_only(self) -> ReadOnlySharedMemory:
+        """The same conversation for a sub-chain or a tool of the chain: nothing that it is asked or answers is kept."""
+        return ReadOnlySharedMemory(memory=self.model_copy(update={"save_input_first": False}))
+
     def clear(self) -> None:
         """Remove the conversation for good, with everything derived from it."""
-        self._close()
+        self._turns.clear()
         self._session.forget()
 
     async def aclear(self) -> None:
         """See `clear`."""
-        self._close()
+        self._turns.clear()
         await self._session.aforget()
+
+    def __copy__(self) -> Self:
+        """A handle of its own: a turn that is open here is none of the copy's, whose session may be another."""
+        copied = super().__copy__()
+        copied._turns = OpenTurns()  # noqa: SLF001 - of the same class
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """As `copy`: there is one memory, and one database."""
+        return self.__copy__()
 
     @property
     def _session(self) -> Session:
@@ -223,46 +227,35 @@ class ConversationTieredMemory(BaseMemory):
             raise
         await self._session.aadd_messages([*spoken, *answer])
 
-    def _turn_of(self, inputs: Mapping[str, Any]) -> _Turn:
+    def _turn_of(self, inputs: Mapping[str, Any]) -> Turn:
         """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""
         spoken = self._spoken(inputs)
         query: str | None = asked_in(spoken) if self.query_key is None else str(inputs.get(self.query_key, ""))
         if not spoken:
-            return _Turn(spoken=[], query=query)
+            return Turn(key=(), spoken=[], query=query)
         if self.save_input_first and self.query_key is None:
             query = None  # the last user message in the session asks
-        key = identity(spoken)
-        turn = self._turns.get(key)
-        if turn is None or key != self._newest:
-            turn = _Turn(spoken=with_ids(spoken), query=query)
-            self._turns.pop(key, None)
-            self._turns[key] = turn
-            self._newest = key
-            for stale in list(self._turns)[:-_OPEN_TURNS]:
-                self._turns.pop(stale, None)
-        return turn
+        return self._turns.opened(identity(spoken), spoken, query)
 
     def _closed(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
         spoken = self._spoken(inputs)
-        turn = self._turns.pop(identity(spoken), None)
+        turn = self._turns.closed(identity(spoken))
         return turn.spoken if turn is not None else spoken
-
-    def _close(self) -> None:
-        self._turns.clear()
-        self._newest = None
 
     def _spoken(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
         known = self.memory_variables
         given = {key: value for key, value in inputs.items() if key not in known and key not in _NOT_SAID}
-        if self.input_key is None and not any(can_be_said(value) for value in given.values()):
-            return []  # a prompt of the conversation alone, or a look at the memory
-        key = chosen_key("input", self.input_key, given)
-        return their_own(said(given[key]))
+        if self.input_key is None:
+            given = {key: value for key, value in given.items() if value is not None}
+            if not (usual_keys("input", given) or any(can_be_said(value) for value in given.values())):
+                return []  # a prompt of the conversation alone, or a look at the memory
+        value = given[chosen_key("input", self.input_key, given)]
+        return [] if value is None else their_own(said_or_told(value))
 
     def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
         return their_own(answered(outputs[chosen_key("output", self.output_key, outputs)])) if outputs else []
 
-    def _variables(self, context: Context, turn: _Turn) -> dict[str, Any]:
+    def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
         """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
         ids = {one.id for one in turn.spoken}
         apart = {"history": self.summary_key, "recall": self.recalled_key}

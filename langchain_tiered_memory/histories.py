@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_tiered_memory.chain_faces.history_rows import messages_of_rows, rows_of_messages
 from langchain_tiered_memory.chain_faces.turns import their_own
-from langchain_tiered_memory.conversations.listed import listed_conversation
-from langchain_tiered_memory.conversations.places import Located
 from langchain_tiered_memory.decisions.messages import coerce, encode
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 
@@ -52,10 +51,11 @@ def bring_in(
 
     Args:
         session: Where to.
-        source: A chat history; or messages, as `from_langgraph` gives them; or OpenAI-style or LangChain's dicts, whose
-            times (`at`, `timestamp`, `created_at`, `date`) are kept if every one has its own.
+        source: A chat history; or messages, as `from_langgraph` gives them; or dicts: OpenAI's, LangChain's, or those
+            that LangGraph's server gives for a thread. Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
         at: When they were said, where the source does not tell; now by default.
-        label: Tells apart histories of the same words, if several are brought into one session.
+        label: Tells apart histories of the same words, if several are brought into one session. A message that brings
+            an id keeps it: sources that merely count their messages want a session each.
 
     Returns:
         The ids of its messages, in order, new or not.
@@ -107,12 +107,12 @@ async def atake_out(session: Session, target: BaseChatMessageHistory) -> list[st
 
 def to_openai(session: Session) -> list[dict[str, Any]]:
     """The transcript of a session's track as OpenAI-style dicts, ids included: `bring_in` takes them back."""
-    return _openai(session.messages())
+    return rows_of_messages(session.messages())
 
 
 async def ato_openai(session: Session) -> list[dict[str, Any]]:
     """See `to_openai`."""
-    return await run_in_executor(None, _openai, await session.amessages())
+    return await run_in_executor(None, rows_of_messages, await session.amessages())
 
 
 def from_langgraph(
@@ -144,26 +144,15 @@ def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
         msg = f"a {type(source).__name__} is no history: give a chat history, or a list of messages"
         raise InvalidInputError(msg)
     given = list(source)
-    times: Sequence[dt.datetime | None] = [None] * len(given)
     if given and all(isinstance(one, Mapping) for one in given):
-        rows = [Located(place=f"message {number}", value=dict(one)) for number, one in enumerate(given, start=1)]
-        turns = listed_conversation(rows, name="the history", questions=None).turns
-        times = [turn.at for turn in turns]
-        own = [_own_id(row.value) for row in rows]
-        given = [turn.message.model_copy(update={"id": one}) for turn, one in zip(turns, own, strict=True)]
+        said = messages_of_rows(given)
+    else:
+        said = [(coerce(one), None) for one in given]
     return [
-        _Arrived(message=_named(coerce(one), number, label), at=moment)
-        for number, (one, moment) in enumerate(zip(given, times, strict=True))
-        if their_own([coerce(one)])
+        _Arrived(message=_named(message, number, label), at=moment)
+        for number, (message, moment) in enumerate(said)
+        if their_own([message])
     ]
-
-
-def _own_id(row: Mapping[str, Any]) -> str | None:
-    """The id that a dict brings, at its top, or in its message or LangChain's `data`."""
-    for place in (row, row.get("message"), row.get("data"), row.get("fields")):
-        if isinstance(place, Mapping) and place.get("id"):
-            return str(place["id"])
-    return None
 
 
 def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
@@ -207,12 +196,8 @@ async def _aread(history: BaseChatMessageHistory) -> tuple[list[BaseMessage], bo
         return await run_in_executor(None, lambda: history.messages), False
 
 
-def _openai(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    return list(convert_to_openai_messages(messages, include_id=True))
-
-
 def _with_thread(config: RunnableConfig) -> RunnableConfig:
-    if not config.get("configurable", {}).get("thread_id"):
+    if not (config or {}).get("configurable", {}).get("thread_id"):
         msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
         raise InvalidInputError(msg)
     return config

@@ -18,7 +18,7 @@ from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.sessions.input_checks import check_names
 from langchain_tiered_memory.sessions.opening import close_house, open_house
-from langchain_tiered_memory.sessions.views import told_of
+from langchain_tiered_memory.sessions.told import told_of
 from langchain_tiered_memory.sessions.worker import Worker
 
 if TYPE_CHECKING:

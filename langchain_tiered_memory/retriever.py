@@ -30,7 +30,8 @@ class TieredMemoryRetriever(BaseRetriever):
 
     A document's `id` is that of the message or summary; its metadata, all of it plain JSON: `session_id`, `level` (0: a
     message), `at` (ISO 8601), `track`, `role`, `name`, `kind`, `score` (comparable within one answer), `seq`, `tokens`,
-    and `whole`: whether the document is all of it, or the passage that fits best.
+    `whole` (whether the document is all of it, or the passage that fits best), and `source`, which is its `id` under
+    the name that chains with sources cite by.
     """
 
     memory: TieredMemory
@@ -91,6 +92,7 @@ class TieredMemoryRetriever(BaseRetriever):
             page_content=shown,
             metadata={
                 "id": hit.id,
+                "source": hit.id,
                 "session_id": self.session_id,
                 "level": hit.level,
                 "at": utc(hit.at).isoformat(),

@@ -6,6 +6,7 @@ as quoted data within a bound of tokens; an id that does not exist is an answer 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
@@ -24,14 +25,19 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.session import Session
 
 _LEAST_TOKENS = 200
+_MOST_FINDS = 50
 _FOUND_BY = "as the conversation's record or a result of `recall` names it"
+_LABELLED = re.compile(r"""[\s"'`(\[]*(?:(?:message|summary|id)\s+)*(.*?)[\s"'`)\].,]*""", re.DOTALL | re.IGNORECASE)
+"""An id as models copy it: with the label in front of it, in quotes or brackets."""
 
 
 class RecallInput(BaseModel):
     """Arguments of `recall`."""
 
-    query: str = Field(description="What to look for: a question, or words and identifiers that were used.")
-    limit: int = Field(default=8, ge=1, le=50, description="How many finds at most.")
+    query: str = Field(
+        description="What to look for: a question in full, or the words, names, numbers and identifiers that were used."
+    )
+    limit: int = Field(default=8, description=f"How many finds at most, 1 to {_MOST_FINDS}.")
 
 
 class ExpandInput(BaseModel):
@@ -39,15 +45,16 @@ class ExpandInput(BaseModel):
 
     id: str = Field(description=f"Id of a summary or a message, {_FOUND_BY}.")
     depth: int = Field(
-        default=1, ge=0, description="Levels to go down from a summary; 0 goes down to the messages themselves."
+        default=1, description="Levels to go down from a summary; 0 goes all the way down to the messages themselves."
     )
-    page: int = Field(default=1, ge=1, description="Which page, where there is more than one.")
+    page: int = Field(default=1, description="Which page, where there is more than one; 1 is the first.")
 
 
 class PinInput(BaseModel):
     """Arguments of `pin`."""
 
     id: str = Field(description=f"Id of a message, {_FOUND_BY}.")
+    keep: bool = Field(default=True, description="False lets go of a message that was pinned before.")
 
 
 def memory_tools(
@@ -82,16 +89,17 @@ def memory_tools(
 
 
 _RECALL = (
-    "Search the record of this conversation, also what is no longer shown: earlier messages, tool results and their "
-    "summaries. Use it for what was said, decided or found before."
+    "Search the whole record of this conversation, also what is no longer shown: earlier messages, tool results and "
+    "summaries of them. Use it before you say that you do not know, and before you ask the user or run a tool again "
+    "for what was said, decided or found earlier. It answers with dated quotes and their ids, for `expand` and `pin`."
 )
 _EXPAND = (
     "Show what a summary of this conversation stands for, or the whole of a message that is shown in part. Use it when "
     "a summary mentions something of which you need the exact words."
 )
 _PIN = (
-    "Keep a message of this conversation in view from now on. Use it for what must not be forgotten, such as a "
-    "requirement or a decision of the user."
+    "Keep a message of this conversation in view from now on, word for word. Use it sparingly, for what must not be "
+    "forgotten, such as a requirement or a decision of the user. Let it go with `keep` false when it no longer holds."
 )
 
 
@@ -118,46 +126,64 @@ class _Verbs:
         self._max_tokens = max_tokens
 
     def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return self._recalled(query, self._session(config).search(query, k=limit))
+        return self._recalled(query, self._session(config).search(query, k=_finds(limit)))
 
     async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return self._recalled(query, await self._session(config).asearch(query, k=limit))
+        return self._recalled(query, await self._session(config).asearch(query, k=_finds(limit)))
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
-        try:
-            found = self._session(config).expand(id, depth=depth or None)
-        except InvalidInputError as error:
-            return _unknown(id, error)
-        return self._expanded(id, found, page)
+        session = self._session(config)
+        for name in _names(id):
+            try:
+                found = session.expand(name, depth=depth if depth > 0 else None)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(id, error)
+            return self._expanded(id, found, page)
+        return _unknown(id)
 
     async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
-        try:
-            found = await self._session(config).aexpand(id, depth=depth or None)
-        except InvalidInputError as error:
-            return _unknown(id, error)
-        return self._expanded(id, found, page)
-
-    def pin(self, id: str, config: RunnableConfig) -> str:  # noqa: A002 - as above
         session = self._session(config)
-        try:
-            found = session.expand(id)
-            if not _is_message(id, found):
-                return _no_message(id)
-            session.pin(found[0].id)
-        except InvalidInputError as error:
-            return _unknown(id, error)
-        return _pinned(found[0].id)
+        for name in _names(id):
+            try:
+                found = await session.aexpand(name, depth=depth if depth > 0 else None)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(id, error)
+            return self._expanded(id, found, page)
+        return _unknown(id)
 
-    async def apin(self, id: str, config: RunnableConfig) -> str:  # noqa: A002 - as above
+    def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
         session = self._session(config)
-        try:
-            found = await session.aexpand(id)
-            if not _is_message(id, found):
-                return _no_message(id)
-            await session.apin(found[0].id)
-        except InvalidInputError as error:
-            return _unknown(id, error)
-        return _pinned(found[0].id)
+        for name in _names(id):
+            try:
+                found = session.expand(name)
+                if not _is_message(name, found):
+                    return _no_message(id)
+                (session.pin if keep else session.unpin)(found[0].id)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(id, error)
+            return _pinned(found[0].id, keep=keep)
+        return _unknown(id)
+
+    async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
+        session = self._session(config)
+        for name in _names(id):
+            try:
+                found = await session.aexpand(name)
+                if not _is_message(name, found):
+                    return _no_message(id)
+                await (session.apin if keep else session.aunpin)(found[0].id)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(id, error)
+            return _pinned(found[0].id, keep=keep)
+        return _unknown(id)
 
     def _session(self, config: RunnableConfig) -> Session:
         named = self._session_id or config.get("configurable", {}).get("thread_id")
@@ -177,7 +203,7 @@ class _Verbs:
     def _expanded(self, wanted: str, found: Sequence[Summary | Entry], page: int) -> str:
         shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
         if shown is None:
-            return f"{wanted!r} has fewer than {page} pages."
+            return f"{wanted[:100]!r} has fewer than {str(page)[:20]} pages."
         return shown[0]
 
     @property
@@ -190,9 +216,22 @@ def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
     return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
 
 
-def _unknown(wanted: str, error: InvalidInputError) -> str:
-    if isinstance(error, NotFoundError):
-        return f"There is no message or summary {wanted[:100]!r} in this conversation. Take an id that `recall` shows."
+def _finds(limit: int) -> int:
+    """A model that asks for too many finds, or for none, still gets an answer."""
+    return min(max(limit, 1), _MOST_FINDS)
+
+
+def _names(wanted: str) -> list[str]:
+    """The id as the model gave it; then without what it copied along."""
+    bare = _LABELLED.fullmatch(wanted)
+    return list(dict.fromkeys([wanted, *([bare[1]] if bare and bare[1] else [])]))
+
+
+def _unknown(wanted: str) -> str:
+    return f"There is no message or summary {wanted[:100]!r} in this conversation. Take an id that `recall` shows."
+
+
+def _unusable(wanted: str, error: InvalidInputError) -> str:
     return f"{wanted[:100]!r} cannot be used: {str(error)[:300]}"
 
 
@@ -200,5 +239,6 @@ def _no_message(wanted: str) -> str:
     return f"{wanted[:100]!r} is a summary. `expand` it, and pin one of its messages."
 
 
-def _pinned(message_id: str) -> str:
-    return f"Message {message_id[:100]!r} stays in view from now on."
+def _pinned(message_id: str, *, keep: bool) -> str:
+    then = "stays in view from now on" if keep else "is no longer pinned"
+    return f"Message {message_id[:100]!r} {then}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.chain_faces.turn_history import TurnHistory
+from langchain_tiered_memory.chain_faces.turns import answered, chosen_key, said, usual_keys
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.records import DEFAULT_TRACK
 
@@ -88,7 +90,9 @@ def with_tiered_history(
 
     opening = _Opening(input_messages_key, history_messages_key)
     remember = RunnableLambda(opening.open, opening.aopen).with_config(run_name="remember_and_load")
-    return RunnableWithMessageHistory(
+    # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
+    runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
+    return runs(
         _OneTurn(bound=remember | coerce_to_runnable(runnable)),
         history_of,
         input_messages_key=input_messages_key,
@@ -105,6 +109,29 @@ def with_tiered_history(
             )
         ],
     )
+
+
+class RunnableWithTieredHistory(RunnableWithMessageHistory):
+    """Takes every input that `said` does, and keeps every answer: LangChain's own drops what is no text or message."""
+
+    def _get_input_messages(self, input_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable takes
+        value = input_val
+        if isinstance(value, Mapping):
+            (only,) = value if len(value) == 1 else ("input",)
+            value = value[chosen_key("input", self.input_messages_key or only, value)]
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]  # as a chat model's run tells its input
+        return said(value)
+
+    def _get_output_messages(self, output_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable gives
+        value = output_val
+        if isinstance(value, Mapping):
+            key = self.output_messages_key
+            known = list(value)[:1] if len(value) == 1 else usual_keys("output", value)
+            if key is None and known:
+                key = known[0]
+            value = value.get(key, value)
+        return [] if value is None else answered(value)
 
 
 class _Opening:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -68,13 +71,12 @@ class TurnHistory(TieredChatMessageHistory):
         self._report_broken_off(error)
 
     async def abreak_off(self, error: BaseException, partial: object) -> None:
-        """See `break_off`."""
-        self._over = True
-        try:
-            await self.session.aadd_messages(_stump(partial, error), kind="interrupted")
-        except TieredMemoryError as unwritten:
-            self._report_unwritten(unwritten)
-        self._report_broken_off(error)
+        """See `break_off`. Once begun it is finished, in a thread: who was cancelled may be cancelled again meanwhile.
+
+        The end of an `asyncio.run` cancels even those tasks that close the generators which nobody has closed.
+        """
+        write = functools.partial(copy_context().run, self.break_off, error, partial)
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, write))
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """What the run added to the words that it began with; nothing, where it was broken off before it told us."""

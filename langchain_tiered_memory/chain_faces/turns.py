@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from langchain_core.messages import (
     AIMessage,
@@ -24,13 +24,19 @@ from langchain_tiered_memory.errors import InvalidInputError
 _ANYTHING = TypeAdapter(Any)
 _USUAL = {
     "input": ("input", "question", "query", "human_input", "user_input", "message", "messages", "text"),
-    "output": ("output", "answer", "response", "result", "output_text", "text"),
+    "output": ("output", "answer", "response", "result", "output_text", "text", "messages"),
 }
 """Keys that chains use for what the user said and for the answer, in the order of preference."""
+_MESSAGE_TYPES = frozenset(
+    {"human", "user", "ai", "assistant", "system", "developer", "tool", "function", "AIMessageChunk"}
+)
+"""How LangChain and OpenAI call the kinds of messages, where they are dicts or pairs."""
 
 
 def said(value: object) -> list[BaseMessage]:
     """The messages of a user's input: a string is theirs; a message, a prompt value and a list stand for themselves.
+
+    Content blocks, such as a text and its image, make one message.
 
     Raises:
         InvalidInputError: for anything else.
@@ -41,6 +47,8 @@ def said(value: object) -> list[BaseMessage]:
         return [value]
     if isinstance(value, PromptValue):
         return value.to_messages()
+    if _are_blocks(value):
+        return [HumanMessage(_blocks(value))]
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [coerce(one) for one in value]
     msg = f"a {type(value).__name__} is nothing that somebody said: give a string, a message, or a list of messages"
@@ -48,10 +56,17 @@ def said(value: object) -> list[BaseMessage]:
 
 
 def can_be_said(value: object) -> bool:
-    """Whether `said` would take `value` for a string, a message, or a list that holds messages alone."""
+    """Whether `value` is what people say: a string, a message, content blocks, or a list that holds messages alone."""
     if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(one, BaseMessage) for one in value)
+        return bool(value) and (_are_blocks(value) or all(_is_a_message(one) for one in value))
     return isinstance(value, str | BaseMessage | PromptValue)
+
+
+def said_or_told(value: object) -> list[BaseMessage]:
+    """As `said`; what nobody can say, such as a number or a dict, is the text of a message: JSON, else `str` of it."""
+    if can_be_said(value) or isinstance(value, list | tuple):
+        return said(value)
+    return [HumanMessage(_told(value))]
 
 
 def answered(value: object) -> list[BaseMessage]:
@@ -64,13 +79,22 @@ def answered(value: object) -> list[BaseMessage]:
     if isinstance(value, list | tuple) and value:
         if all(isinstance(one, BaseMessage) for one in value):
             return list(value)
-        if all(isinstance(one, str) or (isinstance(one, Mapping) and "type" in one) for one in value):
-            return [AIMessage([one if isinstance(one, str) else dict(one) for one in value])]
+        if _are_blocks(value) or all(isinstance(one, str) for one in value):
+            return [AIMessage(_blocks(value))]
+        if all(_is_a_message(one) for one in value):
+            return [coerce(one) for one in value]
     return [AIMessage(value if isinstance(value, str) else _told(value))]
 
 
 def their_own(messages: Iterable[object]) -> list[BaseMessage]:
-    """`messages` without those that this package wrote into a context, and with each chunk as its whole message."""
+    """`messages` without those that this package wrote into a context, and with each chunk as its whole message.
+
+    Raises:
+        InvalidInputError: for one message, or a string, where a list of them is wanted.
+    """
+    if isinstance(messages, str | bytes | Mapping | BaseMessage):
+        msg = f"this takes a list of messages, not one {type(messages).__name__}: put it in a list"
+        raise InvalidInputError(msg)
     found = []
     for one in messages:
         message = coerce(one)
@@ -114,13 +138,19 @@ def chosen_key(what: Literal["input", "output"], key: str | None, given: Mapping
         msg = f"{what}_key is {key!r}, but the chain's {what}s are {names}: set {what}_key to one of them"
         raise InvalidInputError(msg)
     fitting = [one for one, value in given.items() if can_be_said(value)] or list(given)
-    if len(fitting) == 1:
-        return fitting[0]
-    for one in _USUAL[what]:
+    known = usual_keys(what, given)
+    for one in known:
         if one in fitting:
             return one
+    if known or len(fitting) == 1:
+        return (known or fitting)[0]
     msg = f"which {what} counts? The chain's {what}s are {names}: set {what}_key to one of them"
     raise InvalidInputError(msg)
+
+
+def usual_keys(what: Literal["input", "output"], given: Mapping[str, Any]) -> list[str]:
+    """Those keys of `given` that chains use for what the user said, or for the answer; the likeliest first."""
+    return [one for one in _USUAL[what] if one in given]
 
 
 def text_so_far(partial: object) -> str:
@@ -133,6 +163,28 @@ def text_so_far(partial: object) -> str:
         texts = [text for value in partial.values() if (text := text_so_far(value))]
         return texts[0] if len(texts) == 1 else ""
     return ""
+
+
+def _are_blocks(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether `value` lists content blocks: dicts with a type that are no messages, and perhaps texts between them."""
+    if not isinstance(value, list | tuple) or not any(isinstance(one, Mapping) for one in value):
+        return False
+    return all(
+        isinstance(one, str) or (isinstance(one, Mapping) and "type" in one and not _is_a_message(one)) for one in value
+    )
+
+
+def _blocks(value: Iterable[Any]) -> list[str | dict[Any, Any]]:
+    return [one if isinstance(one, str) else dict(one) for one in value]
+
+
+def _is_a_message(value: object) -> bool:
+    """Whether `value` is a message, or a dict or a pair that stands for one."""
+    if isinstance(value, Mapping):
+        return "role" in value or ("content" in value and value.get("type") in _MESSAGE_TYPES)
+    if isinstance(value, tuple):
+        return len(value) == 2 and isinstance(value[0], str) and value[0] in _MESSAGE_TYPES  # noqa: PLR2004 - a pair
+    return isinstance(value, BaseMessage)
 
 
 def _told(value: object) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.planning import Recent
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House
@@ -14,6 +13,19 @@ if TYPE_CHECKING:
 
 _OPENING_PROMPTS = 3
 """System messages that a history may begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """What a plan must not condense."""
+
+    guard: int
+    """The first of the newest messages: all from here on have to stay in the recent part."""
+    held: frozenset[int] = frozenset()
+    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
+    those that the newest messages belong to."""
+    users: tuple[Entry, ...]
+    """The latest user messages, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

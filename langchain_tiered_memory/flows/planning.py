@@ -6,7 +6,6 @@ big step: new nodes are appended behind the old ones while the cover's cap allow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.decisions.view_plan import ViewPlan
@@ -20,22 +19,8 @@ if TYPE_CHECKING:
         CoverItem,
     )
     from langchain_tiered_memory.flows.desk import Desk
-    from langchain_tiered_memory.records import Entry
 
 _PAGE = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
-    """What a plan must not condense."""
-
-    guard: int
-    """The first of the newest messages: all from here on have to stay in the recent part."""
-    held: frozenset[int] = frozenset()
-    """First `seq`s of groups that stay, wherever they began: those that wait for a result since the user spoke, and
-    those that the newest messages belong to."""
-    users: tuple[Entry, ...]
-    """The latest user messages, oldest first."""
 
 
 def plan_view(desk: Desk, previous: ViewPlan | None) -> Flow[ViewPlan]:

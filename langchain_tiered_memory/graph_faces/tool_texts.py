@@ -26,6 +26,8 @@ _FRAMING_TOKENS = 60
 _LEAST_TOKENS = 40
 """Less of a message than this says nothing."""
 _CHARS_PER_TOKEN = 3
+_ID_CHARS = 12
+"""Of a summary's id, which is random from its first character."""
 _NAME_CHARS = 80
 """Of a name or an id: `expand` and `pin` know an id by its beginning."""
 
@@ -66,7 +68,7 @@ def recalled(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int
 
 def _of_hit(hit: Hit, text: str) -> str:
     if hit.level:
-        return f"[{moment(hit.at)}] summary of level {hit.level} (id {hit.id}): {neutralised(text)}"
+        return f"[{moment(hit.at)}] summary of level {hit.level} (id {hit.id[:_ID_CHARS]}): {neutralised(text)}"
     part = "" if text == hit.text else "passage of "
     speaker = speaker_label(hit.name, hit.role or "other")
     said = neutralised(text)
@@ -76,7 +78,8 @@ def _of_hit(hit: Hit, text: str) -> str:
 
 
 def _short(name: str) -> str:
-    return neutralised(name[:_NAME_CHARS])
+    """On one line: a name that goes on below it could speak in the voice of the record."""
+    return neutralised(" ".join(name[:_NAME_CHARS].split()))
 
 
 def page_of(

@@ -16,6 +16,7 @@ from langchain_tiered_memory.decisions.groups import assign_groups
 from langchain_tiered_memory.embeddings import resolve_embeddings
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.flows.house import House, logger
+from langchain_tiered_memory.sessions.told import name_of
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.stores.sql import SqlStore
 from langchain_tiered_memory.token_counters import adapt_counter, best_counter
@@ -204,12 +205,3 @@ def _chat_model(name: str) -> BaseChatModel:
         msg = f"the model {name!r} cannot be made: {error}"
         raise SettingsError(msg) from error
     return model
-
-
-def name_of(model: BaseChatModel) -> str:
-    """What a model calls itself, as providers report it with their usage."""
-    for attribute in ("model_name", "model"):
-        found = getattr(model, attribute, None)
-        if isinstance(found, str) and found:
-            return found
-    return type(model).__name__

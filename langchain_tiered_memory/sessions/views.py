@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.decisions.budget import Told
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.flows.asking import Flow, arun, do, run
 from langchain_tiered_memory.flows.assemble import assemble, preview
@@ -13,7 +12,7 @@ from langchain_tiered_memory.flows.requests import Request
 from langchain_tiered_memory.flows.resolving import advised
 from langchain_tiered_memory.sessions.core import SessionCore
 from langchain_tiered_memory.sessions.input_checks import check_context_input
-from langchain_tiered_memory.sessions.opening import name_of
+from langchain_tiered_memory.sessions.told import told_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -256,19 +255,3 @@ class ViewVerbs(SessionCore):
     def _advice(self, profile: str | None) -> Flow[ThresholdAdvice | None]:
         ref = yield from do(self._house.store.transcript.find, self.session_id)
         return (yield from advised(self._house, ref, profile)) if ref is not None else None
-
-
-def told_of(model: str | BaseChatModel | None) -> Told:
-    """What a model tells of itself: its name, its window, the most that it writes."""
-    if model is None or isinstance(model, str):
-        return Told(name=model)
-    profile = getattr(model, "profile", None) or {}
-    return Told(
-        name=name_of(model),
-        window=_positive(profile.get("max_input_tokens")),
-        answer=_positive(profile.get("max_output_tokens")),
-    )
-
-
-def _positive(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -40,6 +40,8 @@ THREADS_MAY = {
     "memory.py": "remembers what was sent, for whichever thread stores the answer",
     "embeddings.py": "loads a model once",
     "testing.py": "counts the calls of a scripted model from any thread",
+    "chain_faces/open_turns.py": "remembers the runs of a chain, whichever thread runs them",
+    "chain_faces/turn_history.py": "writes what a cancelled answer left, whoever cancels again",
     "graph_faces/handover.py": "hands contexts between nodes, whichever thread runs them",
     "condensers/attending.py": "registers extensions from any thread",
     "condensers/breaker.py": "is asked from any thread",

@@ -10,12 +10,15 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain_classic.chains import LLMChain
+from langchain_classic.memory import ConversationBufferMemory
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnableWithMessageHistory
+from pydantic import BaseModel
 
 from langchain_tiered_memory.chain_faces.history_runs import with_tiered_history
 from langchain_tiered_memory.chat_history import TieredChatMessageHistory
@@ -266,6 +269,108 @@ def test_string_inputs_and_parsed_outputs_are_messages_too(colour: Colour) -> No
         assert [type(one) for one in memory.session("s").messages()] == [HumanMessage, AIMessage]
 
 
+class Answer(BaseModel):
+    """A structured output."""
+
+    text: str
+    sure: bool
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize(
+    ("answer", "stored"),
+    [
+        (Answer(text="words", sure=True), '{"text":"words","sure":true}'),
+        ({"place": "quay", "sure": True}, '{"place":"quay","sure":true}'),
+        ({"answer": "words", "context": [1]}, "words"),
+        ([{"type": "text", "text": "words"}], "words"),
+        (42, "42"),
+        (None, None),
+    ],
+)
+def test_an_answer_that_langchain_would_drop_is_kept(answer: Any, stored: str | None, how: str, colour: Colour) -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(RunnableLambda(lambda _: answer), memory)
+        ask(chat, "question", how=how, colour=colour)
+        assert texts(memory) == [one for one in ("question", stored) if one is not None]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_content_blocks_are_one_message_of_the_user(colour: Colour) -> None:
+    blocks = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://a.test/b.png"}}]
+    with open_memory() as memory:
+        model = numbered()
+        ask(with_tiered_history(model, memory), blocks, how="invoke", colour=colour)
+        (said, _) = memory.session("s").messages()
+        assert (type(said), said.content) == (HumanMessage, blocks)
+        assert model.prompts[0][-1].content == blocks
+
+
+def test_an_input_that_names_no_message_is_an_error_that_says_which_keys_there_are() -> None:
+    with open_memory() as memory:
+        chat = with_tiered_history(numbered(), memory)
+        with pytest.raises(InvalidInputError, match="nothing that somebody said"):
+            chat.invoke(42, config())
+        with pytest.raises(InvalidInputError, match=r"the chain's inputs are 'animal', 'colour'"):
+            chat.invoke({"animal": "cat", "colour": "red"}, config())
+        assert texts(memory) == []
+
+
+@pytest.mark.parametrize("wrong", ["words", HumanMessage("words"), {"role": "user", "content": "words"}])
+def test_one_message_where_a_list_is_wanted_is_refused_and_not_taken_apart(wrong: Any) -> None:
+    with open_memory() as memory:
+        with pytest.raises(InvalidInputError, match="put it in a list"):
+            TieredChatMessageHistory(memory, "s").add_messages(wrong)
+        assert texts(memory) == []
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_it_serves_as_the_chat_memory_of_an_older_memory(colour: Colour) -> None:
+    with open_memory() as memory:
+        buffer = ConversationBufferMemory(chat_memory=TieredChatMessageHistory(memory, "s"), return_messages=True)
+        chain = LLMChain(llm=numbered(), prompt=PROMPT, memory=buffer)
+        for number in range(2):
+            if colour == "sync":
+                chain.invoke({"input": f"question {number}"})
+            else:
+                asyncio.run(chain.ainvoke({"input": f"question {number}"}))
+        assert texts(memory) == ["question 0", "answer 0", "question 1", "answer 1"]
+        assert [str(one.text) for one in buffer.buffer] == texts(memory)
+        buffer.clear()
+        assert texts(memory) == []
+
+
+def test_events_that_are_streamed_and_broken_off_keep_what_had_come() -> None:
+    class Stalling(GenericFakeChatModel):
+        async def _astream(self, *given: Any, **options: Any) -> AsyncIterator[Any]:
+            async for chunk in super()._astream(*given, **options):
+                if chunk.message.content == "three":
+                    await asyncio.sleep(60)
+                yield chunk
+
+    memory = open_memory()
+    model = Stalling(messages=iter([AIMessage("one two three")]))
+    chat = with_tiered_history(PROMPT | model, memory, input_messages_key="input", history_messages_key="history")
+
+    async def go() -> None:
+        with blockbuster_ctx():
+            events = chat.astream_events({"input": "question"}, config(), version="v2")
+            async for event in events:
+                if event["event"] == "on_chain_stream" and getattr(event["data"]["chunk"], "content", "") == "two":
+                    break
+            await events.aclose()  # type: ignore[attr-defined] # an async generator
+
+    for _ in range(5):
+        model.messages = iter([AIMessage("one two three")])
+        memory.session("s").forget()
+        asyncio.run(go())
+        question, answer = texts(memory)
+        assert question == "question"
+        assert answer.startswith("one two")
+        assert "three" not in answer
+
+
 def test_a_dict_with_one_key_for_all_messages_works() -> None:
     with open_memory() as memory:
         model = numbered()
@@ -312,6 +417,61 @@ def test_a_history_object_that_is_kept_serves_turn_after_turn() -> None:
         memory.session("s").add_messages([HumanMessage("from elsewhere")])
         assert [str(one.text) for one in kept.messages][-1] == "from elsewhere", "outside of a run it is never old"
         assert len(texts(memory)) == 7
+
+
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+@pytest.mark.parametrize("view", ["transcript", "context"])
+@pytest.mark.parametrize("colour", COLOURS)
+def test_one_history_object_serves_many_runs_at_once(colour: Colour, view: str, *, keys: bool) -> None:
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(20))
+        memory.session("s").flush()
+        kept = TieredChatMessageHistory(memory, "s", view=view, max_tokens=700 if view == "context" else None)
+        names = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
+        model = numbered()
+        chat: Any = RunnableWithMessageHistory(PROMPT | model if keys else model, lambda _: kept, **names)
+        asked = [f"question {n}" for n in range(6)]
+        given_ = [{"input": one} if keys else [HumanMessage(one)] for one in asked]
+        if colour == "sync":
+            chat.batch(given_, config())
+        else:
+            asyncio.run(chat.abatch(given_, config()))
+        assert sorted(texts(memory)[40:]) == sorted([*asked, *(f"answer {n}" for n in range(6))])
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_was_put_into_a_broken_history_to_make_it_valid_is_not_stored(colour: Colour) -> None:
+    broken: list[BaseMessage] = [
+        AIMessage("Good morning.", id="a0"),
+        AIMessage("I look it up.", id="a1", tool_calls=[{"name": "look_up", "args": {}, "id": "c1"}]),
+        HumanMessage("Never mind.", id="h1"),
+        ToolMessage("found", tool_call_id="c9", id="t1"),
+    ]
+    with open_memory() as memory:
+        memory.session("s").add_messages(broken)
+        model = numbered()
+        chat = plain(memory, model, view="context")
+        for number in range(2):
+            ask(chat, [HumanMessage(f"question {number}")], how="invoke", colour=colour)
+        assert len(model.prompts[0]) > len(broken) + 1, "bridges were put in"
+        stored = memory.session("s").messages()
+        assert stored[:4] == broken
+        assert texts(memory)[4:] == ["question 0", "answer 0", "question 1", "answer 1"]
+        assert memory.session("s").revisions("a0") == []
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_run_that_failed_leaves_no_old_view_behind_in_a_history_object_that_is_kept(colour: Colour) -> None:
+    with open_memory() as memory:
+        kept = TieredChatMessageHistory(memory, "s")
+        model = ScriptedModel(answers=[RuntimeError("no capacity"), "answer"])
+        chat = RunnableWithMessageHistory(model, lambda _: kept)
+        with pytest.raises(RuntimeError):
+            ask(chat, "question 0", how="invoke", colour=colour)
+        memory.session("s").add_messages([HumanMessage("from elsewhere")])
+        ask(chat, "question 1", how="invoke", colour=colour)
+        assert [str(one.text) for one in model.prompts[-1]] == ["from elsewhere", "question 1"]
+        assert texts(memory) == ["from elsewhere", "question 1", "answer"]
 
 
 @pytest.mark.parametrize("view", ["transcript", "context", "recall"])
@@ -451,5 +611,5 @@ def _quiet() -> Iterator[None]:
     import warnings  # noqa: PLC0415 - only here
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*RunnableWithMessageHistory is deprecated.*")
+        warnings.filterwarnings("ignore", message=".*deprecated.*")
         yield

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_classic.chains import ConversationChain, LLMChain, SequentialChain, TransformChain
+from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
+from langchain_classic.base_memory import BaseMemory
+from langchain_classic.chains import (
+    ConversationalRetrievalChain,
+    ConversationChain,
+    LLMChain,
+    RetrievalQAWithSourcesChain,
+    SequentialChain,
+    TransformChain,
+)
 from langchain_classic.memory import CombinedMemory, SimpleMemory
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.tools import tool
 from pydantic import BaseModel, ValidationError
 
 from langchain_tiered_memory.classic import ConversationTieredMemory
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
 from tests.memory_builders import conversation, open_memory
@@ -185,6 +198,67 @@ def test_an_instance_that_only_reads_writes_nothing_at_the_load() -> None:
         assert texts(memory) == ["question", "answer"]
 
 
+def test_the_same_words_said_by_several_runs_at_once_are_stored_once_for_each() -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        for said in ("hello", "other", "hello"):
+            ours.load_memory_variables({"input": said})
+        for number, said in enumerate(("hello", "other", "hello")):
+            ours.save_context({"input": said}, {"output": f"answer {number}"})
+        assert texts(memory) == ["hello", "other", "hello", "answer 0", "answer 1", "answer 2"]
+
+
+async def test_an_async_batch_of_the_same_words_doubles_nothing() -> None:
+    memory = open_memory()
+    chain = ConversationChain(llm=numbered(), memory=of(memory))
+    await chain.abatch([{"input": "hello"}, {"input": "other"}] * 4)
+    found = texts(memory)
+    assert (found.count("hello"), found.count("other"), len(found)) == (4, 4, 16)
+
+
+def test_a_turn_that_failed_long_ago_is_no_retry_of_the_same_words_now() -> None:
+    with open_memory() as memory:
+        chain = ConversationChain(
+            llm=ScriptedModel(answers=[RuntimeError("down"), "one", "two", "three"]), memory=of(memory)
+        )
+        with pytest.raises(RuntimeError):
+            chain.invoke({"input": "A"})
+        for said in "BAA":
+            chain.invoke({"input": said})
+        assert texts(memory) == ["A", "B", "one", "A", "two", "A", "three"]
+
+
+def test_a_copy_for_another_session_has_no_turn_of_the_first() -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        other = ours.model_copy(update={"session_id": "t"})
+        for one in (ours, other, copy.copy(ours), copy.deepcopy(ours)):
+            assert isinstance(one, BaseMemory)
+            one.load_memory_variables({"input": "question"})
+        other.save_context({"input": "question"}, {"output": "answer"})
+        assert [str(one.text) for one in memory.session("t").messages()] == ["question", "answer"]
+        assert texts(memory) == ["question"] * 3
+
+
+def test_its_fields_can_be_dumped_as_json() -> None:
+    with open_memory() as memory:
+        dumped = json.loads(of(memory, tags=["mine"]).model_dump_json())
+        assert dumped["session_id"] == "s"
+        assert dumped["tags"] == ["mine"]
+
+
+def test_what_a_sub_chain_is_asked_through_a_read_only_memory_is_no_word_of_the_user() -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        inner = LLMChain(
+            llm=numbered(), prompt=PromptTemplate.from_template("{history}\n{input}"), memory=ours.read_only()
+        )
+        model = ScriptedModel(answers=lambda _: inner.invoke({"input": "for the sub-chain"})["text"])
+        ConversationChain(llm=model, memory=ours).invoke({"input": "question"})
+        asyncio.run(inner.ainvoke({"input": "again"}))
+        assert texts(memory) == ["question", "answer 0"]
+
+
 class Answer(BaseModel):
     """A structured output."""
 
@@ -210,7 +284,16 @@ def test_outputs_of_any_shape_are_kept(output: Any, stored: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["words", HumanMessage("words"), [HumanMessage("words")], (HumanMessage("words", id="h1"),)]
+    "said",
+    [
+        "words",
+        HumanMessage("words"),
+        [HumanMessage("words")],
+        (HumanMessage("words", id="h1"),),
+        [{"role": "user", "content": "words"}],
+        [("user", "words")],
+        [{"type": "text", "text": "words"}, {"type": "image_url", "image_url": {"url": "https://a.test/b.png"}}],
+    ],
 )
 def test_inputs_may_be_messages(said: Any) -> None:
     with open_memory() as memory:
@@ -218,6 +301,23 @@ def test_inputs_may_be_messages(said: Any) -> None:
         ours.load_memory_variables({"input": said})
         ours.save_context({"input": said}, {"output": "answer"})
         assert texts(memory) == ["words", "answer"]
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"), [(42, "42"), (True, "true"), ({"a": 1}, '{"a":1}'), ("", ""), (None, None)]
+)
+def test_an_input_that_nobody_can_say_is_kept_as_json_and_not_lost(said: Any, stored: str | None) -> None:
+    with open_memory() as memory:
+        ours = of(memory)
+        ours.load_memory_variables({"input": said, "language": None})
+        ours.save_context({"input": said, "language": None}, {"output": "answer"})
+        assert texts(memory) == [one for one in (stored, "answer") if one is not None]
+
+
+def test_a_usual_key_counts_before_a_text_beside_it() -> None:
+    with open_memory() as memory:
+        of(memory).save_context({"input": {"order": 7}, "language": "en"}, {"answer": {"found": 7}, "log": "text"})
+        assert texts(memory) == ['{"order":7}', '{"found":7}']
 
 
 def test_the_keys_are_found_where_only_one_can_be_meant() -> None:
@@ -361,3 +461,57 @@ def test_messages_with_calls_can_stand_in_a_text_history() -> None:
         told = of(memory).load_memory_variables({"input": "thanks"})["history"]
         assert "Tool: found" in told
         assert "thanks" not in told
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_an_agent_executor_with_its_steps_stores_question_and_answer(colour: Colour) -> None:
+    @tool
+    def look_up(order: int) -> str:
+        """Look it up."""
+        return f"order {order} is there"
+
+    class Calling(ScriptedModel):
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+    with open_memory() as memory:
+        call = AIMessage("", tool_calls=[{"name": "look_up", "args": {"order": 7}, "id": "c1"}])
+        model = Calling(answers=[call, "It is there.", "You are welcome."])
+        prompt = ChatPromptTemplate.from_messages(
+            [MessagesPlaceholder("history"), ("human", "{input}"), MessagesPlaceholder("agent_scratchpad")]
+        )
+        agent = AgentExecutor(
+            agent=create_tool_calling_agent(model, [look_up], prompt),
+            tools=[look_up],
+            memory=of(memory, return_messages=True),
+            return_intermediate_steps=True,
+        )
+        assert run(agent, {"input": "Is it there?"}, colour)["intermediate_steps"]
+        run(agent, {"input": "Thanks."}, colour)
+        assert texts(memory) == ["Is it there?", "It is there.", "Thanks.", "You are welcome."]
+        assert [str(one.text) for one in model.prompts[-1]] == ["Is it there?", "It is there.", "Thanks."]
+
+
+def test_chains_that_retrieve_from_one_session_remember_in_another() -> None:
+    with open_memory() as memory:
+        memory.session("documents").add_messages(conversation(10))
+        retriever = TieredMemoryRetriever(memory=memory, session_id="documents", k=3)
+        chain = ConversationalRetrievalChain.from_llm(
+            numbered(),
+            retriever,
+            memory=of(memory, memory_key="chat_history", return_messages=True),
+            return_source_documents=True,
+            return_generated_question=True,
+        )
+        chain.invoke({"question": "Which team checked the crane?"})
+        chain.invoke({"question": "And the ferry?"})
+        assert texts(memory) == ["Which team checked the crane?", "answer 0", "And the ferry?", "answer 2"]
+        memory.session("s").forget()
+        citing = RetrievalQAWithSourcesChain.from_chain_type(
+            ScriptedModel(answers=["It was team 1. SOURCES: a1"]),
+            retriever=retriever,
+            memory=of(memory),
+            return_source_documents=True,
+        )
+        assert citing.invoke({"question": "Which team?"})["sources"] == "a1"
+        assert texts(memory) == ["Which team?", "It was team 1. "]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
@@ -12,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_community.chat_message_histories import FileChatMessageHistory, SQLChatMessageHistory
 from langchain_core.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -178,6 +187,112 @@ def test_langchains_dicts_pairs_and_chunks_come_in_too() -> None:
         mixed = [("user", "hello"), AIMessageChunk("in pieces"), "and a string"]
         bring_in(memory.session("mixed"), mixed)
         assert [type(one) for one in memory.session("mixed").messages()] == [HumanMessage, AIMessage, HumanMessage]
+
+
+def test_the_state_that_langgraphs_server_gives_comes_in_as_its_messages() -> None:
+    with open_memory() as memory:
+        state = [one.model_copy(update={"id": f"m{n}"}) for n, one in enumerate(unnamed())]
+        rows = [one.model_dump() for one in state]
+        session = memory.session("s")
+        assert bring_in(session, rows) == [one.id for one in state]
+        assert session.messages() == state
+        bring_in(session, state)
+        assert len(session.messages()) == len(state)
+
+
+def legacy() -> list[dict[str, Any]]:
+    """What an assistant says beside its content, in OpenAI's words."""
+    return [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": None, "function_call": {"name": "look_up", "arguments": '{"order": 7}'}},
+        {"role": "function", "name": "look_up", "content": "found"},
+        {"role": "assistant", "content": None, "refusal": "I cannot tell."},
+        {"role": "user", "content": "say it"},
+        {"role": "assistant", "content": None, "audio": {"id": "audio_1", "transcript": "It is there."}},
+        {"role": "assistant", "content": "So it is.", "reasoning_content": "Think."},
+    ]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_an_assistant_says_beside_its_content_comes_in_too(colour: Colour) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        brought(session, legacy(), colour)
+        brought(session, legacy(), colour)
+        said = session.messages()
+        assert len(said) == len(legacy())
+        assert said[1].additional_kwargs["function_call"]["name"] == "look_up"
+        assert [one.text for one in entries_of(session)][3] == "I cannot tell."
+        assert said[5].text == "It is there."
+        assert said[6].additional_kwargs["reasoning_content"] == "Think."
+        out = to_openai(session)
+        assert out[1]["function_call"] == legacy()[1]["function_call"]
+        assert session.context("What did you say?").messages
+
+
+def test_a_call_that_could_not_be_parsed_goes_out_as_it_came() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{order: 7"}}
+    rows = [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "no JSON"},
+    ]
+    with open_memory() as memory:
+        session = memory.session("s")
+        ids = bring_in(session, rows)
+        out = to_openai(session)
+        assert out[1]["tool_calls"] == [call]
+        assert bring_in(session, out) == ids
+        assert len(session.messages()) == len(rows)
+
+
+def test_a_block_that_openai_has_no_form_for_does_not_stop_the_rest_from_going_out() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(
+            [
+                HumanMessage([{"type": "text", "text": "hear"}, {"type": "media", "mime_type": "a/b", "data": "QQ=="}]),
+                AIMessage("I hear."),
+            ]
+        )
+        assert [one["content"] for one in to_openai(session)] == ["hear", "I hear."]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    said=st.lists(
+        st.one_of(
+            st.builds(lambda text: {"role": "user", "content": text}, st.text(max_size=20)),
+            st.builds(lambda text: {"role": "assistant", "content": text}, st.text(max_size=20)),
+            st.builds(lambda text: {"role": "system", "content": text}, st.text(max_size=20)),
+            st.builds(
+                lambda args, text: [
+                    {
+                        "role": "assistant",
+                        "content": text,
+                        "tool_calls": [
+                            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": json.dumps(args)}}
+                        ],
+                    },
+                    {"role": "tool", "tool_call_id": "c1", "content": text},
+                ],
+                st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+                st.text(max_size=10),
+            ),
+        ),
+        max_size=8,
+    )
+)
+def test_openai_dicts_come_in_as_langchain_reads_them_and_go_out_as_langchain_writes_them(said: list[Any]) -> None:
+    rows = [row for one in said for row in (one if isinstance(one, list) else [one])]
+    with open_memory() as memory:
+        session = memory.session("s")
+        bring_in(session, rows)
+        read = convert_to_messages(rows)
+        ours = session.messages()
+        assert [one.model_copy(update={"id": None}) for one in ours] == read
+        out = [{key: value for key, value in one.items() if key != "id"} for one in to_openai(session)]
+        assert out == convert_to_openai_messages(read)
 
 
 def test_two_histories_of_the_same_words_are_told_apart_by_a_label() -> None:

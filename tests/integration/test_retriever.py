@@ -55,7 +55,7 @@ async def test_documents_say_where_they_are_from_in_plain_json() -> None:
         found = await retriever.ainvoke("crane of order 1001")
     assert found == retriever.invoke("crane of order 1001")
     best = found[0]
-    assert best.id == best.metadata["id"]
+    assert best.id == best.metadata["id"] == best.metadata["source"]
     assert best.metadata["session_id"] == "s"
     assert best.metadata["track"] == "main"
     assert best.metadata["whole"] is True
