@@ -1,7 +1,11 @@
 """What the graphs here share: a memory that is opened when it is first needed, a model, and a tool.
 
-Without any key a stand-in answers. `TIERED_MEMORY_MODEL` names a real model (such as `openai:gpt-5-mini`),
-`TIERED_MEMORY_PATH` the file or URL to keep the memory in; without it, it ends with the process.
+Two environment variables change them:
+
+- `TIERED_MEMORY_MODEL`: a real model, such as `openai:gpt-5-mini` (its package and key must be there). Without it a
+  stand-in answers, which needs neither.
+- `TIERED_MEMORY_PATH`: the file or database URL to keep the memory in. Without it, `memory.db` beside this file: the
+  server keeps its threads across a restart, and a memory that did not would lose what `chat.py` moves out of them.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
+HERE = Path(__file__).parent
 SYSTEM = "You keep the books of a small harbour. Answer in one or two sentences."
 MAX_TOKENS = 2000
 """Small on purpose: a short chat shows how it condenses."""
@@ -39,7 +45,8 @@ def memory() -> TieredMemory:
 
 @functools.cache
 def _opened() -> TieredMemory:
-    return TieredMemory.open(os.environ.get("TIERED_MEMORY_PATH"), embeddings=None)
+    # `embeddings="auto"` would also search by meaning, where the model's files are at hand.
+    return TieredMemory.open(os.environ.get("TIERED_MEMORY_PATH") or HERE / "memory.db", embeddings=None)
 
 
 @tool

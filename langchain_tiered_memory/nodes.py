@@ -11,7 +11,8 @@
     builder.add_node("answer", answer)
 
 The session is the config's `thread_id`. Every node takes a `TieredMemory`, or a function that opens one when it is
-first needed (off the event loop), and has both colours. No node but `evict_node` changes the state's messages.
+first needed (off the event loop), and has both colours. No node but `evict_node` changes the state's messages. Give
+none of them a `cache_policy`: a cached step remembers nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.graph_faces.handover import ModelCall, handover_of
 from langchain_tiered_memory.graph_faces.memory_node import MemoryNode
 from langchain_tiered_memory.graph_faces.node_calls import acheckpoint_run, amodel_input, checkpoint_run, model_input
-from langchain_tiered_memory.graph_faces.node_journeys import Done, assembled, evicted, guarded, kept, plan_of
+from langchain_tiered_memory.graph_faces.node_journeys import Done, assembled, evicted, guarded, kept
+from langchain_tiered_memory.graph_faces.node_plans import plan_of
 from langchain_tiered_memory.graph_faces.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.state import branch_in, update_with
 
@@ -145,7 +147,8 @@ def context_node(
     """A node that decides the view of the next model call; `model_input` gives its messages.
 
     Into the state goes a small plan in JSON: which call it is for, and its figures. The context itself is handed over
-    beside the state, and made anew where that is lost, as after a restart.
+    beside the state, and made anew where that is lost, as after a restart. In a graph with several of these nodes
+    whose branches run side by side, `model_input(..., node="...")` says whose plan is meant.
 
     Args:
         memory: Where the session is.
@@ -171,8 +174,8 @@ def context_node(
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = yield from found_in((yield from opened(memory)), wiring, state, config)
         made = yield from assembled(found, call, handover)
-        plan = plan_of(call, wiring, made.context)
-        return Done(update=update_with(messages_key, kept(made.record, wiring), plan=plan), notices=made.notices)
+        plan = plan_of(call, wiring, found, made.context, config=config, name=name)
+        return Done(update=update_with(messages_key, kept(made.record, wiring), **plan), notices=made.notices)
 
     return MemoryNode(name, journey)
 
@@ -241,8 +244,9 @@ def evict_node(
 
     A message leaves only after the transcript was read back and gave it equal; whole groups only, never the system's
     word, the user's last message, or anything from an unanswered call on. `session.messages()` and every context still
-    have them. The state must have `TieredState` mixed in, for that is where it says what was moved. No other node may
-    remove messages in the same step.
+    have them. The state must have `TieredState` mixed in, for that is where it says what was moved. Removed is by id,
+    where the list's reducer knows that (`add_messages` does); else the list is written anew, with LangGraph's
+    `Overwrite` or plainly, so no other node may write to it in the same step.
 
     Args:
         memory: Where the session is.
@@ -254,7 +258,8 @@ def evict_node(
         name: The node's, where `add_node` gets none.
 
     Raises:
-        InvalidInputError: when `keep_messages` is below 1 or above `at_messages`.
+        InvalidInputError: when `keep_messages` is below 1 or above `at_messages`; as the node runs, when the state
+            keeps no record, or its list cannot be told to let go of messages.
     """
     if not 1 <= keep_messages <= at_messages:
         msg = f"keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
@@ -271,6 +276,7 @@ def evict_node(
         found = yield from found_in((yield from opened(memory)), wiring, state, config)
         if len(found.messages) <= at_messages:
             return Done(update={})
-        return (yield from found.session._own(evicted(found, messages_key, state, keep_messages=keep_messages)))  # noqa: SLF001
+        moving = evicted(found, messages_key, state, config, keep_messages=keep_messages)
+        return (yield from found.session._own(moving))  # noqa: SLF001
 
     return MemoryNode(name, journey)

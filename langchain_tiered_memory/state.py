@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.graph_faces.node_numbers import Numbers
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -33,12 +34,12 @@ class ArchivedPart:
     count: int
     digest: str
     """Over the ids of all that were moved, in order."""
-    off: tuple[tuple[int, int], ...] = ()
-    """Spans of numbers up to `seq` that were not moved: other branches, and what stays in state."""
+    off: Numbers = field(default_factory=Numbers)
+    """Those up to `seq` that were not moved: other branches, and what stays in state."""
 
     def holds(self, seq: int) -> bool:
         """Whether the message of that number was moved."""
-        return seq <= self.seq and not any(first <= seq <= last for first, last in self.off)
+        return seq <= self.seq and seq not in self.off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class BranchRecord:
         """Plain JSON values."""
         written = asdict(self)
         if self.archived is not None:
-            written["archived"]["off"] = [list(span) for span in self.archived.off]
+            written["archived"]["off"] = self.archived.off.to_json()
         return written
 
     @classmethod
@@ -76,20 +77,20 @@ class BranchRecord:
         fields = dict(written)
         archived = fields.get("archived")
         if archived is not None:
-            spans = tuple((int(first), int(last)) for first, last in archived["off"])
-            fields["archived"] = ArchivedPart(**{**archived, "off": spans})
+            fields["archived"] = ArchivedPart(**{**archived, "off": Numbers.from_json(archived["off"])})
         return cls(**fields)
 
 
 def merged(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The reducer of `tiered_memory`: each part is replaced by its newest value, branches one by one.
+    """The reducer of `tiered_memory`: each part is replaced by its newest value.
 
-    Nodes that run side by side write different parts, or the same values.
+    Branches and plans are replaced one by one. Nodes that run side by side write different parts, or the same values.
     """
     old, new = current(left), current(right)
     found = {**old, **new}
-    if "branches" in old or "branches" in new:
-        found["branches"] = {**old.get("branches", {}), **new.get("branches", {})}
+    for part in ("branches", "plans"):
+        if part in old or part in new:
+            found[part] = {**old.get(part, {}), **new.get(part, {})}
     return found
 
 

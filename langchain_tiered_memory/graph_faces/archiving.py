@@ -15,10 +15,11 @@ from langchain_tiered_memory.decisions.drafting import redacted
 from langchain_tiered_memory.decisions.messages import decode, encode
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.graph_faces.branches import chained, off_seqs, stored_of
+from langchain_tiered_memory.graph_faces.node_numbers import Numbers
 from langchain_tiered_memory.state import ArchivedPart, BranchRecord, digests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.flows.asking import Flow
     from langchain_tiered_memory.memory import Session
@@ -147,23 +148,12 @@ def _part(
     gone_seqs = {entry.seq for entry in gone}
     staying = yield from stored_of(session, messages)
     off |= {entry.seq for entry in staying.values()}
-    off |= {seq for first, end in (before.off if before is not None else ()) for seq in range(first, end + 1)}
+    off |= set(before.off) if before is not None else set()
     off -= gone_seqs
     return ArchivedPart(
         seq=reach,
         last_id=last_id,
         count=(before.count if before is not None else 0) + len(gone),
         digest=chained(before.digest if before is not None else "", [entry.id for entry in gone]),
-        off=_spans(seq for seq in sorted(off) if seq <= reach),
+        off=Numbers.of(seq for seq in off if seq <= reach),
     )
-
-
-def _spans(seqs: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Ascending numbers as spans: first and last of each run."""
-    spans: list[tuple[int, int]] = []
-    for seq in seqs:
-        if spans and spans[-1][1] == seq - 1:
-            spans[-1] = (spans[-1][0], seq)
-        else:
-            spans.append((seq, seq))
-    return tuple(spans)

@@ -81,24 +81,20 @@ def keep_branch(
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
-    if known is not None and len(messages) >= known.count and (ids, said) == (known.ids, known.said):
-        new = messages[known.count :]
-        yield from _write(session, new, kind=kind, task=task)
-        newest = yield from _newest_if_ours(session, known, new)
-        if newest is not None:
-            return replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
+    ref = yield from _ref(session)
+    has_old = known is not None and len(messages) >= known.count and ids == known.ids
     to_write = list(messages)
-    if (
-        known is not None
-        and len(messages) >= known.count
-        and ids == known.ids
-        and (yield from _ref(session)) is not None
-    ):
-        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back,
-        # unless the session is gone altogether: then it begins again with what the state has.
+    if known is not None and has_old and (yield from _is_same(session, ref, known, messages)):
+        new = messages[known.count :]
+        if said == known.said and (ref is None or ref.epoch == known.epoch):
+            yield from _write(session, new, kind=kind, task=task)
+            newest = yield from _newest_if_ours(session, known, new)
+            if newest is not None:
+                return replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
+        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
         old = messages[: known.count]
         there = yield from _there(session, old)
-        to_write = [one for one in old if one.id in there] + list(messages[known.count :])
+        to_write = [one for one in old if one.id in there] + list(new)
     yield from _write(session, to_write, kind=kind, task=task)
     return (yield from _compared(session, messages, is_truth=is_truth, archived=archived))
 
@@ -195,6 +191,28 @@ def _look_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Flow
             session_id=session.session_id,
             message_id=archived.last_id,
         )
+
+
+def _is_same(
+    session: Session, ref: SessionRef | None, known: BranchRecord, messages: Sequence[BaseMessage]
+) -> Flow[bool]:
+    """Whether this is the transcript that `known` is about: not another database, an older copy, or a new beginning.
+
+    What such a one does not have was lost rather than forgotten, so it gets all that the state still has.
+    """
+    if known.seq == 0:
+        return True
+    if ref is None or ref.epoch < known.epoch:
+        return False
+    if ref.epoch > known.epoch:
+        return True  # the newest of that time may have been forgotten
+    store = session._house.store  # noqa: SLF001
+    last = yield from do(store.transcript.entries, ref, track=session.track, after=known.seq - 1, up_to=known.seq)
+    if not last:
+        return False
+    if not known.whole or (known.archived is not None and known.archived.last_id == last[0].id):
+        return True
+    return any(last[0].id in both_ids([one], session.track) for one in reversed(messages[: known.count]))
 
 
 def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> Flow[int | None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.graph_faces.notices import Notices
-from langchain_tiered_memory.sessions.opening import name_of
+from langchain_tiered_memory.sessions.told import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

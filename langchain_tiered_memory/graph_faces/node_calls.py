@@ -32,11 +32,12 @@ def model_input(
         memory: Where the session is: the one that `context_node` was made with.
         state: The node's state. What it has that was not remembered yet is written first.
         config: The node's config.
-        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one.
+        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one; and
+            `node`, the name of the `context_node` whose plan is meant, where several run side by side.
 
     Raises:
         InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
-            process was built for.
+            process was built for; when several context nodes ran side by side and `node` does not say which.
         BudgetError: when the budget cannot hold what must be shown.
     """
     config = ensure_config(config)

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, RemoveMessage
-
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.graph_faces.archiving import archive_branch
 from langchain_tiered_memory.graph_faces.branches import branch_ids
 from langchain_tiered_memory.graph_faces.handover import Handover, ModelCall, handover_of
+from langchain_tiered_memory.graph_faces.node_plans import plan_in
+from langchain_tiered_memory.graph_faces.node_removals import without
 from langchain_tiered_memory.graph_faces.node_wiring import (
     Found,
     MemorySource,
@@ -20,11 +20,12 @@ from langchain_tiered_memory.graph_faces.node_wiring import (
     opened,
 )
 from langchain_tiered_memory.graph_faces.places import place_of
-from langchain_tiered_memory.state import STATE_KEY, current, part_of, update_with
+from langchain_tiered_memory.state import part_of, update_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.flows.asking import Flow
@@ -88,21 +89,6 @@ def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool)
     return Assembled(context=context, record=record, notices=notices)
 
 
-def plan_of(call: ModelCall, wiring: Wiring, context: Context) -> dict[str, Any]:
-    """What stands in the state about a context: which call it is for, and figures."""
-    return {
-        "call": call.fingerprint,
-        "messages_key": wiring.messages_key,
-        "track": wiring.track,
-        "user_key": wiring.user_key,
-        "messages": len(context.messages),
-        "stable_messages": context.stable_messages,
-        "tokens": context.tokens,
-        "max_tokens": context.max_tokens,
-        "outcome": context.guard.outcome.kind.value,
-    }
-
-
 def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover) -> Flow[Done]:
     """Measure a call's request."""
     made = yield from assembled(found, call, handover)
@@ -124,19 +110,16 @@ def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover) -
     return Done(update=update_with(wiring.messages_key, kept(made.record, wiring), guard=figures), notices=made.notices)
 
 
-def evicted(found: Found, messages_key: str, state: object, *, keep_messages: int) -> Flow[Done]:
+def evicted(
+    found: Found, messages_key: str, state: object, config: RunnableConfig, *, keep_messages: int
+) -> Flow[Done]:
     """Move old messages out of the state, as far as the archive is shown to have them."""
     record = yield from found.remembered()
     moved = yield from archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
     figures = {"moved": len(moved.ids), "withheld": len(moved.withheld)}
     update = update_with(messages_key, moved.record, evicted=figures)
-    # A message that came without an id got one for the transcript alone: the state cannot be told to remove it.
-    in_state = {getattr(one, "id", None) for one in part_of(state, messages_key)}
-    if any(one not in in_state for one in moved.ids):
-        msg = f"messages in {messages_key!r} have no ids: use a reducer that gives them some, such as add_messages"
-        raise InvalidInputError(msg)
     if moved.ids:
-        update[messages_key] = [RemoveMessage(id=one) for one in moved.ids]
+        update[messages_key] = without(frozenset(moved.ids), part_of(state, messages_key), messages_key, config)
     return Done(update=update)
 
 
@@ -145,11 +128,11 @@ def input_of_model(
 ) -> Flow[list[BaseMessage]]:
     """The messages of the next call, by the plan in the state and what the caller says besides."""
     handover = handover_of(memory)
-    plan: dict[str, Any] = current(part_of(state, STATE_KEY)).get("plan") or {}
+    plan = plan_in(state, changes.get("node"))
     wires: dict[str, Any] = {"messages_key": "messages", "track": None, "user_key": "user_id"}
     wires |= {name: plan[name] for name in wires if name in plan}
     wires |= {name: changes[name] for name in wires if name in changes}
-    asked = {name: value for name, value in changes.items() if name not in wires}
+    asked = {name: value for name, value in changes.items() if name not in wires and name != "node"}
     if "tools" in asked:
         asked["tools"] = tuple(asked["tools"])
     planned = handover.call(plan["call"]) if plan else ModelCall()

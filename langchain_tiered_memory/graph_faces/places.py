@@ -61,12 +61,15 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
             'config={"configurable": {"thread_id": "..."}}'
         )
         raise InvalidInputError(msg)
+    checkpoints: Mapping[str, str] = configurable.get("checkpoint_map") or {}
     # The last part is the step's own node; what is before it is the way to the graph that it is in.
-    *above, _ = str(configurable.get("checkpoint_ns") or "").split("|")
-    namespace = "|".join(above)
+    namespace = _above(str(configurable.get("checkpoint_ns") or ""))
+    while namespace and checkpoints.get(namespace) == checkpoints.get(_above(namespace), ""):
+        # A task of the functional API has the checkpoint of the step that called it: it is in the same graph.
+        namespace = _above(namespace)
     user = configurable.get(user_key)
     saver = configurable.get("__pregel_checkpointer")
-    known = (configurable.get("checkpoint_map") or {}).get(namespace) or configurable.get("checkpoint_id")
+    known = checkpoints.get(namespace) or configurable.get("checkpoint_id")
     return Place(
         session_id=str(thread_id),
         user=str(user) if user is not None else None,
@@ -74,3 +77,7 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
         saver=saver,
         checkpoint_id=str(known) if known and saver is not None else None,
     )
+
+
+def _above(namespace: str) -> str:
+    return namespace.rpartition("|")[0]

@@ -26,11 +26,11 @@ SPECS: dict[str, str] = json.loads((GRAPHS / "langgraph.json").read_text(encodin
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """Loads a graph by its name in `langgraph.json`, from its file, as the server does."""
     monkeypatch.syspath_prepend(str(GRAPHS))
     monkeypatch.delenv("TIERED_MEMORY_MODEL", raising=False)
-    monkeypatch.delenv("TIERED_MEMORY_PATH", raising=False)
+    monkeypatch.setenv("TIERED_MEMORY_PATH", str(tmp_path / "memory.db"))
     sys.modules.pop("parts", None)
 
     def load(name: str) -> Any:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.graph_faces.archiving import _spans
+from langchain_tiered_memory.graph_faces.node_numbers import Numbers
 from langchain_tiered_memory.nodes import evict_node, model_input, remember_node
 from langchain_tiered_memory.state import STATE_KEY, ArchivedPart, BranchRecord
 from tests.colours import COLOURS, Colour
@@ -191,7 +191,7 @@ def test_an_archive_that_is_not_there_any_more_is_reported() -> None:
 @given(seqs=st.frozensets(st.integers(1, 60)), reach=st.integers(1, 60))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_the_watermark_holds_exactly_what_was_moved(seqs: frozenset[int], reach: int) -> None:
-    part = ArchivedPart(seq=reach, last_id="x", count=0, digest="", off=_spans(sorted(seqs)))
+    part = ArchivedPart(seq=reach, last_id="x", count=0, digest="", off=Numbers.of(seqs))
     for seq in range(1, 70):
         assert part.holds(seq) == (seq <= reach and seq not in seqs)
     record = BranchRecord(track="main", count=1, ids="", said="", seq=3, epoch=0, whole=True, archived=part)
