@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_tiered_memory.errors import ClosedError
+from langchain_tiered_memory.errors import ClosedError, InvalidInputError
 from langchain_tiered_memory.flows.asking import Flow, arun, do, pause, run
 from langchain_tiered_memory.flows.forget import forget_sessions
 from langchain_tiered_memory.flows.mend import doctor, rebuild_index
@@ -230,6 +230,19 @@ class TieredMemory:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.aclose()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself: what holds a memory, such as a chain or its config, may be copied, and goes on with the same one."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            InvalidInputError: always, with what to do instead.
+        """
+        msg = "a memory holds a database's connections and cannot be pickled: open it anew in the other process"
+        raise InvalidInputError(msg)
 
     def _open_house(self) -> House:
         if self._closed:

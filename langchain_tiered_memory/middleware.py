@@ -6,7 +6,8 @@ within the window of the model of that request.
     agent = create_agent(model, tools, middleware=[TieredMemoryMiddleware(memory)], checkpointer=checkpointer)
     agent.invoke({"messages": [...]}, {"configurable": {"thread_id": "alice"}})
 
-Put it first: middlewares behind it then see, and may still change, what is really sent.
+Put it last: what the middlewares before it add to a request (a prompt, a tool) is then counted, and a model that they
+fall back to, or try once more, is sent what fits its own window.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.config import get_config
 from langgraph.types import Command
 
-from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.graph_faces.agent_context import MESSAGES_KEY, Asked, Choices, Outgoing
-from langchain_tiered_memory.graph_faces.agent_request import changes_of, schemas_of
-from langchain_tiered_memory.graph_faces.agent_turn import Told, adrive, drive, take_turn
-from langchain_tiered_memory.graph_faces.notices import EVENT_NAME, Notices
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.flows.asking import arun, run
+from langchain_tiered_memory.graph_faces.agent_calls import CalledModels, watched
+from langchain_tiered_memory.graph_faces.agent_context import MESSAGES_KEY, Asked, Choices, kept
+from langchain_tiered_memory.graph_faces.agent_outgoing import Outgoing
+from langchain_tiered_memory.graph_faces.agent_request import changes_of, held_by, running_config, schemas_of, stream
+from langchain_tiered_memory.graph_faces.agent_turn import Told, notices_of, take_turn
+from langchain_tiered_memory.graph_faces.notices import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.graph_faces.places import place_of
 from langchain_tiered_memory.state import branch_in, merged, update_with
 
@@ -46,8 +49,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
 
+    from langchain_tiered_memory.flows.asking import Flow
     from langchain_tiered_memory.graph_faces.places import Place
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.state import BranchRecord
 
 logger = logging.getLogger("langchain_tiered_memory")
 
@@ -65,8 +70,10 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
     """Shows each model call of an agent a context of the memory instead of the whole history.
 
     The session is the `thread_id` of the config. A sub-agent gets a track of its own, unless it goes on with messages
-    of another. Alerts and outcomes of the guard go to the graph's custom stream and to callbacks (as the custom event
-    `tiered_memory`), in plain JSON.
+    of another. Without a checkpointer the memory alone knows what was said before: hand the agent only what is new.
+
+    What was said last is written where the agent ends, as other middlewares left it. Alerts and outcomes of the guard
+    go to the graph's custom stream and to callbacks (as the custom event `tiered_memory`), in plain JSON.
 
     Args:
         memory: Where everything is kept.
@@ -81,8 +88,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         tools: Give the agent `recall`, `expand` and `pin` besides.
         track: The track of all this agent's messages; by its place in the graph, if not given.
         user_key: Key of the config that names the user, where there is one; another user's session is refused.
-        store_answers: Write an answer as soon as it is there. Off: with the next request, as other middlewares left it,
-            so that nothing they take out of an answer is ever written.
 
     Raises:
         SettingsError: for a choice that cannot be used.
@@ -103,7 +108,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         tools: bool = False,
         track: str | None = None,
         user_key: str = "user_id",
-        store_answers: bool = True,
     ) -> None:
         super().__init__()
         if isinstance(project, str):
@@ -124,7 +128,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             project=tuple(project),
             project_tokens=project_tokens,
             track=track,
-            store_answers=store_answers,
         )
         if tools:
             from langchain_tiered_memory.tools import memory_tools  # noqa: PLC0415 - only where wanted
@@ -134,52 +137,78 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:  # noqa: ANN401 - a response, with a state update where this langchain has such a thing
-        """Remember, call the model with a context, remember its answer.
+        """Remember, and call the model with a context.
 
         Raises:
             InvalidInputError: when the config has no `thread_id`.
             TieredMemoryError: when the messages cannot be stored, or no context can be made.
         """
-        held = _held(request)
+        held = held_by(request)
         if not held:
             return handler(request)
-        config = _config()
-        place = place_of(config, self._user_key)
+        config = running_config()
+        asked = self._asked(request, place_of(config, self._user_key), held)
 
-        def tell(told: Told) -> None:
-            for notice in self._notices_of(told, place):
-                _write(request, notice)
+        def take(errand: Outgoing | Told) -> ModelResponse[Any] | None:
+            if isinstance(errand, Outgoing):
+                with watched(config, asked.called):
+                    return _as_response(handler(_replaced(request, errand)))
+            for notice in notices_of(errand, asked.place, self._notices):
+                stream(request, notice)
                 dispatch_custom_event(EVENT_NAME, notice, config=config)
+            return None
 
-        response, record = drive(
-            take_turn(self._memory, self._asked(request, place, held), self._choices),
-            config,
-            call=lambda outgoing: _as_response(handler(_replaced(request, outgoing))),
-            tell=tell,
-        )
+        with unstreamed(config):
+            response, record = run(take_turn(self._memory, asked, self._choices), take=take)
         return _extended(response, update_with(MESSAGES_KEY, record))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:  # noqa: ANN401 - as above
         """See `wrap_model_call`."""
-        held = _held(request)
+        held = held_by(request)
         if not held:
             return await handler(request)
-        config = _config()
-        place = place_of(config, self._user_key)
+        config = running_config()
+        asked = self._asked(request, place_of(config, self._user_key), held)
 
-        async def call(outgoing: Outgoing) -> ModelResponse[Any]:
-            return _as_response(await handler(_replaced(request, outgoing)))
-
-        async def tell(told: Told) -> None:
-            for notice in self._notices_of(told, place):
-                _write(request, notice)
+        async def take(errand: Outgoing | Told) -> ModelResponse[Any] | None:
+            if isinstance(errand, Outgoing):
+                with watched(config, asked.called):
+                    return _as_response(await handler(_replaced(request, errand)))
+            for notice in notices_of(errand, asked.place, self._notices):
+                stream(request, notice)
                 await adispatch_custom_event(EVENT_NAME, notice, config=config)
+            return None
 
-        turn = take_turn(self._memory, self._asked(request, place, held), self._choices)
-        response, record = await adrive(turn, config, call=call, tell=tell)
+        with unstreamed(config):
+            response, record = await arun(take_turn(self._memory, asked, self._choices), take=take)
         return _extended(response, update_with(MESSAGES_KEY, record))
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
+        """Write what was said last: what other middlewares took out of an answer never stands in the transcript."""
+        del runtime
+        config = running_config()
+        with unstreamed(config):
+            record = run(self._kept(state, config))
+        return update_with(MESSAGES_KEY, record) if record is not None else None
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as above
+        """See `after_agent`."""
+        del runtime
+        config = running_config()
+        with unstreamed(config):
+            record = await arun(self._kept(state, config))
+        return update_with(MESSAGES_KEY, record) if record is not None else None
+
+    def _kept(self, state: Any, config: RunnableConfig) -> Flow[BranchRecord | None]:  # noqa: ANN401 - as above
+        return kept(
+            self._memory,
+            place_of(config, self._user_key),
+            state.get("messages") or (),
+            record=branch_in(state, MESSAGES_KEY),
+            track=self._choices.track,
+        )
 
     def _asked(self, request: ModelRequest[Any], place: Place, held: list[BaseMessage]) -> Asked:
         self._warn_of_summaries(held)
@@ -191,17 +220,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             tools=schemas_of(request.tools, request.response_format),
             model=request.model,
             record=branch_in(request.state, MESSAGES_KEY),
+            called=CalledModels(),
             projected={key: request.state.get(key) for key in self._choices.project},
         )
-
-    def _notices_of(self, told: Told, place: Place) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        if told.overflow is not None:
-            named = {"type": EVENT_NAME, "session_id": place.session_id, "track": told.track}
-            found.append(named | {"event": "overflow"} | told.overflow)
-        if told.report is not None:
-            found += self._notices.of(told.report, session_id=place.session_id, track=told.track)
-        return found
 
     def _warn_of_summaries(self, held: list[BaseMessage]) -> None:
         if not self._has_warned and any(
@@ -212,20 +233,6 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
                 "SummarizationMiddleware rewrites the messages of the state, which the memory then takes for deleted: "
                 "leave it out, for TieredMemoryMiddleware does its work"
             )
-
-
-def _held(request: ModelRequest[Any]) -> list[BaseMessage]:
-    """The messages of the state: what middlewares around this one changed in the request is not remembered."""
-    held: list[BaseMessage] = list(request.state.get("messages") or request.messages)
-    return held
-
-
-def _config() -> RunnableConfig:
-    try:
-        return get_config()
-    except RuntimeError as error:
-        msg = "the middleware was called outside of a graph: hand it to create_agent(middleware=[...])"
-        raise InvalidInputError(msg) from error
 
 
 def _replaced(request: ModelRequest[Any], outgoing: Outgoing) -> ModelRequest[Any]:
@@ -242,9 +249,3 @@ def _as_response(answer: Any) -> ModelResponse[Any]:  # noqa: ANN401 - middlewar
 
 def _extended(response: ModelResponse[Any], update: dict[str, Any]) -> Any:  # noqa: ANN401 - as the langchain at hand
     return _EXTENDED(model_response=response, command=Command(update=update)) if _EXTENDED is not None else response
-
-
-def _write(request: ModelRequest[Any], notice: dict[str, Any]) -> None:
-    writer = getattr(request.runtime, "stream_writer", None)
-    if writer is not None:
-        writer(notice)

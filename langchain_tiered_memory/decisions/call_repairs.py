@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.decisions.content_blocks import RequestedCall
 
-VALID_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What OpenAI, Anthropic, Google and Bedrock all take."""
+VALID_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""What OpenAI's chat completions (40 characters at most), its responses, Anthropic, Google and Bedrock (64) all take.
+Mistral wants exactly 9, which its integration sees to."""
 VALID_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

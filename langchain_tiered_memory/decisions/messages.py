@@ -94,7 +94,8 @@ def coerce(value: object) -> BaseMessage:
     try:
         (message,) = convert_to_messages([value])  # type: ignore[list-item] # it answers for other types itself
     except (ValueError, NotImplementedError, TypeError, KeyError, AttributeError) as error:
-        msg = f"this cannot be taken for a message: {type(error).__name__}: {str(error)[:300]}"
+        why = f"it has no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else str(error)[:300]
+        msg = f"this cannot be taken for a message: {why}"
         raise UnknownMessageError(msg) from error
     if invalid and isinstance(message, AIMessage):
         message = message.model_copy(update={"invalid_tool_calls": [*message.invalid_tool_calls, *invalid]})

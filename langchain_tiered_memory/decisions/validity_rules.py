@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
 _CALLS = ("tool_use", "tool_call", "function_call")
 
@@ -63,9 +64,9 @@ def _assistant(message: AIMessage) -> Iterator[str]:
     if message.additional_kwargs.get("function_call"):
         yield "a function call of the old kind"
     for call in message.tool_calls:
-        if not (call["id"] and _TOKEN.fullmatch(call["id"])):
+        if not (call["id"] and _CALL_ID.fullmatch(call["id"])):
             yield f"a call with the id {call['id']!r}"
-        if not _TOKEN.fullmatch(call["name"]):
+        if not _TOOL_NAME.fullmatch(call["name"]):
             yield f"a call of the tool {call['name']!r}"
     yield from _assistant_blocks(message)
 

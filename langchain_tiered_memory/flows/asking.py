@@ -14,7 +14,7 @@ import contextvars
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -55,7 +55,12 @@ class Pause:
     seconds: float
 
 
-Request: TypeAlias = Work | ModelCall | Pause
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """A step that only whoever drives the flow can take, such as an agent's own model call: faces derive from it."""
+
+
+Request: TypeAlias = Work | ModelCall | Pause | Errand
 Flow: TypeAlias = Generator[Request, Any, T]
 
 
@@ -111,8 +116,8 @@ class FlowStopped(Exception):  # noqa: N818 - no error: somebody asked for it
 
 def _advance(
     flow: Flow[T], answer: _Answer | _Failure, stopped: Callable[[], bool] | None = None
-) -> ModelCall | Pause | _Finished[T]:
-    """Drive a flow through its blocking work, up to the next model call, wait or end."""
+) -> ModelCall | Pause | Errand | _Finished[T]:
+    """Drive a flow through its blocking work, up to the next model call, wait, errand or end."""
     while True:
         if stopped is not None and stopped():
             flow.close()
@@ -164,8 +169,13 @@ def _too_late(request: ModelCall) -> TimeoutError:
     return TimeoutError(f"no answer within {request.deadline_seconds} seconds")
 
 
-def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None) -> T:
-    """Drive a flow in this thread.
+def _nobody(errand: Errand) -> Any:  # noqa: ANN401 - it never answers
+    msg = f"nobody here takes {type(errand).__name__}: give run or arun a `take`"
+    raise TypeError(msg)
+
+
+def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None, take: Callable[[Any], Any] = _nobody) -> T:
+    """Drive a flow in this thread; `take` goes on its errands.
 
     Raises:
         FlowStopped: when `stopped` said so between two requests.
@@ -179,13 +189,15 @@ def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None) -> T:
             if isinstance(request, Pause):
                 time.sleep(request.seconds)
                 answer = _Answer()
-            else:
+            elif isinstance(request, ModelCall):
                 answer = _Answer(_invoked(request))
+            else:
+                answer = _Answer(take(request))
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
             answer = _Failure(error)
 
 
-async def arun(flow: Flow[T]) -> T:
+async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody) -> T:
     """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
     answer: _Answer | _Failure = _Answer()
     while True:
@@ -206,7 +218,9 @@ async def arun(flow: Flow[T]) -> T:
             if isinstance(request, Pause):
                 await asyncio.sleep(request.seconds)
                 answer = _Answer()
-            else:
+            elif isinstance(request, ModelCall):
                 answer = _Answer(await _ainvoked(request))
+            else:
+                answer = _Answer(await take(request))
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
             answer = _Failure(error)

@@ -47,6 +47,8 @@ class Request:
     """Whose threshold counts; the model's name where it is not given."""
     branch: tuple[str, ...] | None = None
     """Ids of the messages on this branch; `None`: all are."""
+    off: frozenset[int] | None = None
+    """The same as numbers of the messages that are *not* on it, where somebody has these."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
     complete: bool = False
@@ -102,7 +104,7 @@ def desks_of(house: House, ref: SessionRef | None, request: Request, told: Told,
     system = system_message(request.system)
     fixed = PRIMING_TOKENS + house.counter.count_tools(request.tools)
     fixed += house.counter.count_message(system) if system is not None else 0
-    off = frozenset[int]()
+    off = request.off or frozenset[int]()
     if ref is not None and request.branch is not None:
         off = yield from do(house.store.transcript.off_branch, ref, request.branch, track=request.track)
     musts = (yield from read_musts(house, ref, request.track, off=off)) if ref is not None else Musts()

@@ -1,4 +1,4 @@
-"""What a refused request teaches of a model's window."""
+"""What a refused request teaches of a model's window, and an answered one."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def learn_window(house: House, model: str | None, tokens: int) -> Flow[None]:
         raise InvalidInputError(msg)
     yield from do(house.store.windows.learn, model, tokens, house.now())
     house.report("window_learned", f"{model} takes {tokens:,} tokens", model=model, tokens=tokens)
+
+
+def confirm_window(house: House, model: str, tokens: int) -> Flow[None]:
+    """Remember that a model answered a request of `tokens`, by its own count: a window learnt to be smaller was wrong.
+
+    It was misread from an error, say, or there is a larger model behind the name by now. Nobody tries on purpose: what
+    is larger than a learnt window goes out only where our own count was too low.
+    """
+    yield from do(house.store.windows.confirm, model, tokens)
+    house.report("window_learned", f"{model} took {tokens:,} tokens", model=model, tokens=tokens)

@@ -7,25 +7,24 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-
 from langchain_tiered_memory.decisions.budget import budget_of
 from langchain_tiered_memory.decisions.overflow import overflow_in, smaller_budget
-from langchain_tiered_memory.decisions.projection import state_note
-from langchain_tiered_memory.decisions.request import MARK
-from langchain_tiered_memory.decisions.validity import make_valid
+from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.flows.windows import learn_window
-from langchain_tiered_memory.graph_faces.branches import both_ids, branch_ids, copy_id, keep_branch, named
+from langchain_tiered_memory.flows.windows import confirm_window, learn_window
+from langchain_tiered_memory.graph_faces.branches import both_ids, keep_branch, named, off_branch
 from langchain_tiered_memory.graph_faces.first_records import first_record
-from langchain_tiered_memory.sessions.views import told_of
+from langchain_tiered_memory.sessions.told import told_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage, SystemMessage
 
+    from langchain_tiered_memory.decisions.budget import Told
     from langchain_tiered_memory.flows.house import House
+    from langchain_tiered_memory.graph_faces.agent_calls import CalledModels
     from langchain_tiered_memory.graph_faces.agent_request import ViewChanges
     from langchain_tiered_memory.graph_faces.places import Place
     from langchain_tiered_memory.memory import Session, TieredMemory
@@ -51,7 +50,6 @@ class Choices:
     project: tuple[str, ...]
     project_tokens: int
     track: str | None
-    store_answers: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +65,10 @@ class Asked:
     model: BaseChatModel
     record: BranchRecord | None
     """How the state's messages stood to the transcript at the last call."""
+    called: CalledModels
+    """Which models were really called for it."""
     projected: dict[str, Any] = field(default_factory=dict)
     """Chosen keys of the state."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """What the model is sent. As a step: call it, and give its answer's messages."""
-
-    system: SystemMessage | None
-    messages: list[BaseMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +77,12 @@ class Prepared:
 
     session: Session
     record: BranchRecord
-    branch: list[str] | None
+    off: frozenset[int] | None
+    """Numbers of messages that are on other branches; `None` for none."""
     room: int
     """Tokens set aside for what is put beside the context."""
+    learned: int | None
+    """The window that refusals taught of the model before."""
     context: Context
 
 
@@ -95,11 +90,38 @@ def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[P
     """Remember what is new of the state's messages, and make a context for them."""
     house = memory._open_house()  # noqa: SLF001 - one face in several modules
     held = named(asked.held)
-    track = choices.track or asked.place.own_track
-    if choices.track is None and asked.place.namespace:
-        track = yield from _shared_track(house, asked.place, held)
-    session = memory.session(asked.place.session_id, user=asked.place.user, track=track)
+    session = yield from _session(memory, asked.place, held, track=choices.track)
     return (yield from session._own(_on_track(house, session, held, asked, choices)))  # noqa: SLF001
+
+
+def kept(
+    memory: TieredMemory,
+    place: Place,
+    messages: Sequence[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    track: str | None,
+) -> Flow[BranchRecord | None]:
+    """Remember what is new of the state's messages where an agent ends; `None` where the database cannot take it now.
+
+    Whatever it is, it is paid for and stands in the state: the next request writes it.
+    """
+    held = named(messages)
+    try:
+        session = yield from _session(memory, place, held, track=track)
+        return (yield from session._own(_kept(session, held, record, place)))  # noqa: SLF001
+    except StorageError as error:
+        memory._open_house().report(  # noqa: SLF001
+            "answer_not_stored", f"{type(error).__name__}: {error}", session_id=place.session_id
+        )
+        return None
+
+
+def _session(memory: TieredMemory, place: Place, held: Sequence[BaseMessage], *, track: str | None) -> Flow[Session]:
+    chosen = track or place.own_track
+    if track is None and place.namespace:
+        chosen = yield from _shared_track(memory._open_house(), place, held)  # noqa: SLF001
+    return memory.session(place.session_id, user=place.user, track=chosen)
 
 
 def _shared_track(house: House, place: Place, held: Sequence[BaseMessage]) -> Flow[str]:
@@ -111,22 +133,31 @@ def _shared_track(house: House, place: Place, held: Sequence[BaseMessage]) -> Fl
     return own[0].track if own else place.own_track
 
 
+def _kept(
+    session: Session, held: Sequence[BaseMessage], record: BranchRecord | None, place: Place
+) -> Flow[BranchRecord]:
+    if record is None and place.has_checkpointer:
+        record = yield from first_record(session, MESSAGES_KEY, held, place)
+    return (yield from keep_branch(session, held, record=record, is_truth=place.has_checkpointer))
+
+
 def _on_track(
     house: House, session: Session, held: Sequence[BaseMessage], asked: Asked, choices: Choices
 ) -> Flow[Prepared]:
-    record = asked.record
-    if record is None and asked.place.has_checkpointer:
-        record = yield from first_record(session, MESSAGES_KEY, held, asked.place)
-    record = yield from keep_branch(session, held, record=record, is_truth=asked.place.has_checkpointer)
-    branch = yield from branch_ids(session, held, record)
+    record = yield from _kept(session, held, asked.record, asked.place)
+    off = yield from off_branch(session, held, record)
     room = _room_aside(house, asked, choices)
-    most = yield from _most_tokens(house, asked, choices, room)
-    context = yield from _context(session, asked, choices, max_tokens=most, branch=branch)
-    return Prepared(session=session, record=record, branch=branch, room=room, context=context)
+    told = told_of(asked.model)
+    if told.name is not None:
+        learned = yield from do(house.store.windows.read, told.name)
+        told = replace(told, learned=learned)
+    most = _most_tokens(house, told, choices, room)
+    context = yield from _context(session, asked, choices, max_tokens=most, off=off)
+    return Prepared(session=session, record=record, off=off, room=room, learned=told.learned, context=context)
 
 
 def _context(
-    session: Session, asked: Asked, choices: Choices, *, max_tokens: int | None, branch: list[str] | None
+    session: Session, asked: Asked, choices: Choices, *, max_tokens: int | None, off: frozenset[int] | None
 ) -> Flow[Context]:
     return (
         yield from session._context(  # noqa: SLF001
@@ -137,18 +168,15 @@ def _context(
             model=asked.model,
             view=choices.view,
             profile=choices.profile,
-            branch=branch,
+            off=off,
             langgraph_checkpoint_id=asked.place.checkpoint_id,
+            complete=True,
         )
     )
 
 
-def _most_tokens(house: House, asked: Asked, choices: Choices, room: int) -> Flow[int | None]:
+def _most_tokens(house: House, told: Told, choices: Choices, room: int) -> int | None:
     """`max_tokens` of the context: as chosen, else all that the window of this request's model allows."""
-    told = told_of(asked.model)
-    if told.name is not None:
-        learned = yield from do(house.store.windows.read, told.name)
-        told = replace(told, learned=learned)
     wished = choices.max_tokens
     if wished is None:
         wished = house.settings.guard.window or told.window or told.learned
@@ -183,49 +211,6 @@ def _room_aside(house: House, asked: Asked, choices: Choices) -> int:
     return added + (choices.project_tokens if choices.project else 0)
 
 
-def outgoing_of(memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared) -> Outgoing:
-    """The context as a request: the system prompt apart, and with it what others and the projection add."""
-    house = memory._open_house()  # noqa: SLF001
-    shown = [_as_edited(message, asked, prepared.session.track) for message in prepared.context.messages]
-    last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
-    shown[last_user:last_user] = asked.changes.before
-    shown += asked.changes.behind
-    if asked.projected and _is_partial(asked.held, prepared):
-        framing = house.counter.count_message(_note(""))
-        note = state_note(asked.projected, max_tokens=choices.project_tokens - framing, count=house.counter.count_text)
-        shown += [_note(note)] if note else []
-    if asked.changes.any:
-        shown = make_valid(shown, unanswered=house.settings.context.unanswered).messages
-    first = shown[0] if shown else None
-    if isinstance(first, SystemMessage):
-        return Outgoing(system=first, messages=shown[1:])
-    return Outgoing(system=None, messages=shown)
-
-
-def _note(text: str) -> HumanMessage:
-    return HumanMessage(text, additional_kwargs={MARK: {"part": "state"}})
-
-
-def _is_users(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
-
-
-def _as_edited(message: BaseMessage, asked: Asked, track: str) -> BaseMessage:
-    """A message that stands there as itself, as the middlewares around word it."""
-    for key, edit in asked.changes.edits.items():
-        if message.id in (key, copy_id(key, track)):
-            held = next((one for one in asked.held if one.id == key), None)
-            return edit if held is not None and held.content == message.content else message
-    return message
-
-
-def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:
-    """Whether some message of the state is not shown whole: only then may its plan be out of sight."""
-    shown = set(prepared.context.entry_ids)
-    track = prepared.session.track
-    return any(one.id not in shown and copy_id(str(one.id), track) not in shown for one in held)
-
-
 def shrunk(
     memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared, error: Exception
 ) -> Flow[Prepared]:
@@ -233,14 +218,25 @@ def shrunk(
     house = memory._open_house()  # noqa: SLF001
     told = overflow_in(error)
     sent = prepared.context.tokens + prepared.room
-    name = told_of(asked.model).name
+    name = asked.called.last(told_of(asked.model).name)
     # Without a figure all that is known is that this request and the room for its answer were too much together.
     learned = told.limit_tokens or sent + prepared.context.guard.window.reserved_tokens
-    if name:
+    if name:  # where a middleware behind called another model, the refusal says nothing of the request's own
         yield from learn_window(house, name, learned)
     most = max(smaller_budget(sent, told) - prepared.room, 1)
     session = prepared.session
     context = yield from session._own(  # noqa: SLF001
-        _context(session, asked, choices, max_tokens=most, branch=prepared.branch)
+        _context(session, asked, choices, max_tokens=most, off=prepared.off)
     )
     return replace(prepared, context=context)
+
+
+def confirmed(memory: TieredMemory, asked: Asked, prepared: Prepared, answer: Sequence[BaseMessage]) -> Flow[None]:
+    """Correct a learnt window that the provider's own count of an answered request shows to be too small."""
+    name, known = told_of(asked.model).name, prepared.learned
+    if name is None or known is None or asked.called.last(name) != name:
+        return
+    usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
+    took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
+    if took > known:
+        yield from confirm_window(memory._open_house(), name, took)  # noqa: SLF001

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
+from langgraph.config import get_config
+
+from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +43,56 @@ def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) ->
         all(one is other for one, other in zip(requested, held, strict=False)) and (len(requested) == len(held))
     ):
         return ViewChanges()
-    known = {message.id: message for message in held if message.id}
-    last = max((place for place, message in enumerate(requested) if message.id in known), default=-1)
+    meant = _meant(held, requested)
+    last = max(meant, default=-1)
     before: list[BaseMessage] = []
     behind: list[BaseMessage] = []
     edits: dict[str, BaseMessage] = {}
     for place, message in enumerate(requested):
-        held_one = known.get(message.id) if message.id else None
+        held_one = meant.get(place)
         if held_one is None:
             if not isinstance(message, ToolMessage):
                 (behind if place > last else before).append(message)
-        elif message is not held_one and message != held_one:
-            edits[str(message.id)] = message
+        elif message is not held_one and not _says_the_same(message, held_one):
+            edits[str(held_one.id)] = message.model_copy(update={"id": held_one.id})
     return ViewChanges(before=tuple(before), behind=tuple(behind), edits=edits)
+
+
+def _meant(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> dict[int, BaseMessage]:
+    """By place in the request, which message of the state stands there, worded anew or not.
+
+    One that was built anew may have lost its id: taken for an addition, it would stand there twice, once with the words
+    that a middleware wanted gone.
+    """
+    order = {message.id: number for number, message in enumerate(held) if message.id}
+    meant = {place: held[order[one.id]] for place, one in enumerate(requested) if one.id in order}
+    present = {one.id for one in meant.values()}
+    free = {_words(one): one for one in reversed(held) if one.id in order and one.id not in present}
+    unnamed = [place for place, one in enumerate(requested) if not one.id]
+    for place in unnamed if free else ():
+        same = free.pop(_words(requested[place]), None)
+        if same is not None:
+            meant[place] = same
+    present = {one.id for one in meant.values()}
+    missing = [one for one in held if one.id in order and one.id not in present]
+    unnamed = [place for place in unnamed if place not in meant]
+    if not missing or len(unnamed) < len(missing):
+        return meant  # some were left out, so which is which cannot be told
+    for places in (unnamed[: len(missing)], unnamed[-len(missing) :]):
+        pairs = dict(zip(places, missing, strict=True))
+        numbers = [order[str(one.id)] for _, one in sorted((meant | pairs).items(), key=itemgetter(0))]
+        if numbers == sorted(numbers) and all(requested[place].type == one.type for place, one in pairs.items()):
+            return meant | pairs
+    return meant
+
+
+def _words(message: BaseMessage) -> tuple[str, ...]:
+    said = (message.content, getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None))
+    return (message.type, *map(repr, said))
+
+
+def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
+    return one is other or one.model_copy(update={"id": other.id}) == other
 
 
 def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
@@ -67,3 +111,28 @@ def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
         if isinstance(schema, type | Mapping):
             found.append(schema)
     return found
+
+
+def held_by(request: Any) -> list[BaseMessage]:  # noqa: ANN401 - a `ModelRequest`
+    """The messages of the state: what middlewares around this one changed in the request is not remembered."""
+    return list(request.state.get("messages") or request.messages)
+
+
+def running_config() -> RunnableConfig:
+    """The config of the step that runs.
+
+    Raises:
+        InvalidInputError: outside of a graph.
+    """
+    try:
+        return get_config()
+    except RuntimeError as error:
+        msg = "the middleware was called outside of a graph: hand it to create_agent(middleware=[...])"
+        raise InvalidInputError(msg) from error
+
+
+def stream(request: Any, notice: dict[str, Any]) -> None:  # noqa: ANN401 - a `ModelRequest`
+    """Put a notice into the graph's custom stream."""
+    writer = getattr(request.runtime, "stream_writer", None)
+    if writer is not None:
+        writer(notice)

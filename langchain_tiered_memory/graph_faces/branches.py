@@ -99,18 +99,9 @@ def keep_branch(
     return (yield from _compared(session, messages, is_truth=is_truth, archived=archived))
 
 
-def branch_ids(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> Flow[list[str] | None]:
-    """The ids on this branch as `Session.context` wants them; `None` where they are all that the track has."""
-    if record.whole:
-        return None
-    ids = both_ids(messages, session.track)
-    ref = yield from _ref(session)
-    archived = record.archived
-    if ref is not None and archived is not None:
-        store = session._house.store  # noqa: SLF001 - one face in several modules
-        moved = yield from do(store.transcript.entries, ref, track=session.track, up_to=archived.seq)
-        ids += [entry.id for entry in moved if archived.holds(entry.seq)]
-    return ids
+def off_branch(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> Flow[frozenset[int] | None]:
+    """Numbers of the track's messages that are not on this branch; `None` where all are."""
+    return None if record.whole else (yield from off_seqs(session, messages, record.archived))
 
 
 def adopted(session: Session) -> Flow[BranchRecord | None]:

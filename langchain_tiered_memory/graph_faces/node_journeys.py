@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.graph_faces.archiving import archive_branch
-from langchain_tiered_memory.graph_faces.branches import branch_ids
+from langchain_tiered_memory.graph_faces.branches import off_branch
 from langchain_tiered_memory.graph_faces.handover import Handover, ModelCall, handover_of
 from langchain_tiered_memory.graph_faces.node_plans import plan_in
 from langchain_tiered_memory.graph_faces.node_removals import without
@@ -79,7 +79,7 @@ def _assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool)
         model=call.model,
         view=call.view,
         profile=call.profile,
-        branch=(yield from branch_ids(session, found.messages, record)) if found.is_truth else None,
+        off=(yield from off_branch(session, found.messages, record)) if found.is_truth else None,
         langgraph_checkpoint_id=found.place.checkpoint_id,
         complete=True,
     )

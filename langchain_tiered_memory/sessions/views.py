@@ -218,6 +218,7 @@ class ViewVerbs(SessionCore):
         view: str,
         profile: str | None = None,
         branch: Sequence[str] | None = None,
+        off: frozenset[int] | None = None,
         langgraph_checkpoint_id: str | None = None,
         complete: bool = False,
     ) -> Request:
@@ -238,6 +239,7 @@ class ViewVerbs(SessionCore):
             view=view,
             profile=profile,
             branch=tuple(branch) if branch is not None else None,
+            off=off,
             langgraph_checkpoint_id=langgraph_checkpoint_id,
             complete=complete,
         )

@@ -230,7 +230,7 @@ def test_it_works_with_other_middlewares_in_any_order(colour: Colour, place: str
 def test_what_is_taken_out_of_an_answer_is_never_written_where_that_is_asked_for(colour: Colour) -> None:
     mail = PIIMiddleware("email", apply_to_output=True)
     with OpenAIServer(script=["Write to ann@example.com."]) as server, open_memory() as memory:
-        agent = built(memory, openai_model(server), tools=(), behind=[mail], store_answers=False)
+        agent = built(memory, openai_model(server), tools=(), behind=[mail])
         said(colour, agent, "Whom do I ask?")
         said(colour, agent, "Again, please?")
         session = memory.session("alice")

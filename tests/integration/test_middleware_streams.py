@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import StructuredTool
 from langchain_core.tracers.base import BaseTracer
 
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import SUMMARY_SECRET, THREAD, built, open_memory, openai_model, said, streamed
 from tests.colours import COLOURS, Colour
-from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer, calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,3 +166,45 @@ def test_what_the_state_is_given_is_plain_and_private() -> None:
         assert "tiered_memory" not in agent.get_input_jsonschema()["properties"]
         assert "tiered_memory" not in agent.get_output_jsonschema()["properties"]
         assert isinstance(state["messages"][-1], AIMessage)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_no_stream_of_a_sub_agent_shows_anything_of_a_summary(colour: Colour) -> None:
+    condenser, tracer = telling_model(), Kept()
+    modes: Any = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
+
+    def reply(body: dict[str, Any]) -> Any:
+        is_helper = not body.get("tools")
+        if is_helper or body["messages"][-1]["role"] == "tool":
+            return "Done."
+        return calls("ask_helper", {"task": f"Count. {LONG}"}, {"task": f"Look. {LONG}"})
+
+    async def gathered(agent: Any, given: Any, config: Any) -> list[Any]:
+        return [one async for one in agent.astream(given, config, stream_mode=modes, subgraphs=True)]
+
+    with OpenAIServer(script=reply) as server, open_memory(model=condenser) as memory:
+        model = openai_model(server, streaming=True)
+        helper = built(memory, model, tools=(), max_tokens=2500, agent={"checkpointer": None, "name": "helper"})
+
+        def ask(task: str) -> str:
+            return str(helper.invoke({"messages": [("user", task)]})["messages"][-1].text)
+
+        async def aask(task: str) -> str:
+            return str((await helper.ainvoke({"messages": [("user", task)]}))["messages"][-1].text)
+
+        asking = StructuredTool.from_function(ask, coroutine=aask, name="ask_helper", description="Hand a task over.")
+        agent = built(memory, model, tools=[asking], max_tokens=2500)
+        config: Any = THREAD | {"callbacks": [tracer]}
+        chunks: list[Any] = []
+        with asyncio.Runner() as runner:
+            for number in range(7):
+                given: Any = {"messages": [("user", f"Order {number}: {LONG}")]}
+                if colour == "sync":
+                    chunks += agent.stream(given, config, stream_mode=modes, subgraphs=True)
+                else:
+                    chunks += runner.run(gathered(agent, given, config))
+        assert {one.status for one in server.requests} == {200}
+        assert any(SUMMARY_SECRET in one.text for one in server.requests)
+    assert {mode for place, mode, _ in chunks if place} >= {"values", "updates", "messages"}
+    assert [mode for _, mode, chunk in chunks if any(one in as_text(chunk) for one in FENCES)] == []
+    assert len([run for run in tracer.runs if run.name == "tiered_memory_condense"]) == condenser.calls > 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,3 +168,15 @@ def test_the_recall_view_shows_the_users_question_where_none_is_given(memory: Ti
     session.flush()
     context = session.context(max_tokens=900, view="recall")
     assert "What about the harbour?" in str(context.messages[-1].content)
+
+
+def test_a_memory_that_something_copies_along_stays_the_same_one(memory: TieredMemory) -> None:
+    held = {"memory": memory, "session": memory.session("s")}
+    assert copy.deepcopy(held)["memory"] is memory
+    with pytest.raises(InvalidInputError, match="open it anew"):
+        pickle.dumps(memory)
+
+
+def test_a_dict_that_lacks_a_field_says_which(memory: TieredMemory) -> None:
+    with pytest.raises(InvalidInputError, match="it has no 'tool_call_id'"):
+        memory.session("s").add_messages([{"role": "tool", "content": "found"}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from langchain_tiered_memory.flows.asking import Flow, FlowStopped, arun, call_model, do, pause, run
+from langchain_tiered_memory.flows.asking import Errand, Flow, FlowStopped, arun, call_model, do, pause, run
 from langchain_tiered_memory.testing import ScriptedModel
 
 
@@ -121,3 +121,45 @@ async def test_a_cancelled_flow_ends_and_lets_the_step_in_hand_finish() -> None:
         await task
     await asyncio.sleep(0.2)
     assert seen == ["finished"]
+
+
+def test_an_errand_is_taken_by_whoever_drives_the_flow_on_its_own_thread() -> None:
+    def flow() -> Flow[list[object]]:
+        first = yield Errand()
+        try:
+            yield Errand()
+        except ValueError as error:
+            return [first, str(error)]
+        return []
+
+    def taker() -> Any:
+        answers = iter([threading.current_thread(), None])
+
+        def take(errand: Errand) -> object:
+            del errand
+            answer = next(answers)
+            if answer is None:
+                msg = "nobody at home"
+                raise ValueError(msg)
+            return answer is threading.current_thread()
+
+        return take
+
+    async def taken() -> list[object]:
+        take = taker()
+
+        async def atake(errand: Errand) -> object:
+            return take(errand)
+
+        return await arun(flow(), take=atake)
+
+    assert run(flow(), take=taker()) == asyncio.run(taken()) == [True, "nobody at home"]
+
+
+def test_an_errand_that_nobody_takes_is_refused_in_both_colours() -> None:
+    def flow() -> Flow[None]:
+        yield Errand()
+
+    for drive in (lambda: run(flow()), lambda: asyncio.run(arun(flow()))):
+        with pytest.raises(TypeError, match="nobody here takes Errand"):
+            drive()

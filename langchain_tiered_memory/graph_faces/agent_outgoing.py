@@ -1,0 +1,71 @@
+"""A context as the request of an agent: the system prompt apart, and with it what others and the projection add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.decisions.projection import state_note
+from langchain_tiered_memory.decisions.request import MARK
+from langchain_tiered_memory.decisions.validity import make_valid
+from langchain_tiered_memory.flows.asking import Errand
+from langchain_tiered_memory.graph_faces.branches import copy_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.graph_faces.agent_context import Asked, Choices, Prepared
+    from langchain_tiered_memory.memory import TieredMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing(Errand):
+    """What the model is sent: call it, and give its response."""
+
+    system: SystemMessage | None
+    messages: list[BaseMessage]
+
+
+def outgoing_of(memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared) -> Outgoing:
+    """The context as a request: the system prompt apart, and with it what others and the projection add."""
+    house = memory._open_house()  # noqa: SLF001
+    shown = [_as_edited(message, asked, prepared.session.track) for message in prepared.context.messages]
+    last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
+    shown[last_user:last_user] = asked.changes.before
+    shown += asked.changes.behind
+    if asked.projected and _is_partial(asked.held, prepared):
+        framing = house.counter.count_message(_note(""))
+        note = state_note(asked.projected, max_tokens=choices.project_tokens - framing, count=house.counter.count_text)
+        shown += [_note(note)] if note else []
+    if asked.changes.any:
+        shown = make_valid(shown, unanswered=house.settings.context.unanswered, complete=True).messages
+    first = shown[0] if shown else None
+    if isinstance(first, SystemMessage):
+        return Outgoing(system=first, messages=shown[1:])
+    return Outgoing(system=None, messages=shown)
+
+
+def _note(text: str) -> HumanMessage:
+    return HumanMessage(text, additional_kwargs={MARK: {"part": "state"}})
+
+
+def _is_users(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
+
+
+def _as_edited(message: BaseMessage, asked: Asked, track: str) -> BaseMessage:
+    """A message that stands there as itself, as the middlewares around word it."""
+    for key, edit in asked.changes.edits.items():
+        if message.id in (key, copy_id(key, track)):
+            held = next((one for one in asked.held if one.id == key), None)
+            return edit if held is not None and held.content == message.content else message
+    return message
+
+
+def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:
+    """Whether some message of the state is not shown whole: only then may its plan be out of sight."""
+    shown = set(prepared.context.entry_ids)
+    track = prepared.session.track
+    return any(one.id not in shown and copy_id(str(one.id), track) not in shown for one in held)
