@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.decisions.call_shortening import with_shorter_calls
+from langchain_tiered_memory.decisions.described_media import with_described_media
 from langchain_tiered_memory.decisions.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.decisions.shortening import shorten_message
@@ -65,17 +66,25 @@ def shown(entry: Entry, *, part: Part = "recent") -> Piece:
 
 
 def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Part = "recent") -> Piece:
-    """An entry within `max_tokens`: whole where it fits, else head and tail around a pointer."""
+    """An entry within `max_tokens`: whole where it fits, else head and tail around a pointer.
+
+    Media that there is no room for are described in a line, arguments of calls shortened.
+    """
     if entry.tokens <= max_tokens:
         return shown(entry, part=part)
     message = decode(entry.payload)
     count = counter.count_text
     pointer = f'expand "{entry.id[:12]}" for the whole'
-    framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
-    if framing > max_tokens and entry.calls:
-        message = with_shorter_calls(message, excess_tokens=framing - max_tokens, count=count, pointer=pointer)
-        framing = counter.count_message(shorten_message(message, max_tokens=0, count=count))
-    cut = shorten_message(message, max_tokens=max(0, max_tokens - framing), count=count, pointer=pointer)
+
+    def framing(of: BaseMessage) -> int:
+        return counter.count_message(shorten_message(of, max_tokens=0, count=count))
+
+    if framing(message) > max_tokens and entry.calls:
+        excess = framing(message) - max_tokens
+        message = with_shorter_calls(message, excess_tokens=excess, count=count, pointer=pointer)
+    message = with_described_media(message, fits=lambda one: framing(one) <= max_tokens)
+    room = max(0, max_tokens - framing(message))
+    cut = shorten_message(message, max_tokens=room, count=count, pointer=pointer)
     return Piece(part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.decisions.essentials import essentials
 from langchain_tiered_memory.decisions.groups import as_groups
 from langchain_tiered_memory.decisions.request import Piece, shortened, shown
-from langchain_tiered_memory.decisions.water_level import water_level
+from langchain_tiered_memory.decisions.water_level import water_level, whole_again
 from langchain_tiered_memory.flows.asking import Flow, do
 
 if TYPE_CHECKING:
@@ -47,13 +47,20 @@ def shortened_musts(desk: Desk, sight: Sight) -> list[Piece] | None:
     level = water_level([piece.tokens for piece in sight.recent()], room)
     if level < LEAST_READABLE_TOKENS:
         return None
-    return [*head, *(_cut(desk, piece, level) for piece in sight.recent())]
+    return [*head, *_cut(desk, sight.recent(), level, room=room)]
 
 
-def _cut(desk: Desk, piece: Piece, level: int) -> Piece:
-    if piece.tokens <= level or piece.entry is None:
-        return piece
-    return shortened(piece.entry, max_tokens=level, counter=desk.house.counter)
+def _cut(desk: Desk, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:
+    """Pieces cut to a level; the newest of those that gave up more than they had to are whole again."""
+    counter = desk.house.counter
+    cut = [
+        piece
+        if piece.tokens <= level or piece.entry is None
+        else shortened(piece.entry, max_tokens=level, counter=counter, part=piece.part)
+        for piece in pieces
+    ]
+    stays = whole_again([piece.tokens for piece in cut], [piece.tokens for piece in pieces], room)
+    return [pieces[at] if at in stays else piece for at, piece in enumerate(cut)]
 
 
 def minimal_pieces(desk: Desk, sight: Sight | None, *, least_tokens: int) -> Flow[list[Piece] | None]:
@@ -80,14 +87,9 @@ def minimal_pieces(desk: Desk, sight: Sight | None, *, least_tokens: int) -> Flo
         level = water_level([entry.tokens for entry in wanted], room)
         if level < least_tokens:
             return None
-    counter = desk.house.counter
     opening = {entry.seq for entry in goal}
-    return [
-        shortened(entry, max_tokens=level, counter=counter, part="goal" if entry.seq in opening else "recent")
-        if entry.tokens > level
-        else shown(entry, part="goal" if entry.seq in opening else "recent")
-        for entry in wanted
-    ]
+    pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
+    return _cut(desk, pieces, level, room=room)
 
 
 def _newest(desk: Desk) -> Flow[list[Entry]]:

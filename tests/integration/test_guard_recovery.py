@@ -443,3 +443,19 @@ def test_a_tool_loop_keeps_its_recall_from_request_to_request() -> None:
         recalls.append(section.text if section is not None else None)
     assert recalls[0]
     assert set(recalls) == {recalls[0]}, [one and len(one) for one in recalls]
+
+
+@both
+def test_pictures_that_have_no_room_are_described_and_the_newest_stay(colour: Colour) -> None:
+    session = open_memory(None, settings=Settings(tree=TreeSettings(background=False))).session("s")
+    image = {"type": "image", "base64": "eA==" * 90, "mime_type": "image/png"}
+    for number in range(3):
+        asked = [{"type": "text", "text": f"What is on plate {number}?"}, image, image]
+        told(colour, session.add_messages, [HumanMessage(asked, id=f"q{number}"), AIMessage("A crane.")])
+    told(colour, session.add_messages, [HumanMessage([{"type": "text", "text": "And here?"}, image, image], id="last")])
+    context = told(colour, session.context, "", max_tokens=4000)
+    assert context.tokens <= 4000
+    assert check_valid(context.messages, complete=True) == []
+    shown = {one.id: one for one in context.messages if isinstance(one, HumanMessage)}
+    assert [block["type"] for block in shown["last"].content] == ["text", "image", "image"]
+    assert "What is on plate 0?" in str(shown["q0"].content)

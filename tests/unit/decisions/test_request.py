@@ -12,7 +12,7 @@ from langchain_tiered_memory.decisions.request import (
     shortened,
     system_message,
 )
-from langchain_tiered_memory.decisions.water_level import water_level
+from langchain_tiered_memory.decisions.water_level import water_level, whole_again
 from langchain_tiered_memory.records import Entry
 
 COUNTER = EstimatingCounter()
@@ -23,12 +23,15 @@ def piece(message: object) -> Piece:
 
 
 def entry(text: str) -> Entry:
-    message = HumanMessage(text, id="m1")
+    return entry_of(HumanMessage(text, id="m1"))
+
+
+def entry_of(message: HumanMessage) -> Entry:
     return Entry(
         seq=1,
         id="m1",
         role="user",
-        text=text,
+        text=str(message.text),
         payload=encode(message).payload,
         digest="",
         tokens=COUNTER.count_message(message),
@@ -95,3 +98,34 @@ def test_the_water_level_fills_the_room_and_never_overflows(sizes: list[int], ro
 def test_no_system_prompt_is_no_message() -> None:
     assert system_message(None) is None
     assert system_message("") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 5000)), max_size=12), st.integers(0, 9000))
+def test_what_is_whole_again_fits_and_the_newest_comes_first(sizes: list[tuple[int, int]], spare: int) -> None:
+    cut = [size for size, _ in sizes]
+    whole = [size + more for size, more in sizes]
+    room = sum(cut) + spare
+    stays = whole_again(cut, whole, room)
+    together = sum(whole[at] if at in stays else size for at, size in enumerate(cut))
+    assert together <= room
+    assert all(
+        whole[at] - cut[at] > room - together for at in range(len(cut)) if at not in stays and whole[at] > cut[at]
+    )
+    if sizes and 0 < sizes[-1][1] <= spare:
+        assert len(sizes) - 1 in stays
+
+
+def picture(text: str) -> Entry:
+    image = {"type": "image", "base64": "eA==" * 40, "mime_type": "image/png"}
+    return entry_of(HumanMessage([{"type": "text", "text": text}, image, image], id="pictures"))
+
+
+def test_media_without_room_are_described_from_the_first_on() -> None:
+    entry = picture("What is on these?")
+    both = shortened(entry, max_tokens=2600, counter=COUNTER)
+    one = shortened(entry, max_tokens=1500, counter=COUNTER)
+    none = shortened(entry, max_tokens=120, counter=COUNTER)
+    kinds = [[block["type"] for block in piece.message.content] for piece in (both, one, none)]
+    assert kinds == [["text", "image", "image"], ["text", "text", "image"], ["text", "text", "text"]]
+    assert all("What is on these?" in str(piece.message.content) for piece in (both, one, none))
+    assert [piece.tokens <= most for piece, most in ((both, 2600), (one, 1500), (none, 120))] == [True] * 3
