@@ -13,7 +13,7 @@ from langchain_tiered_memory.flows.forget import forget_sessions
 from langchain_tiered_memory.flows.mend import doctor, rebuild_index
 from langchain_tiered_memory.flows.tending import flush
 from langchain_tiered_memory.flows.verify import verify
-from langchain_tiered_memory.flows.windows import learn_window
+from langchain_tiered_memory.flows.windows import set_window
 from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.sessions.input_checks import check_names
@@ -137,16 +137,16 @@ class TieredMemory:
         return self._open_house().listeners.add(listener)
 
     def learn_window(self, model: str | BaseChatModel, tokens: int) -> None:
-        """Take it from a model that refused a request: its window is `tokens`, whatever its profile says.
+        """Remember that a model's window is `tokens`, where its profile tells more, or a refusal was misread.
 
         Raises:
             InvalidInputError: when `tokens` is below 1.
         """
-        run(learn_window(self._open_house(), told_of(model).name, tokens))
+        run(set_window(self._open_house(), told_of(model).name, tokens))
 
     async def alearn_window(self, model: str | BaseChatModel, tokens: int) -> None:
         """See `learn_window`."""
-        await arun(learn_window(self._open_house(), told_of(model).name, tokens))
+        await arun(set_window(self._open_house(), told_of(model).name, tokens))
 
     def sessions(self, *, user: str | None = None) -> list[str]:
         """Ids of all sessions, or of one user's, oldest first."""

@@ -24,6 +24,16 @@ def learn_window(house: House, model: str | None, tokens: int) -> Flow[None]:
     house.report("window_learned", f"{model} takes {tokens:,} tokens", model=model, tokens=tokens)
 
 
+def set_window(house: House, model: str | None, tokens: int) -> Flow[None]:
+    """Remember that a model's window is `tokens`, whatever was learnt.
+
+    Raises:
+        InvalidInputError: as `learn_window`.
+    """
+    yield from learn_window(house, model, tokens)
+    yield from do(house.store.windows.confirm, str(model), tokens)
+
+
 def confirm_window(house: House, model: str, tokens: int) -> Flow[None]:
     """Remember that a model answered a request of `tokens`, by its own count: a window learnt to be smaller was wrong.
 

@@ -14,6 +14,7 @@ from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.windows import confirm_window, learn_window
 from langchain_tiered_memory.graph_faces.branches import both_ids, keep_branch, named, off_branch
 from langchain_tiered_memory.graph_faces.first_records import first_record
+from langchain_tiered_memory.graph_faces.resent import recognised
 from langchain_tiered_memory.sessions.told import told_of
 
 if TYPE_CHECKING:
@@ -70,12 +71,20 @@ class Asked:
     projected: dict[str, Any] = field(default_factory=dict)
     """Chosen keys of the state."""
 
+    def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
+        """The same with `known` in the place of the state's messages `held`, one for one."""
+        renamed = {str(old.id): str(new.id) for old, new in zip(held, known, strict=True)}
+        edits = {renamed.get(key, key): edit for key, edit in self.changes.edits.items()}
+        return replace(self, held=tuple(known), changes=replace(self.changes, edits=edits))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A context, and all that is needed to make a smaller one."""
 
     session: Session
+    asked: Asked
+    """The request, with its messages under the ids of the transcript."""
     record: BranchRecord
     off: frozenset[int] | None
     """Numbers of messages that are on other branches; `None` for none."""
@@ -109,7 +118,8 @@ def kept(
     held = named(messages)
     try:
         session = yield from _session(memory, place, held, track=track)
-        return (yield from session._own(_kept(session, held, record, place)))  # noqa: SLF001
+        known = yield from session._own(_known(session, held, place))  # noqa: SLF001
+        return (yield from session._own(_kept(session, known, record, place)))  # noqa: SLF001
     except StorageError as error:
         memory._open_house().report(  # noqa: SLF001
             "answer_not_stored", f"{type(error).__name__}: {error}", session_id=place.session_id
@@ -133,6 +143,11 @@ def _shared_track(house: House, place: Place, held: Sequence[BaseMessage]) -> Fl
     return own[0].track if own else place.own_track
 
 
+def _known(session: Session, held: Sequence[BaseMessage], place: Place) -> Flow[list[BaseMessage]]:
+    """The state's messages; under the ids of the transcript, where a client keeps the conversation and resends it."""
+    return list(held) if place.has_checkpointer else (yield from recognised(session, held))
+
+
 def _kept(
     session: Session, held: Sequence[BaseMessage], record: BranchRecord | None, place: Place
 ) -> Flow[BranchRecord]:
@@ -144,8 +159,10 @@ def _kept(
 def _on_track(
     house: House, session: Session, held: Sequence[BaseMessage], asked: Asked, choices: Choices
 ) -> Flow[Prepared]:
-    record = yield from _kept(session, held, asked.record, asked.place)
-    off = yield from off_branch(session, held, record)
+    known = yield from _known(session, held, asked.place)
+    asked = asked.under_ids(held, known)
+    record = yield from _kept(session, known, asked.record, asked.place)
+    off = yield from off_branch(session, known, record)
     room = _room_aside(house, asked, choices)
     told = told_of(asked.model)
     if told.name is not None:
@@ -153,7 +170,9 @@ def _on_track(
         told = replace(told, learned=learned)
     most = _most_tokens(house, told, choices, room)
     context = yield from _context(session, asked, choices, max_tokens=most, off=off)
-    return Prepared(session=session, record=record, off=off, room=room, learned=told.learned, context=context)
+    return Prepared(
+        session=session, asked=asked, record=record, off=off, room=room, learned=told.learned, context=context
+    )
 
 
 def _context(
@@ -211,11 +230,9 @@ def _room_aside(house: House, asked: Asked, choices: Choices) -> int:
     return added + (choices.project_tokens if choices.project else 0)
 
 
-def shrunk(
-    memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared, error: Exception
-) -> Flow[Prepared]:
+def shrunk(memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception) -> Flow[Prepared]:
     """Learn what the refusal tells of the window, and assemble again, strictly smaller."""
-    house = memory._open_house()  # noqa: SLF001
+    house, asked = memory._open_house(), prepared.asked  # noqa: SLF001
     told = overflow_in(error)
     sent = prepared.context.tokens + prepared.room
     name = asked.called.last(told_of(asked.model).name)
@@ -231,8 +248,9 @@ def shrunk(
     return replace(prepared, context=context)
 
 
-def confirmed(memory: TieredMemory, asked: Asked, prepared: Prepared, answer: Sequence[BaseMessage]) -> Flow[None]:
+def confirmed(memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMessage]) -> Flow[None]:
     """Correct a learnt window that the provider's own count of an answered request shows to be too small."""
+    asked = prepared.asked
     name, known = told_of(asked.model).name, prepared.learned
     if name is None or known is None or asked.called.last(name) != name:
         return

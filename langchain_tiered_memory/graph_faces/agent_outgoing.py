@@ -28,9 +28,9 @@ class Outgoing(Errand):
     messages: list[BaseMessage]
 
 
-def outgoing_of(memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared) -> Outgoing:
+def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> Outgoing:
     """The context as a request: the system prompt apart, and with it what others and the projection add."""
-    house = memory._open_house()  # noqa: SLF001
+    house, asked = memory._open_house(), prepared.asked  # noqa: SLF001
     shown = [_as_edited(message, asked, prepared.session.track) for message in prepared.context.messages]
     last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
     shown[last_user:last_user] = asked.changes.before

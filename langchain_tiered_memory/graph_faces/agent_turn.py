@@ -39,25 +39,25 @@ def take_turn(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[tupl
     prepared = yield from prepared_for(memory, asked, choices)
     yield Told(report=prepared.context.guard, track=prepared.session.track)
     try:
-        response = yield outgoing_of(memory, asked, choices, prepared)
+        response = yield outgoing_of(memory, choices, prepared)
     except Exception as error:
         if not is_overflow(error):
             raise
-        response = yield from _once_more(memory, asked, choices, prepared, error)
-    yield from confirmed(memory, asked, prepared, response.result)
+        response = yield from _once_more(memory, choices, prepared, error)
+    yield from confirmed(memory, prepared, response.result)
     return response, prepared.record
 
 
-def _once_more(memory: TieredMemory, asked: Asked, choices: Choices, prepared: Prepared, error: Exception) -> Flow[Any]:
+def _once_more(memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception) -> Flow[Any]:
     """Call the model with a smaller context."""
     try:
-        smaller = yield from shrunk(memory, asked, choices, prepared, error)
+        smaller = yield from shrunk(memory, choices, prepared, error)
     except BudgetError as too_small:
         raise error from too_small
     overflow = {"refused_tokens": prepared.context.tokens, "retry_tokens": smaller.context.tokens}
     yield Told(report=None, track=prepared.session.track, overflow=overflow)
     yield Told(report=smaller.context.guard, track=prepared.session.track)
-    return (yield outgoing_of(memory, asked, choices, smaller))
+    return (yield outgoing_of(memory, choices, smaller))
 
 
 def notices_of(told: Told, place: Place, notices: Notices) -> list[dict[str, Any]]:

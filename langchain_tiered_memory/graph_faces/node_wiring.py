@@ -15,6 +15,7 @@ from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.graph_faces.branches import keep_branch, named
 from langchain_tiered_memory.graph_faces.first_records import first_record
 from langchain_tiered_memory.graph_faces.places import place_of
+from langchain_tiered_memory.graph_faces.resent import recognised
 from langchain_tiered_memory.state import BranchRecord, branch_in, part_of
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: Runnab
     is_truth = wiring.messages_key is not None and place.has_checkpointer
     if record is None and wiring.messages_key is not None and is_truth:
         record = yield from session._own(first_record(session, wiring.messages_key, messages, place))  # noqa: SLF001
+    if wiring.messages_key is not None and not is_truth:
+        messages = yield from session._own(recognised(session, messages))  # noqa: SLF001
     return Found(session=session, place=place, messages=messages, record=record, is_truth=is_truth)
 
 

@@ -1,0 +1,120 @@
+"""Without a checkpointer the client keeps the conversation: what it sends again is known again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents.middleware import ModelRequest, wrap_model_call
+from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
+
+from langchain_tiered_memory.graph_faces.resent import _overlap
+from langchain_tiered_memory.testing import ScriptedModel
+from tests.agent_builders import built, open_memory, openai_model, said
+from tests.colours import COLOURS, Colour, told
+from tests.graph_builders import chat_graph, thread
+from tests.openai_server import Failure, OpenAIServer, calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STATELESS = {"agent": {"checkpointer": None}}
+
+
+def turn(colour: Colour, agent: Any, history: list[Any], text: str) -> list[Any]:
+    """A client's turn: all that it keeps, and what its user says now, as plain dicts."""
+    state = said(colour, agent, {"messages": [*history, {"role": "user", "content": text}]})
+    return list(convert_to_openai_messages(state["messages"]))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_client_that_sends_all_of_it_each_time_has_it_stored_once(colour: Colour) -> None:
+    script = ["Hello Ann.", calls("look_up", {"order": 5}), "On Monday.", "You are Ann."]
+    with OpenAIServer(script=script) as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), **STATELESS)
+        kept: list[Any] = []
+        for text in ("I am Ann.", "When is order 5 due?", "Who am I?"):
+            kept = turn(colour, agent, kept, text)
+        roles = [one.type for one in memory.session("alice").messages()]
+        assert roles == ["human", "ai", "human", "ai", "tool", "ai", "human", "ai"]
+        asked = [one["content"] for one in server.requests[-1].messages if one["role"] == "user"]
+        assert asked == ["I am Ann.", "When is order 5 due?", "Who am I?"]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_turn_that_failed_and_that_the_client_does_not_have_stays_in_the_transcript(colour: Colour) -> None:
+    with OpenAIServer(script=["Hello Ann."]) as server, open_memory() as memory:
+        agent = built(memory, openai_model(server, max_retries=0), **STATELESS)
+        kept = turn(colour, agent, [], "I am Ann.")
+        server.play([Failure(status=500, message="500: down")])
+        with pytest.raises(Exception, match="500"):
+            turn(colour, agent, kept, "Can you hear me?")
+        server.play(["You are Ann."])
+        turn(colour, agent, kept, "Who am I?")
+        stored = [str(one.text) for one in memory.session("alice").messages()]
+        assert stored == ["I am Ann.", "Hello Ann.", "Can you hear me?", "Who am I?", "You are Ann."]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_a_middleware_takes_out_of_a_resent_message_is_not_sent(colour: Colour) -> None:
+    def without_secret(request: ModelRequest) -> ModelRequest:
+        messages = [
+            one.model_copy(update={"content": str(one.content).replace("swordfish", "[secret]")})
+            for one in request.messages
+        ]
+        return request.override(messages=messages)
+
+    @wrap_model_call
+    def hide(request: ModelRequest, handler: Callable[..., Any]) -> Any:
+        return handler(without_secret(request))
+
+    @wrap_model_call
+    async def ahide(request: ModelRequest, handler: Callable[..., Any]) -> Any:
+        return await handler(without_secret(request))
+
+    with OpenAIServer() as server, open_memory() as memory:
+        before = [hide] if colour == "sync" else [ahide]
+        agent = built(memory, openai_model(server), tools=(), before=before, **STATELESS)
+        kept = turn(colour, agent, [], "The word is swordfish.")
+        turn(colour, agent, kept, "And now?")
+        assert "swordfish" not in str(server.requests[-1].messages)
+        assert "[secret]" in str(server.requests[-1].messages)
+        assert len(memory.session("alice").messages()) == 4
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_nodes_know_it_again_too(colour: Colour) -> None:
+    with open_memory() as memory:
+        model = ScriptedModel(answers=lambda shown: AIMessage(f"I was shown {len(shown)}."))
+        graph = chat_graph(memory, model).compile()
+        kept: list[Any] = []
+        for number in range(3):
+            kept = [*kept, {"role": "user", "content": f"Question {number}"}]
+            state = told(colour, graph.invoke, {"messages": kept}, thread())
+            kept = list(convert_to_openai_messages(state["messages"]))
+        assert len(memory.session("t").messages()) == 6
+
+
+def test_a_message_that_says_the_same_as_an_answered_one_is_new() -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), tools=(), **STATELESS)
+        for _ in range(3):
+            said("sync", agent, "Next.")
+        assert [one.type for one in memory.session("alice").messages()] == ["human", "ai"] * 3
+
+
+def test_other_words_under_the_same_roles_are_another_conversation() -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), tools=(), **STATELESS)
+        turn("sync", agent, [], "I am Ann.")
+        said("sync", agent, {"messages": [HumanMessage("I am Bob."), AIMessage("Hello Bob."), HumanMessage("Hi.")]})
+        assert len(memory.session("alice").messages()) == 6
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=12), st.lists(st.sampled_from("ab"), max_size=12))
+def test_the_overlap_is_the_longest_there_is(first: list[str], last: list[str]) -> None:
+    longest = max(n for n in range(min(len(first), len(last)) + 1) if first[:n] == last[len(last) - n :])
+    said_first, said_last = ([("user", one, (), None) for one in words] for words in (first, last))
+    assert _overlap(said_first, said_last) == longest
