@@ -145,6 +145,12 @@ class _State:
         return self.script[min(number, len(self.script) - 1)]
 
 
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Clients that may wait to be let in: the usual 5 refuse some of twenty that come at once."""
+
+
 class OpenAIServer:
     """The server. Starts with `with`, on a free port of loopback.
 
@@ -175,8 +181,7 @@ class OpenAIServer:
         class Handler(_Handler):
             shared = state
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, name="openai-loopback", daemon=True
         )
