@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.classic import ConversationTieredMemory
     from langchain_tiered_memory.condensers.engine import CondensationEngine
     from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
+    from langchain_tiered_memory.contexts import Context, Section
     from langchain_tiered_memory.embeddings import MiniLMEmbeddings
     from langchain_tiered_memory.errors import (
         BudgetError,
@@ -87,24 +88,15 @@ if TYPE_CHECKING:
         Window,
         Zone,
     )
-    from langchain_tiered_memory.records import (
-        Context,
+    from langchain_tiered_memory.records import Entry, Fact, Group, Hit, LeftOut, Spent, Summary, SummaryState
+    from langchain_tiered_memory.reports import (
         DoctorReport,
-        Entry,
         Event,
-        Fact,
         FlushReport,
-        Group,
-        Hit,
-        LeftOut,
         LevelMetrics,
         Problem,
         Receipt,
-        Section,
         SessionMetrics,
-        Spent,
-        Summary,
-        SummaryState,
         VerifyReport,
     )
     from langchain_tiered_memory.retriever import TieredMemoryRetriever
@@ -145,6 +137,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "classic": ("ConversationTieredMemory",),
     "condensers.engine": ("CondensationEngine",),
     "condensers.jobs": ("CondenseJob", "Condensed"),
+    "contexts": (
+        "Context",
+        "Section",
+    ),
     "embeddings": ("MiniLMEmbeddings",),
     "errors": (
         "BudgetError",
@@ -218,23 +214,23 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Zone",
     ),
     "records": (
-        "Context",
-        "DoctorReport",
         "Entry",
-        "Event",
         "Fact",
-        "FlushReport",
         "Group",
         "Hit",
         "LeftOut",
-        "LevelMetrics",
-        "Problem",
-        "Receipt",
-        "Section",
-        "SessionMetrics",
         "Spent",
         "Summary",
         "SummaryState",
+    ),
+    "reports": (
+        "DoctorReport",
+        "Event",
+        "FlushReport",
+        "LevelMetrics",
+        "Problem",
+        "Receipt",
+        "SessionMetrics",
         "VerifyReport",
     ),
     "retriever": ("TieredMemoryRetriever",),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from langchain_tiered_memory.records import Context
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.session import Session
 
 _NOT_SAID = frozenset({"stop"})

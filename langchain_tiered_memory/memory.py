@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.condensers.engine import CondensationEngine
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import (
-        DoctorReport,
-        Event,
-        FlushReport,
-        Receipt,
-        VerifyReport,
-    )
+    from langchain_tiered_memory.reports import DoctorReport, Event, FlushReport, Receipt, VerifyReport
     from langchain_tiered_memory.settings import Settings
 
 __all__ = ["Session", "TieredMemory"]

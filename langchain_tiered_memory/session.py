@@ -23,7 +23,8 @@ from langchain_tiered_memory.sessions.views import ViewVerbs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.records import Entry, FlushReport, Hit, Receipt, SessionMetrics, Summary
+    from langchain_tiered_memory.records import Entry, Hit, Summary
+    from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
 
 
 class Session(ViewVerbs, RunVerbs):

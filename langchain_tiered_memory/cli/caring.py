@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.records import Problem, SessionMetrics, Summary, VerifyReport
+    from langchain_tiered_memory.records import Summary
+    from langchain_tiered_memory.reports import Problem, SessionMetrics, VerifyReport
 
 _SHORT_ID = 8
 """As contexts name summaries; any longer beginning of an id is understood too."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from langchain_tiered_memory.records import Context, Section
+    from langchain_tiered_memory.contexts import Context, Section
 
 _BRIEF_LINES = 8
 """Lines that a brief view shows of one text."""

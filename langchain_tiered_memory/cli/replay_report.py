@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from langchain_tiered_memory.evaluation.replay import Durations, ReplayReport
-    from langchain_tiered_memory.records import SessionMetrics
+    from langchain_tiered_memory.reports import SessionMetrics
 
 
 def show_replay(report: ReplayReport, *, show_context: bool, price_in: float | None) -> None:

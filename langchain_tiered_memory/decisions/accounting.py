@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.contexts import Section
 from langchain_tiered_memory.decisions.cover import CoverItem, Gap, GapReason
-from langchain_tiered_memory.records import LeftOut, Section
+from langchain_tiered_memory.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.decisions.drafting import draft_of
 from langchain_tiered_memory.decisions.messages import decode
 from langchain_tiered_memory.errors import UnknownMessageError
-from langchain_tiered_memory.records import Passage, PassageDraft, Problem, SummaryState
+from langchain_tiered_memory.records import Passage, PassageDraft, SummaryState
+from langchain_tiered_memory.reports import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.contexts import Context
 from langchain_tiered_memory.decisions.accounting import account
 from langchain_tiered_memory.decisions.budget import Budget, budget_of
 from langchain_tiered_memory.decisions.calibration import Calibration
@@ -26,7 +27,6 @@ from langchain_tiered_memory.flows.recovering import overflowed
 from langchain_tiered_memory.flows.requests import Desks, Request, desk_maker, desks_of, question_of, with_learnt_window
 from langchain_tiered_memory.flows.showing import other_tracks, pinned_piece
 from langchain_tiered_memory.flows.summary_search import find_summaries
-from langchain_tiered_memory.records import Context
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

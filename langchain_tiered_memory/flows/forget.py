@@ -14,7 +14,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.indexing import drop_forgotten, usable_index
-from langchain_tiered_memory.records import Receipt
+from langchain_tiered_memory.reports import Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

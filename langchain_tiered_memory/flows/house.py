@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.flows.listeners import Listeners
 from langchain_tiered_memory.flows.standing import Standing
-from langchain_tiered_memory.records import Event
+from langchain_tiered_memory.reports import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

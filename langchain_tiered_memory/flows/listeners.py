@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.records import Event
+    from langchain_tiered_memory.reports import Event
 
 logger = logging.getLogger("langchain_tiered_memory")
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.decisions.cost_ledger import cost_of
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.records import LevelMetrics, SessionMetrics, Spent
+from langchain_tiered_memory.records import Spent
+from langchain_tiered_memory.reports import LevelMetrics, SessionMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

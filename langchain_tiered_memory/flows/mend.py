@@ -14,13 +14,14 @@ from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailab
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.indexing import index_pending, usable_index
 from langchain_tiered_memory.flows.verify import Tally, agreed, verify
-from langchain_tiered_memory.records import DoctorReport
+from langchain_tiered_memory.reports import DoctorReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.flows.house import House
-    from langchain_tiered_memory.records import Problem, SessionRef, VerifyReport
+    from langchain_tiered_memory.records import SessionRef
+    from langchain_tiered_memory.reports import Problem, VerifyReport
 
 _MENDED_BY_DISCARDING = frozenset(
     {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}

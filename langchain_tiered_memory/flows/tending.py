@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.flows.asking import Flow, do, pause
 from langchain_tiered_memory.flows.condense import condense
 from langchain_tiered_memory.flows.indexing import index_pending
-from langchain_tiered_memory.records import FlushReport
+from langchain_tiered_memory.reports import FlushReport
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.flows.house import House

@@ -16,7 +16,7 @@ from langchain_tiered_memory.drafts import digest_of_summary
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.flows.asking import Flow, do
 from langchain_tiered_memory.flows.indexing import usable_index
-from langchain_tiered_memory.records import Problem, VerifyReport
+from langchain_tiered_memory.reports import Problem, VerifyReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

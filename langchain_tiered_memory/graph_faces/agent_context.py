@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage, SystemMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.decisions.budget import Told
     from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.graph_faces.agent_calls import CalledModels
     from langchain_tiered_memory.graph_faces.agent_request import ViewChanges
     from langchain_tiered_memory.graph_faces.places import Place
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.records import Context
     from langchain_tiered_memory.state import BranchRecord
 
 logger = logging.getLogger("langchain_tiered_memory")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.graph_faces.node_wiring import MemorySource
-    from langchain_tiered_memory.records import Context
 
 _CONTEXTS_KEPT = 16
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.flows.asking import Flow
-    from langchain_tiered_memory.records import Context
     from langchain_tiered_memory.runs import MemoryCheckpoint
     from langchain_tiered_memory.state import BranchRecord
 

@@ -10,9 +10,9 @@ from langchain_tiered_memory.state import STATE_KEY, current, part_of
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.graph_faces.handover import ModelCall
     from langchain_tiered_memory.graph_faces.node_wiring import Found, Wiring
-    from langchain_tiered_memory.records import Context
 
 _SAME_CALL = ("call", "messages_key", "track", "user_key")
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
-    from langchain_tiered_memory.records import Context
 
 OWN_VIEWS = ("default", "recall", "minimal")
 """Views that need no setting."""

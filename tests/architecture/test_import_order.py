@@ -12,10 +12,14 @@ import langchain_tiered_memory
 ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
-VALUES = {"records", "errors", "settings", "protocols", "drafts", "outcomes", "runs", "extensions"}
+VALUES = {
+    "records", "contexts", "reports", "errors", "settings", "protocols", "drafts", "outcomes", "runs", "extensions",
+}  # fmt: skip
 MAY_IMPORT = {
     "records": set[str](),
+    "reports": set[str](),
     "outcomes": {"records"},
+    "contexts": set[str](),
     "runs": set[str](),
     "errors": {"records", "outcomes"},
     "settings": {"records", "errors", "settings"},
@@ -27,7 +31,7 @@ MAY_IMPORT = {
     "condensers": VALUES | {"decisions", "prompts", "condensers", "flows"},
     "flows": VALUES | {"decisions", "condensers", "flows"},
     # The index carries the embedder's fingerprint, which `embeddings` tells.
-    "stores": {"records", "outcomes", "runs", "errors", "protocols", "drafts", "stores", "embeddings"},
+    "stores": {"records", "reports", "outcomes", "runs", "errors", "protocols", "drafts", "stores", "embeddings"},
     "embeddings": {"errors", "records"},
     "token_counters": VALUES | {"decisions"},
 }

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.records import Event
+    from langchain_tiered_memory.reports import Event
 
 HOW = ("invoke", "stream", "batch")
 PROMPT = ChatPromptTemplate.from_messages(

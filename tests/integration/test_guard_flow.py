@@ -31,9 +31,10 @@ from tests.memory_builders import NOW, conversation, counted, open_memory, ref_o
 from tests.properties.test_cover import unaccounted
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.outcomes import Outcome
-    from langchain_tiered_memory.records import Context, Event
+    from langchain_tiered_memory.reports import Event
 
 both = pytest.mark.parametrize("colour", COLOURS)
 WINDOW = 2000

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.records import Context, Event
+    from langchain_tiered_memory.reports import Event
 
 both = pytest.mark.parametrize("colour", COLOURS)
 WINDOW = 3000

@@ -16,8 +16,8 @@ from tests.properties.test_cover import distinct, unaccounted
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, odd_text
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.records import Context
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "search", "description": "Find things.", "parameters": {"type": "object", "properties": {"q": {}}}},

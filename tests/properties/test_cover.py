@@ -25,8 +25,8 @@ from tests.strategies import broken_histories, healthy_histories, interleaved_hi
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session
-    from langchain_tiered_memory.records import Context
 
 histories = st.one_of(healthy_histories(max_turns=6), interleaved_histories(), broken_histories(max_size=14))
 batches = st.lists(

@@ -21,8 +21,8 @@ from tests.properties.test_prefix import starts_with
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.records import Context
     from langchain_tiered_memory.settings import Settings
 
 FILES = ("src/crane.py", "src/quay.py", "docs/tide.md", "tests/test_crane.py")

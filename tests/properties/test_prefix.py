@@ -13,8 +13,8 @@ from tests.memory_builders import as_bytes, open_memory, quick_settings, tool_tu
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session
-    from langchain_tiered_memory.records import Context
 
 
 def starts_with(later: Context, earlier: Context) -> bool:

@@ -1,0 +1,133 @@
+"""What a memory tells of itself: events, findings, receipts, figures. Frozen values, as in `records`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.records import Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened which a person may want to know."""
+
+    id: str
+    """Stable: a repeated delivery carries the same one."""
+    name: str
+    session_id: str | None
+    at: float
+    reason: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that `verify()` found wrong."""
+
+    kind: str
+    what: str
+    """Where: a session, message, summary or passage id."""
+    detail: str
+    about: str = ""
+    """Id of the summary or passage that has to be mended, where it is not the last part of `what`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What `verify()` looked at and what it found."""
+
+    sessions: int
+    entries: int
+    summaries: int
+    passages: int
+    vectors: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """What `doctor()` found, and what became of it."""
+
+    found: tuple[Problem, ...]
+    mended: tuple[Problem, ...]
+    left: tuple[Problem, ...]
+    """Still wrong afterwards: a damaged file, a message that cannot be read, Chroma out of reach."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return not self.left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What `forget()` removed, and what it cannot promise."""
+
+    session_ids: tuple[str, ...]
+    entries: int
+    revisions: int
+    summaries: int
+    passages: int
+    vectors: int
+    may_remain: tuple[str, ...]
+    """Places where bytes of the forgotten text may outlive this call; empty where a scan finds nothing."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushReport:
+    """What `flush()` finished."""
+
+    summaries: int
+    """Made now."""
+    vectors: int
+    """Embedded now."""
+    pending: int
+    """Work still left: failed attempts waiting for their back-off, or the timeout came first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMetrics:
+    """One level of a session's tree."""
+
+    level: int
+    summaries: int
+    tokens: int
+    source_tokens: int
+    seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Share of the sources' tokens that condensing saved (0 to 1)."""
+        return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMetrics:
+    """A session in figures."""
+
+    session_id: str
+    messages: int
+    tokens: int
+    levels: tuple[LevelMetrics, ...]
+    overall_ratio: float
+    """Share of the transcript's tokens that the present cover saves (0 to 1)."""
+    tokens_saved: int
+    spent: Spent
+    cost: float | None
+    """Money spent on condensing, in the price table's currency; `None` without a price."""
+    saved_cost_per_call: float | None
+    """Money that one full-history call would cost more than one over the cover; `None` without a price."""
+    failed: int
+    degraded: int
+    stale: int
+    kept_identifiers: float | None
+    information_loss: float | None
+    """Mean over the level-1 summaries; see `Summary.information_loss`."""
