@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.flows.asking import run
 from langchain_tiered_memory.flows.musts import read_musts
@@ -48,16 +48,24 @@ def test_the_goal_comes_last_of_the_opening_and_the_last_user_message_last_of_th
 
 def test_the_last_messages_are_guarded_with_their_whole_groups() -> None:
     found = musts_of(session_of(*conversation(3), *tool_turn(9, results=4)[:-1]))
-    assert found.recent.guard == 8, "the message that called, whose results are the last ones"
+    assert 8 in found.recent.held, "the message that called, whose results are the last ones"
+    assert found.recent.guard == 10
+
+
+def test_a_late_result_holds_its_call_and_nothing_of_what_was_said_in_between() -> None:
+    late = ToolMessage("granted", tool_call_id="late", id="granted")
+    found = musts_of(session_of(*users(1), asking("late"), *conversation(6), late))
+    assert 2 in found.recent.held
+    assert found.recent.guard == 13
 
 
 def test_an_open_call_is_guarded_since_the_oldest_of_the_last_user_messages() -> None:
     first, *rest = users(4)
     open_late = session_of(first, rest[0], asking("late"), rest[1], ANSWER, rest[2], AIMessage("so", id="so"))
-    assert musts_of(open_late).recent.open == {3}, "its group stays, wherever it stands"
+    assert 3 in musts_of(open_late).recent.held, "its group stays, wherever it stands"
     assert musts_of(open_late).recent.guard == 5, "what was said behind it may be condensed"
     open_early = session_of(first, asking("early"), *rest, *(AIMessage(f"a{n}", id=f"a{n}") for n in range(3)))
-    assert musts_of(open_early).recent.open == frozenset(), "who called it has been answered since"
+    assert 2 not in musts_of(open_early).recent.held, "who called it has been answered since"
     assert musts_of(open_early).recent.guard == 6
 
 
