@@ -53,7 +53,7 @@ def test_the_last_messages_are_guarded_with_their_whole_groups() -> None:
 
 
 def test_a_late_result_holds_its_call_and_nothing_of_what_was_said_in_between() -> None:
-    late = ToolMessage("granted", tool_call_id="late", id="granted")
+    late = ToolMessage("granted", tool_call_id="call-late", id="granted")
     found = musts_of(session_of(*users(1), asking("late"), *conversation(6), late))
     assert 2 in found.recent.held
     assert found.recent.guard == 13
