@@ -1,4 +1,4 @@
-"""A chat: remember, decide the view, answer, remember the answer. The state's messages stay as they are."""
+"""A chat: remember, decide the view, answer, remember the answer, move what is old out of the state."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Names are imported when they are first used, so that importing the package stays
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory._version import __version__
@@ -388,6 +389,11 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found
+
+
+if importlib.util.find_spec("langchain") is None:
+    # `import *` and `help()` ask for every name: one that needs an extra would make them fail.
+    __all__.remove("TieredMemoryMiddleware")  # noqa: PYI056 - type checkers read the whole list
 
 
 def __dir__() -> list[str]:

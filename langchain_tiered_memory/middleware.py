@@ -132,7 +132,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         if tools:
             from langchain_tiered_memory.tools import memory_tools  # noqa: PLC0415 - only where wanted
 
-            self.tools = memory_tools(memory)
+            self.tools = memory_tools(memory, user_key=user_key)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

@@ -63,12 +63,15 @@ class BranchRecord:
     whole: bool
     """Whether the list (and what was archived of it) was all that the track had."""
     archived: ArchivedPart | None = None
+    forgotten: tuple[str, ...] = ()
+    """Ids of the list's messages that were forgotten: the state still has them, the transcript must not."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         written = asdict(self)
         if self.archived is not None:
             written["archived"]["off"] = self.archived.off.to_json()
+        written["forgotten"] = list(self.forgotten)
         return written
 
     @classmethod
@@ -78,7 +81,7 @@ class BranchRecord:
         archived = fields.get("archived")
         if archived is not None:
             fields["archived"] = ArchivedPart(**{**archived, "off": Numbers.from_json(archived["off"])})
-        return cls(**fields)
+        return cls(**fields | {"forgotten": tuple(fields.get("forgotten", ()))})
 
 
 def merged(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> dict[str, Any]:

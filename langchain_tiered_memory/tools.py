@@ -14,6 +14,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
+from langchain_tiered_memory.flows.asking import Flow, arun, run
+from langchain_tiered_memory.flows.search import expand
 from langchain_tiered_memory.graph_faces.tool_texts import page_of, recalled
 from langchain_tiered_memory.records import DEFAULT_TRACK, Entry
 
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
 _LEAST_TOKENS = 200
 _MOST_FINDS = 50
 _FOUND_BY = "as the conversation's record or a result of `recall` names it"
-_LABELLED = re.compile(r"""[\s"'`(\[]*(?:(?:message|summary|id)\s+)*(.*?)[\s"'`)\].,]*""", re.DOTALL | re.IGNORECASE)
-"""An id as models copy it: with the label in front of it, in quotes or brackets."""
+_LABELS = re.compile(r"(?:(?:message|summary|id)\s+)*", re.IGNORECASE)
+"""What models copy in front of an id."""
+_BEFORE = " \t\r\n\"'`(["
+_BEHIND = " \t\r\n\"'`)].,"
+"""The quotes and brackets that they put it in."""
 
 
 class RecallInput(BaseModel):
@@ -64,15 +69,17 @@ def memory_tools(
     user: str | None = None,
     track: str = DEFAULT_TRACK,
     max_tokens: int = 2000,
+    user_key: str = "user_id",
 ) -> list[BaseTool]:
     """The tools `recall`, `expand` and `pin`, in this order.
 
     Args:
         memory: Where to look.
         session_id: The session that they work on; the `thread_id` of the run's config by default.
-        user: Whose session it is; another user's is refused.
+        user: Whose session it is, or what `user_key` of the run's config says; another user's is refused.
         track: The line of the session that the agent is on; all lines are searched.
         max_tokens: Bounds each result.
+        user_key: Key of the config's `configurable` that names the user, where it is there.
 
     Raises:
         SettingsError: when `max_tokens` is too small for a result.
@@ -80,7 +87,7 @@ def memory_tools(
     if max_tokens < _LEAST_TOKENS:
         msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
         raise SettingsError(msg)
-    verbs = _Verbs(memory, session_id=session_id, user=user, track=track, max_tokens=max_tokens)
+    verbs = _Verbs(memory, session_id=session_id, user=user, track=track, max_tokens=max_tokens, user_key=user_key)
     return [
         _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
         _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
@@ -117,98 +124,96 @@ class _Verbs:
     """What the tools do, in both colours."""
 
     def __init__(
-        self, memory: TieredMemory, *, session_id: str | None, user: str | None, track: str, max_tokens: int
+        self,
+        memory: TieredMemory,
+        *,
+        session_id: str | None,
+        user: str | None,
+        track: str,
+        max_tokens: int,
+        user_key: str,
     ) -> None:
         self._memory = memory
         self._session_id = session_id
         self._user = user
         self._track = track
         self._max_tokens = max_tokens
+        self._user_key = user_key
 
     def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return self._recalled(query, self._session(config).search(query, k=_finds(limit)))
+        return run(self._recalled(query, config, limit))
 
     async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return self._recalled(query, await self._session(config).asearch(query, k=_finds(limit)))
+        return await arun(self._recalled(query, config, limit))
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
-        session = self._session(config)
-        for name in _names(id):
-            try:
-                found = session.expand(name, depth=depth if depth > 0 else None)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(id, error)
-            return self._expanded(id, found, page)
-        return _unknown(id)
+        return run(self._expanded(id, config, depth, page))
 
     async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
-        session = self._session(config)
-        for name in _names(id):
-            try:
-                found = await session.aexpand(name, depth=depth if depth > 0 else None)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(id, error)
-            return self._expanded(id, found, page)
-        return _unknown(id)
+        return await arun(self._expanded(id, config, depth, page))
 
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
-        session = self._session(config)
-        for name in _names(id):
-            try:
-                found = session.expand(name)
-                if not _is_message(name, found):
-                    return _no_message(id)
-                (session.pin if keep else session.unpin)(found[0].id)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(id, error)
-            return _pinned(found[0].id, keep=keep)
-        return _unknown(id)
+        return run(self._pinned(id, config, keep=keep))
 
     async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
+        return await arun(self._pinned(id, config, keep=keep))
+
+    def _recalled(self, query: str, config: RunnableConfig, limit: int) -> Flow[str]:
         session = self._session(config)
-        for name in _names(id):
+        hits: list[Hit] = yield from session._own(  # noqa: SLF001 - one face in several modules
+            session._search(query, k=_finds(limit), tracks=None, levels=None, since=None, until=None)  # noqa: SLF001
+        )
+        if not hits:
+            return f"Nothing in the record of this conversation matches {query[:200]!r}. Try other words."
+        return recalled(hits, max_tokens=self._max_tokens, count=self._count)
+
+    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int) -> Flow[str]:
+        session = self._session(config)
+        for name in _names(wanted):
             try:
-                found = await session.aexpand(name)
-                if not _is_message(name, found):
-                    return _no_message(id)
-                await (session.apin if keep else session.aunpin)(found[0].id)
+                found = yield from _looked_up(session, name, depth=depth if depth > 0 else None)
             except NotFoundError:
                 continue
             except InvalidInputError as error:
-                return _unusable(id, error)
+                return _unusable(wanted, error)
+            shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
+            return f"{wanted[:100]!r} has fewer than {str(page)[:20]} pages." if shown is None else shown[0]
+        return _unknown(wanted)
+
+    def _pinned(self, wanted: str, config: RunnableConfig, *, keep: bool) -> Flow[str]:
+        session = self._session(config)
+        for name in _names(wanted):
+            try:
+                found = yield from _looked_up(session, name, depth=1)
+                if not _is_message(name, found):
+                    return _no_message(wanted)
+                yield from session._own(session._pin(found[0].id, pinned=keep))  # noqa: SLF001
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(wanted, error)
             return _pinned(found[0].id, keep=keep)
-        return _unknown(id)
+        return _unknown(wanted)
 
     def _session(self, config: RunnableConfig) -> Session:
-        named = self._session_id or config.get("configurable", {}).get("thread_id")
+        configurable = config.get("configurable", {})
+        named = self._session_id or configurable.get("thread_id")
         if not named:
             msg = (
                 "the memory's tools do not know their session: run them with a thread_id in the config's configurable, "
                 "or make them with memory_tools(memory, session_id=...)"
             )
             raise SettingsError(msg)
-        return self._memory.session(str(named), user=self._user, track=self._track)
-
-    def _recalled(self, query: str, hits: Sequence[Hit]) -> str:
-        if not hits:
-            return f"Nothing in the record of this conversation matches {query[:200]!r}. Try other words."
-        return recalled(hits, max_tokens=self._max_tokens, count=self._count)
-
-    def _expanded(self, wanted: str, found: Sequence[Summary | Entry], page: int) -> str:
-        shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
-        if shown is None:
-            return f"{wanted[:100]!r} has fewer than {str(page)[:20]} pages."
-        return shown[0]
+        user = self._user if self._user is not None else configurable.get(self._user_key)
+        return self._memory.session(str(named), user=str(user) if user is not None else None, track=self._track)
 
     @property
     def _count(self) -> Callable[[str], int]:
         return self._memory._open_house().counter.count_text  # noqa: SLF001 - faces and engine are one package
+
+
+def _looked_up(session: Session, name: str, *, depth: int | None) -> Flow[list[Summary | Entry]]:
+    return (yield from session._own(expand(session._house, session.session_id, name, depth=depth)))  # noqa: SLF001
 
 
 def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
@@ -223,8 +228,8 @@ def _finds(limit: int) -> int:
 
 def _names(wanted: str) -> list[str]:
     """The id as the model gave it; then without what it copied along."""
-    bare = _LABELLED.fullmatch(wanted)
-    return list(dict.fromkeys([wanted, *([bare[1]] if bare and bare[1] else [])]))
+    bare = _LABELS.sub("", wanted.lstrip(_BEFORE).rstrip(_BEHIND), count=1).lstrip(_BEFORE)
+    return list(dict.fromkeys([wanted, *([bare] if bare else [])]))
 
 
 def _unknown(wanted: str) -> str:

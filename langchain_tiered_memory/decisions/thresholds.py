@@ -69,6 +69,8 @@ def due(used_tokens: int, window: Window, *, percent: float) -> str:
         window: The room of the request.
         percent: The threshold, in percent of the window.
     """
+    if used_tokens > window.allowed and window.source == "budget":
+        return f"{used_tokens:,} tokens are more than the budget of {window.allowed:,}"
     if used_tokens > window.allowed:
         return (
             f"{used_tokens:,} tokens are more than the {window.allowed:,} allowed in a window of {window.tokens:,} "

@@ -80,8 +80,9 @@ def make_valid(
         repairs.append(f"the first message, {_named(turns[1])}, is not the user's; a bridge was put in front")
     ends_open = not turns or isinstance(turns[-1], AIMessage)
     last = single[-1] if single else None
-    if ends_open and isinstance(last, ToolMessage) and _answers_a_call(last, turns):
-        turns.append(HumanMessage(ARRIVED.format(call=last.tool_call_id)))
+    answered = _call_answered(last, turns) if ends_open and isinstance(last, ToolMessage) else None
+    if last is not None and answered is not None:
+        turns.append(HumanMessage(ARRIVED.format(call=answered)))
         repairs.append(f"{_named(last)}, the last one, was moved to its call; a line at the end says so")
     elif ends_open and (complete or not isinstance(last, AIMessage | None)):
         turns.append(HumanMessage(CONTINUE))
@@ -89,8 +90,10 @@ def make_valid(
     return Validated(messages=[*system, *turns], repairs=tuple(repairs))
 
 
-def _answers_a_call(result: ToolMessage, turns: Sequence[BaseMessage]) -> bool:
-    return any(isinstance(one, ToolMessage) and one.tool_call_id == result.tool_call_id for one in turns)
+def _call_answered(result: ToolMessage, turns: Sequence[BaseMessage]) -> str | None:
+    """The id of the call that a result stands with, which may be another than it came with."""
+    there = (one for one in reversed(turns) if isinstance(one, ToolMessage))
+    return next((one.tool_call_id for one in there if (one.id, one.content) == (result.id, result.content)), None)
 
 
 def _mended_singles(messages: Iterable[BaseMessage], repairs: list[str]) -> list[BaseMessage]:

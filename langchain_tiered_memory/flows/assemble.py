@@ -194,7 +194,8 @@ def _looked_up(
     summaries: list[Summary] = []
     if view == "default" and not off:
         covered = {one for piece in shown.pieces for one in piece.summary_ids}
-        summaries = yield from _related(house, ref, query, room=min(rooms.summaries, room), shown=covered)
+        found = yield from _related(house, ref, query, room=min(rooms.summaries, room), shown=covered)
+        summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     recalled = yield from recall(
         house,
         ref,

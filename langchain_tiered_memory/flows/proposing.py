@@ -55,6 +55,8 @@ def propose(house: House, ref: SessionRef, question: ViewQuestion, desk_for: Cal
     # Without a plan the view is the whole track, unless there is so much of it that not even all was read.
     whole = plan is not None or (yield from is_whole(desk, start))
     before = start if whole else None
+    if before is not None and _shows_all(before.plan) and before.tokens <= desk.room + desk.rooms.recall:
+        desk = _without_recall(desk)
     used = billed(desk, start.tokens if whole else max(start.tokens, total))
     zone = zone_of(used, question.window.limit, settings=house.settings.guard)
     percent = yield from percent_for(house, ref, question, used=used, zone=zone)
@@ -94,6 +96,16 @@ def _why(desk: Desk, question: ViewQuestion, start: Sight, *, used: int, percent
         if cache_ran_out(last, now=desk.house.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
     return why or (_PREVIEWED if question.forced else "")
+
+
+def _shows_all(plan: ViewPlan) -> bool:
+    """Whether nothing that was said on this track is out of sight: then there is nothing to quote of it."""
+    return plan.border == 0 and not (plan.left or plan.masked or plan.held)
+
+
+def _without_recall(desk: Desk) -> Desk:
+    """The desk with recall's room given to the view: a history that fits is shown whole. What is left is recall's."""
+    return replace(desk, rooms=replace(desk.rooms, recall=0), room=desk.room + desk.rooms.recall)
 
 
 def _can_advance(desk: Desk, plan: ViewPlan) -> Flow[bool]:

@@ -11,10 +11,12 @@ from langchain_tiered_memory.decisions.budget import budget_of
 from langchain_tiered_memory.decisions.overflow import overflow_in, smaller_budget
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.flows.asking import Flow, do
+from langchain_tiered_memory.flows.requests import with_learnt_window
 from langchain_tiered_memory.flows.windows import confirm_window, learn_window
 from langchain_tiered_memory.graph_faces.branches import both_ids, keep_branch, named, off_branch
 from langchain_tiered_memory.graph_faces.first_records import first_record
 from langchain_tiered_memory.graph_faces.resent import recognised
+from langchain_tiered_memory.records import DEFAULT_TRACK
 from langchain_tiered_memory.sessions.told import told_of
 
 if TYPE_CHECKING:
@@ -138,7 +140,7 @@ def _shared_track(house: House, place: Place, held: Sequence[BaseMessage]) -> Fl
     """The track of a sub-graph: the one its first message stands on, where it goes on with another's conversation."""
     ref = yield from do(house.store.transcript.find, place.session_id)
     if ref is None:
-        return "main"
+        return DEFAULT_TRACK
     own = yield from do(house.store.transcript.by_id, ref, both_ids(held[:1], place.own_track))
     return own[0].track if own else place.own_track
 
@@ -164,10 +166,7 @@ def _on_track(
     record = yield from _kept(session, known, asked.record, asked.place)
     off = yield from off_branch(session, known, record)
     room = _room_aside(house, asked, choices)
-    told = told_of(asked.model)
-    if told.name is not None:
-        learned = yield from do(house.store.windows.read, told.name)
-        told = replace(told, learned=learned)
+    told = yield from with_learnt_window(house, told_of(asked.model))
     most = _most_tokens(house, told, choices, room)
     context = yield from _context(session, asked, choices, max_tokens=most, off=off)
     return Prepared(
@@ -206,12 +205,12 @@ def _most_tokens(house: House, told: Told, choices: Choices, room: int) -> int |
     return max(budget_of(wished, told, settings=house.settings).max_tokens - room, 1)
 
 
-_warned: set[str] = set()
+_warned: set[str | None] = set()
 
 
 def _warn_of_window(name: str | None, tokens: int) -> None:
     if name not in _warned:
-        _warned.add(str(name))
+        _warned.add(name)
         logger.warning(
             "%s does not tell its window; a budget of %d tokens is used (pass max_tokens, or set guard.window)",
             name,
@@ -256,5 +255,10 @@ def confirmed(memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMes
         return
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
-    if took > known:
-        yield from confirm_window(memory._open_house(), name, took)  # noqa: SLF001
+    if took <= known:
+        return
+    house = memory._open_house()  # noqa: SLF001
+    try:
+        yield from confirm_window(house, name, took)
+    except StorageError as error:  # the answer is there, and paid for; the next one teaches the same
+        house.report("window_not_learned", f"{type(error).__name__}: {error}", session_id=asked.place.session_id)

@@ -9,12 +9,13 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.decisions.projection import state_note
 from langchain_tiered_memory.decisions.request import MARK
+from langchain_tiered_memory.decisions.shortening import shorten_message
 from langchain_tiered_memory.decisions.validity import make_valid
 from langchain_tiered_memory.flows.asking import Errand
 from langchain_tiered_memory.graph_faces.branches import copy_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.graph_faces.agent_context import Asked, Choices, Prepared
     from langchain_tiered_memory.memory import TieredMemory
@@ -31,7 +32,7 @@ class Outgoing(Errand):
 def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> Outgoing:
     """The context as a request: the system prompt apart, and with it what others and the projection add."""
     house, asked = memory._open_house(), prepared.asked  # noqa: SLF001
-    shown = [_as_edited(message, asked, prepared.session.track) for message in prepared.context.messages]
+    shown = _as_edited(prepared.context.messages, asked, prepared.session.track, count=house.counter.count_text)
     last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
     shown[last_user:last_user] = asked.changes.before
     shown += asked.changes.behind
@@ -55,13 +56,27 @@ def _is_users(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
 
 
-def _as_edited(message: BaseMessage, asked: Asked, track: str) -> BaseMessage:
-    """A message that stands there as itself, as the middlewares around word it."""
-    for key, edit in asked.changes.edits.items():
-        if message.id in (key, copy_id(key, track)):
-            held = next((one for one in asked.held if one.id == key), None)
-            return edit if held is not None and held.content == message.content else message
-    return message
+def _as_edited(
+    messages: Sequence[BaseMessage], asked: Asked, track: str, *, count: Callable[[str], int]
+) -> list[BaseMessage]:
+    """Messages as the middlewares around word them; one that is shown in part, as that part of their wording."""
+    edits = asked.changes.edits
+    held = {str(one.id): one for one in asked.held if one.id in edits} if edits else {}
+    worded = {name: (one, edits[key]) for key, one in held.items() for name in (key, copy_id(key, track))}
+
+    def edited(message: BaseMessage) -> BaseMessage:
+        if message.id not in worded:
+            return message
+        whole, edit = worded[message.id]
+        if whole.content == message.content:
+            return edit
+        if not isinstance(message.content, str) or not isinstance(edit.content, str):
+            return message
+        pointer = f'expand "{message.id[:12]}" for the whole'
+        part = shorten_message(edit, max_tokens=count(message.content), count=count, pointer=pointer)
+        return message.model_copy(update={"content": part.content})
+
+    return [edited(message) for message in messages]
 
 
 def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:

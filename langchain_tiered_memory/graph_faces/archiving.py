@@ -6,7 +6,7 @@ stays in state, and the reason is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -72,16 +72,7 @@ def archive_branch(
     part = yield from _part(session, messages, record, gone)
     left = [one for one in messages if one.id not in {other.id for other in moved}]
     ids, said = digests_of(left)
-    after = BranchRecord(
-        track=record.track,
-        count=len(left),
-        ids=ids,
-        said=said,
-        seq=record.seq,
-        epoch=record.epoch,
-        whole=record.whole,
-        archived=part,
-    )
+    after = replace(record, count=len(left), ids=ids, said=said, archived=part)
     return Moved(ids=tuple(str(one.id) for one in moved), record=after, withheld=withheld)
 
 

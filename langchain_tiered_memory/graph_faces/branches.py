@@ -83,7 +83,7 @@ def keep_branch(
     archived = known.archived if known is not None else None
     ref = yield from _ref(session)
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
-    to_write = list(messages)
+    forgotten = frozenset(known.forgotten if known is not None else ())
     if known is not None and has_old and (yield from _is_same(session, ref, known, messages)):
         new = messages[known.count :]
         if said == known.said and (ref is None or ref.epoch == known.epoch):
@@ -92,11 +92,12 @@ def keep_branch(
             if newest is not None:
                 return replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
         # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
-        old = messages[: known.count]
-        there = yield from _there(session, old)
-        to_write = [one for one in old if one.id in there] + list(new)
-    yield from _write(session, to_write, kind=kind, task=task)
-    return (yield from _compared(session, messages, is_truth=is_truth, archived=archived))
+        forgotten = yield from _not_there(session, messages[: known.count])
+    elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
+        forgotten |= yield from _forgotten_before(session, messages)
+    yield from _write(session, [one for one in messages if one.id not in forgotten], kind=kind, task=task)
+    compared = yield from _compared(session, messages, is_truth=is_truth, archived=archived)
+    return replace(compared, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
 
 
 def off_branch(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> Flow[frozenset[int] | None]:
@@ -243,8 +244,19 @@ def _recorded(
     )
 
 
-def _there(session: Session, messages: Sequence[BaseMessage]) -> Flow[set[str]]:
-    return set((yield from stored_of(session, messages)))
+def _not_there(session: Session, messages: Sequence[BaseMessage]) -> Flow[frozenset[str]]:
+    there = yield from stored_of(session, messages)
+    return frozenset(str(one.id) for one in messages if one.id not in there)
+
+
+def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> Flow[frozenset[str]]:
+    """What is missing before the last message that is there, where the list changed and something was forgotten.
+
+    New messages come behind the others, so what stands between those was remembered once.
+    """
+    there = yield from stored_of(session, messages)
+    last = max((place for place, one in enumerate(messages) if one.id in there), default=0)
+    return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
 
 
 def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> Flow[None]:

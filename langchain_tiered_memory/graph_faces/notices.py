@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -25,10 +26,11 @@ _LINES_REMEMBERED = 1000
 
 
 class Notices:
-    """Turns the guard's reports into notices, each told once."""
+    """Turns the guard's reports into notices, each told once; safe for threads."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], str] = {}
+        self._lock = threading.Lock()
 
     def of(self, report: GuardReport, *, session_id: str, track: str) -> list[dict[str, Any]]:
         """Plain JSON for what a report tells: an alert, a checkpoint, an outcome; no word of any message."""
@@ -74,11 +76,12 @@ class Notices:
         """A condensation that keeps failing for one reason is news once."""
         failed = report.outcome.kind is OutcomeKind.FAILED
         reason = f"{report.outcome.reason}" if failed else ""
-        known = self._failures.pop(line, "")
-        if reason:
-            self._failures[line] = reason
-            if len(self._failures) > _LINES_REMEMBERED:
-                self._failures.pop(next(iter(self._failures)), None)
+        with self._lock:
+            known = self._failures.pop(line, "")
+            if reason:
+                self._failures[line] = reason
+                if len(self._failures) > _LINES_REMEMBERED:
+                    del self._failures[next(iter(self._failures))]
         return not failed or reason != known
 
 

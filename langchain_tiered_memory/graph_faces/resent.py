@@ -20,36 +20,80 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import Session
-    from langchain_tiered_memory.records import Entry
+    from langchain_tiered_memory.records import Entry, SessionRef
 
 _Said: TypeAlias = tuple[str, str, tuple[str, ...], str | None]
+"""Role, text, ids of calls, id of the call that is answered."""
+_MOST_READ = 4096
+"""Newest messages of a transcript among which a list's beginning is looked for, at least."""
 
 
 def recognised(session: Session, messages: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
     """The list with what the transcript ends with, where the list begins so, as the transcript has it.
 
-    What stands behind the last answer of the transcript may be missing from the list: a turn that failed.
+    What stands behind the last answer of the transcript may be missing from the list: turns that failed. So may all
+    tool work, which many clients never see. A system message counts for itself: clients put it before the newest part
+    of a conversation, and word it anew with the time of day.
 
     Args:
         session: On the track of the list.
-        messages: A list whose ids may be new each time, each message with one.
+        messages: A list whose ids may be new each time, each message with one. Clients may keep the ids of some alone.
     """
     house = session._house  # noqa: SLF001 - one face in several modules
     ref = yield from do(house.store.transcript.find, session.session_id)
-    if ref is None or not messages or (yield from stored_of(session, messages[:1])):
+    if ref is None:
         return list(messages)
-    newest = yield from do(
-        house.store.transcript.entries, ref, track=session.track, newest_first=True, limit=len(messages)
-    )
-    entries = list(reversed(newest))
     redact = house.settings.redact
     said = [_said_by(one if redact is None else redacted(one, redact)) for one in messages]
-    answered = max((at for at, entry in enumerate(entries, start=1) if entry.role == "assistant"), default=0)
-    for ending in (entries, entries[:answered]):
-        count = _overlap(said, [_said_in(entry) for entry in ending])
+    known = yield from _talked(session, ref, said, is_work_aside=False)
+    if not known:
+        known = yield from _talked(session, ref, said, is_work_aside=True)
+    known |= yield from _prompts(session, ref, said)
+    own = yield from stored_of(session, messages)
+    return [
+        decode(known[place].payload) if place in known and one.id not in own else one
+        for place, one in enumerate(messages)
+    ]
+
+
+def _talked(session: Session, ref: SessionRef, said: Sequence[_Said], *, is_work_aside: bool) -> Flow[dict[int, Entry]]:
+    """The list's beginning as the transcript has it, by the place in the list."""
+    places = [place for place, one in enumerate(said) if _counts(one, is_work_aside=is_work_aside)]
+    for ending in (yield from _endings(session, ref, len(places), is_work_aside=is_work_aside)):
+        count = _overlap([said[place] for place in places], [_said_in(entry) for entry in ending])
         if count:
-            return [*(decode(entry.payload) for entry in ending[len(ending) - count :]), *messages[count:]]
-    return list(messages)
+            return dict(zip(places, ending[len(ending) - count :], strict=False))
+    return {}
+
+
+def _endings(session: Session, ref: SessionRef, wanted: int, *, is_work_aside: bool) -> Flow[list[list[Entry]]]:
+    """What the transcript ends with, and the same up to its last answer: as many as are `wanted`, where there are."""
+    transcript = session._house.store.transcript  # noqa: SLF001
+    limit = max(wanted, 1)
+    while True:
+        newest = yield from do(transcript.entries, ref, track=session.track, newest_first=True, limit=limit)
+        entries = [one for one in reversed(newest) if _counts(_said_in(one), is_work_aside=is_work_aside)]
+        answered = max((at for at, entry in enumerate(entries, start=1) if entry.role == "assistant"), default=0)
+        if answered >= wanted or len(newest) < limit or limit >= _MOST_READ:
+            return [entries, entries[:answered]]
+        limit *= 4
+
+
+def _prompts(session: Session, ref: SessionRef, said: Sequence[_Said]) -> Flow[dict[int, Entry]]:
+    """The list's system messages that the transcript has among its first or its newest, by their place."""
+    places = [place for place, one in enumerate(said) if one[0] == "system"]
+    if not places:
+        return {}
+    transcript = session._house.store.transcript  # noqa: SLF001
+    first = yield from do(transcript.entries, ref, track=session.track, limit=len(said))
+    newest = yield from do(transcript.entries, ref, track=session.track, newest_first=True, limit=len(said))
+    there = {_said_in(entry): entry for entry in (*newest, *first) if entry.role == "system"}
+    return {place: there.pop(said[place]) for place in places if said[place] in there}
+
+
+def _counts(said: _Said, *, is_work_aside: bool) -> bool:
+    role, _, calls, _ = said
+    return role != "system" and not (is_work_aside and (calls or role == "tool"))
 
 
 def _said_by(message: BaseMessage) -> _Said:

@@ -73,7 +73,7 @@ class MonitoringSettings(Frozen):
 
 
 class CondensationSettings(Frozen):
-    """When and how views are condensed. Defaults are those of the condensation-mechanism design."""
+    """When and how views are condensed, and by whom summaries are written."""
 
     automatic: bool = True
     """Condense by summaries. Off: the sliding window alone keeps a view within its limit."""

@@ -30,7 +30,10 @@ class MaskSettings(Frozen):
 
 
 class GuardSettings(Frozen):
-    """Zones and pruning. Defaults are those of the context-strategy design."""
+    """How full a window may get before something is done, and what is pruned then.
+
+    `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
+    """
 
     warning: float = Field(default=0.70, gt=0, le=1)
     danger: float = Field(default=0.85, gt=0, le=1)

@@ -58,7 +58,7 @@ def _higher_levels() -> LevelSettings:
 
 
 class TreeSettings(Frozen):
-    """The summary tree. The figures are those of the hierarchical-compression design this package grew from."""
+    """The summary tree: when each level is made, how large its summaries may be, and what happens to failures."""
 
     enabled: bool = True
     """Make summaries at all. Off: the transcript, search and recent messages still work."""

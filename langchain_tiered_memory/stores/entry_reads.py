@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from langchain_tiered_memory.stores import rows
 from langchain_tiered_memory.stores.appending import OPEN_HEADS, chunks
@@ -142,7 +142,8 @@ class EntryReads:
         exact = self.by_id(ref, [message_id])
         if exact or not message_id:
             return exact
-        begins = entries.c.message_id.startswith(packed(message_id), autoescape=True)
+        beginning = packed(message_id)
+        begins = func.substr(entries.c.message_id, 1, len(beginning)) == beginning  # `LIKE` refuses long patterns
         with self.database.read() as connection:
             return found(connection, ref, _OF_SESSION.where(begins).limit(2))
 

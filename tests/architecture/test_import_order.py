@@ -47,6 +47,7 @@ THREADS_MAY = {
     "chain_faces/open_turns.py": "remembers the runs of a chain, whichever thread runs them",
     "chain_faces/turn_history.py": "writes what a cancelled answer left, whoever cancels again",
     "graph_faces/handover.py": "hands contexts between nodes, whichever thread runs them",
+    "graph_faces/notices.py": "remembers what was told, whichever thread tells it",
     "condensers/attending.py": "registers extensions from any thread",
     "condensers/breaker.py": "is asked from any thread",
     "condensers/engine_metrics.py": "counts from any thread",

@@ -433,7 +433,7 @@ def test_a_view_shows_its_levels_and_its_recent_messages_and_names_what_is_betwe
 
 def test_a_tool_loop_keeps_its_recall_from_request_to_request() -> None:
     scene = Scene()
-    scene.says(conversation(40), at=NOW)
+    scene.says(conversation(120), at=NOW)
     told("sync", scene.session.flush)
     scene.says([HumanMessage("Which crane of order 1001 needs bolts?", id="ask")])
     recalls = []

@@ -128,6 +128,16 @@ def test_messages_that_a_middleware_rebuilt_without_ids_stand_once_and_as_it_wor
         assert "Zanzibar" in stored(memory)[0]
 
 
+def test_a_message_that_is_shown_in_part_is_a_part_of_what_a_middleware_made_of_it(colour: Colour) -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), tools=(), before=[Rebuilding()], max_tokens=900)
+        said(colour, agent, "The order goes to Zanzibar. " + LONG * 5 + "So it goes to Zanzibar.")
+        (sent,) = [one["content"] for one in server.requests[-1].messages if one["role"] == "user"][:1]
+        assert sent.startswith("The order goes to [place].")
+        assert sent.endswith("So it goes to [place].")
+        assert "left out" in sent
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_a_window_is_learnt_for_the_model_that_refused(colour: Colour, side: str) -> None:
     with (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
-import re
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,32 +63,38 @@ def stored_texts(memory: Any, *, track: str = "main") -> list[str]:
     return [str(one.text) for one in memory.session("alice", track=track).messages()]
 
 
-def _told_in_two_lives(where: Path, colour: Colour, *, restarts: bool) -> tuple[list[Any], int]:
-    """What the request of the 17th turn says, and the condensing calls that the second life made until then."""
-    clock, saver = FrozenClock(), strict_saver()
-    condensers = [summarising_model(), summarising_model()]
-    with OpenAIServer() as server, contextlib.ExitStack() as stack:
-        life = stack.enter_context(open_memory(where, model=condensers[0], clock=clock))
-        for turn in range(17):
-            if turn == 16 and restarts:
-                life.close()
-                life = stack.enter_context(open_memory(where, model=condensers[1], clock=clock))
-            agent = built(life, openai_model(server), tools=(), max_tokens=4000, agent={"checkpointer": saver})
-            said(colour, agent, {"messages": [HumanMessage(f"Order {turn}: {LONG}", id=f"u{turn}")]})
-        assert condensers[0].calls > 0
-        said_then = [(one["role"], one["content"]) for one in server.requests[-1].messages]
-        # The answers' ids differ from life to life, and with them the ids of summaries and pointers to them.
-        sent = [(role, re.sub(r"\b[0-9a-f]{8,}\b|lc_run--\S+", "id", text)) for role, text in said_then]
-        return sent, condensers[1].calls
+def _by_length(text: str) -> int:
+    """Ids of summaries differ from database to database: counted so, they are equally long."""
+    return len(text) // 4 + 1
 
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_restart_calls_no_condensing_model_and_changes_no_byte(colour: Colour, tmp_path: Path) -> None:
-    plain, _ = _told_in_two_lives(tmp_path / "plain.db", colour, restarts=False)
-    restarted, calls_made = _told_in_two_lives(tmp_path / "restarted.db", colour, restarts=True)
-    assert restarted == plain
-    assert "<conversation_history" in str(plain)
-    assert calls_made == 0
+    condensers = [summarising_model(), summarising_model()]
+    model, clock, saver = ToolModel(answers=lambda _: AIMessage("ok")), FrozenClock(), strict_saver()
+
+    def turn(memory: Any, number: int, checkpoints: Any) -> list[tuple[str, str]]:
+        agent = built(memory, model, tools=(), max_tokens=2500, agent={"checkpointer": checkpoints})
+        said(colour, agent, {"messages": [HumanMessage(f"Order {number}: {LONG}", id=f"u{number}")]})
+        return [(one.type, str(one.content)) for one in model.prompts[-1]]
+
+    with open_memory(tmp_path / "one.db", model=condensers[0], clock=clock) as memory:
+        for number in range(16):
+            turn(memory, number, saver)
+        # The same state and the same database, once in the process that goes on and once in a new one.
+        with (
+            contextlib.closing(sqlite3.connect(tmp_path / "one.db")) as source,
+            contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as target,
+        ):
+            source.backup(target)
+        kept = copy.deepcopy(saver)
+        goes_on = turn(memory, 16, saver)
+    with open_memory(tmp_path / "other.db", model=condensers[1], clock=clock) as memory:
+        begins_again = turn(memory, 16, kept)
+    assert begins_again == goes_on
+    assert "<conversation_history" in str(goes_on)
+    assert condensers[0].calls > 0
+    assert condensers[1].calls == 0
 
 
 @pytest.mark.parametrize("colour", COLOURS)

@@ -8,6 +8,7 @@ import pytest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage
 
+from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.token_counters import EstimatingCounter
 from tests.agent_builders import built, open_memory, said
@@ -91,6 +92,24 @@ def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(colour: 
             said(colour, agent, f"Order {turn}: {LONG}")
         assert max(sizes) > 3000
         assert memory._house.store.windows.read("bounded") == max(sizes)
+
+
+def test_an_answer_is_given_though_what_it_taught_of_the_window_cannot_be_written(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_memory() as memory:
+        memory.learn_window("bounded", 3000)
+
+        def full(*_: object) -> None:
+            msg = "the disk is full"
+            raise StorageError(msg)
+
+        monkeypatch.setattr(type(memory._house.store.windows), "confirm", full)
+        usage = {"input_tokens": 4000, "output_tokens": 1, "total_tokens": 4001}
+        answer = AIMessage("It is due on Monday.", usage_metadata=usage)  # type: ignore[typeddict-item]
+        state = said(colour, built(memory, Bounded(answers=[answer]), tools=()), "When is it due?")
+        assert state["messages"][-1].text == "It is due on Monday."
+        assert memory._house.store.windows.read("bounded") == 3000
 
 
 def test_a_learnt_window_stays_while_nothing_larger_was_taken(colour: Colour) -> None:

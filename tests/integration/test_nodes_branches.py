@@ -176,6 +176,27 @@ async def test_a_forgotten_message_is_not_brought_back_by_a_state_that_still_has
         assert {"q1", "a1"}.isdisjoint(one.id for one in memory.session("t").messages())
 
 
+@pytest.mark.parametrize("turns_between", [0, 1])
+@pytest.mark.parametrize("evict", [None, {"keep_messages": 4, "at_messages": 4}])
+def test_a_forgotten_message_stays_so_when_another_is_deleted_from_the_state(
+    turns_between: int, evict: dict[str, int] | None
+) -> None:
+    with open_memory() as memory:
+        graph = chat_graph(memory, answering(), max_tokens=4000, evict=evict).compile(checkpointer=InMemorySaver())
+        for number in range(4):
+            graph.invoke(ask(number), thread())
+        memory.session("t").forget(message_ids=["a1", "q2"])
+        for number in range(4, 4 + turns_between):
+            graph.invoke(ask(number), thread())
+        state = graph.get_state(thread()).values["messages"]
+        graph.update_state(thread(), {"messages": [RemoveMessage(id=str(state[-1].id))]}, as_node="keep")
+        for number in (6, 7):
+            graph.invoke(ask(number), thread())
+        stored = [one.id for one in memory.session("t").messages()]
+        assert {"a1", "q2"}.isdisjoint(stored)
+        assert stored[-4:] == ["q6", "a6", "q7", "a7"]
+
+
 RISKY = 7
 
 

@@ -1,15 +1,16 @@
-"""What the README shows runs as it stands there, one example after the other, against a server that speaks OpenAI's."""
+"""What the README shows runs as it stands, against a server that speaks OpenAI's, and satisfies a type checker."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from tests.openai_server import OpenAIServer
-
-if TYPE_CHECKING:
-    import pytest
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -31,3 +32,14 @@ def test_every_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert [one for one in asked if "4711" in one]
     assert [one for one in asked if "my name" in one]
     assert (tmp_path / "memory.db").exists()
+
+
+@pytest.mark.slow
+def test_a_type_checker_accepts_every_example_of_the_readme(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    examples = tmp_path / "readme.py"
+    examples.write_text("\n".join(BLOCKS), encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", str(examples)], cwd=README.parent, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout

@@ -97,6 +97,67 @@ def test_nodes_know_it_again_too(colour: Colour) -> None:
         assert len(memory.session("t").messages()) == 6
 
 
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_client_that_never_sees_the_tool_work_has_it_stored_once(colour: Colour) -> None:
+    script = ["Hello Ann.", calls("look_up", {"order": 5}), "On Monday.", calls("look_up", {"order": 6}), "It is open."]
+    with OpenAIServer(script=script) as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), **STATELESS)
+        kept: list[Any] = []
+        for text in ("I am Ann.", "When is order 5 due?", "And order 6?"):
+            kept.append({"role": "user", "content": text})
+            state = said(colour, agent, {"messages": kept})
+            kept.append({"role": "assistant", "content": state["messages"][-1].text})
+        roles = [one.type for one in memory.session("alice").messages()]
+        assert roles == ["human", "ai", *(["human", "ai", "tool", "ai"] * 2)]
+
+
+@pytest.mark.parametrize("named", ["user", "assistant"])
+def test_a_client_that_keeps_the_ids_of_one_side_alone_has_it_stored_once(named: str) -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), tools=(), **STATELESS)
+        kept: list[Any] = []
+        for number in range(4):
+            own = {"id": f"u{number}"} if named == "user" else {}
+            kept.append({"role": "user", "content": f"Question {number}", **own})
+            last = said("sync", agent, {"messages": kept})["messages"][-1]
+            own = {"id": last.id} if named == "assistant" else {}
+            kept.append({"role": "assistant", "content": last.text, **own})
+        assert [one.type for one in memory.session("alice").messages()] == ["human", "ai"] * 4
+
+
+@pytest.mark.parametrize("prompt", ["Be kind.", "It is {} o'clock."])
+@pytest.mark.parametrize("sent", [100, 3])
+def test_a_system_message_in_front_is_in_nobodys_way(prompt: str, sent: int) -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server), tools=(), **STATELESS)
+        kept: list[Any] = []
+        for number in range(5):
+            kept.append({"role": "user", "content": f"Question {number}"})
+            system = {"role": "system", "content": prompt.format(number)}
+            state = said("sync", agent, {"messages": [system, *kept[-sent:]]})
+            kept.append({"role": "assistant", "content": state["messages"][-1].text})
+        stored = memory.session("alice").messages()
+        assert [one.type for one in stored if one.type != "system"] == ["human", "ai"] * 5
+        prompts = [str(one.text) for one in stored if one.type == "system"]
+        assert prompts == list(dict.fromkeys(prompt.format(number) for number in range(5)))
+
+
+def test_several_failed_turns_are_in_nobodys_way_either() -> None:
+    with OpenAIServer() as server, open_memory() as memory:
+        agent = built(memory, openai_model(server, max_retries=0), tools=(), **STATELESS)
+        kept: list[Any] = []
+        for text in ("I am Ann.", "Hello?"):
+            kept = turn("sync", agent, kept, text)
+        for text in ("Can you hear me?", "And now?", "Now?"):
+            server.play([Failure(status=500, message="500: down")])
+            with pytest.raises(Exception, match="500"):
+                turn("sync", agent, kept, text)
+        server.play(["You are Ann."])
+        turn("sync", agent, kept, "Who am I?")
+        users = [one.text for one in memory.session("alice").messages() if one.type == "human"]
+        assert users == ["I am Ann.", "Hello?", "Can you hear me?", "And now?", "Now?", "Who am I?"]
+
+
 def test_a_message_that_says_the_same_as_an_answered_one_is_new() -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), **STATELESS)

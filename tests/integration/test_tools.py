@@ -15,8 +15,9 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from langchain_tiered_memory.decisions.counting import EstimatingCounter
-from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.errors import MixedOwnersError, SettingsError
 from langchain_tiered_memory.tools import memory_tools
+from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import conversation, entries_of, open_memory, summaries_of, tool_turn
 
 if TYPE_CHECKING:
@@ -34,6 +35,31 @@ def filled() -> TieredMemory:
     memory.session("other").add_messages([HumanMessage("The crane of order 1001 is secret.", id="secret")])
     memory.flush()
     return memory
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("name", ["recall", "expand", "pin"])
+def test_a_run_of_another_user_is_refused(name: str, colour: Colour) -> None:
+    memory = open_memory()
+    memory.session("s", user="ann").add_messages([HumanMessage("The crane is secret.", id="secret")])
+    given = {"query": "crane"} if name == "recall" else {"id": "secret"}
+    for options, config in (({}, {"user_id": "bob"}), ({"user_key": "who"}, {"who": "bob"}), ({"user": "bob"}, {})):
+        tools = tools_of(memory, **options)
+        try:
+            answer = told(colour, tools[name].invoke, given, {"configurable": {"thread_id": "s", **config}})
+        except MixedOwnersError as error:
+            answer = str(error)
+        assert "is not one of user 'bob'" in answer
+        assert "crane" not in answer
+    mine = told(colour, tools_of(memory)[name].invoke, given, {"configurable": {"thread_id": "s", "user_id": "ann"}})
+    assert "secret" in mine
+
+
+def test_an_id_of_any_length_and_shape_is_an_answer() -> None:
+    tools = tools_of(filled())
+    for blank in (" ", '"', "id ", "message\n", "a"):
+        answer = tools["expand"].invoke({"id": f"a{blank * 100_000}b"}, CONFIG)
+        assert answer.startswith("There is no message or summary")
 
 
 def tools_of(memory: TieredMemory, **options: Any) -> dict[str, BaseTool]:

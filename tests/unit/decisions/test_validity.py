@@ -114,12 +114,14 @@ def test_a_result_that_came_before_its_call_is_moved_behind_it() -> None:
     assert [type(m) for m in made.messages] == [HumanMessage, AIMessage, ToolMessage]
 
 
-def test_a_late_result_that_is_the_news_of_a_request_is_announced_at_its_end() -> None:
-    history = [HumanMessage("q"), asks("a"), HumanMessage("sub-task"), AIMessage("done"), result("a", "it is done")]
+@pytest.mark.parametrize("call", ["a", "not valid", "x" * 60])
+def test_a_late_result_that_is_the_news_of_a_request_is_announced_at_its_end(call: str) -> None:
+    history = [HumanMessage("q"), asks(call), HumanMessage("sub-task"), AIMessage("done"), result(call, "it is done")]
     made = valid(*history, complete=True)
     assert [type(one) for one in made.messages][-2:] == [AIMessage, HumanMessage]
-    assert "'a' has come in" in str(made.messages[-1].text)
-    assert [one.text for one in made.messages if isinstance(one, ToolMessage)] == ["it is done"]
+    (stands,) = [one for one in made.messages if isinstance(one, ToolMessage)]
+    assert f"{stands.tool_call_id!r} has come in" in str(made.messages[-1].text)
+    assert stands.text == "it is done"
 
 
 def test_a_list_that_ended_with_the_assistant_is_left_to_its_caller() -> None:
