@@ -64,9 +64,13 @@ def thread(thread_id: str = "t", **more: Any) -> dict[str, Any]:
     return {"configurable": {"thread_id": thread_id, **more}}
 
 
+_MORE = "The yard has asked for it again, and wants to hear of every delay before the week is over."
+"""Makes a dozen turns more than the small budgets here hold."""
+
+
 def ask(number: int, text: str = "") -> dict[str, Any]:
     """The input of a turn."""
-    said = text or f"Question {number}: what do we know about the crane of order {1000 + number}?"
+    said = text or f"Question {number}: what do we know about the crane of order {1000 + number}? {_MORE}"
     return {"messages": [HumanMessage(said, id=f"q{number}")]}
 
 

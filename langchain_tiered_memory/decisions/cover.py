@@ -108,16 +108,26 @@ def newest_gap(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Gap | No
     return max(gaps, key=lambda gap: gap.last_seq, default=None)
 
 
-def opened(items: Sequence[CoverItem], gap: Gap, last: Node, below: Sequence[Node]) -> tuple[CoverItem, ...]:
-    """`items` with the last summary of a gap, `last`, taken out of it and replaced by what stands below it."""
+def opened(
+    items: Sequence[CoverItem], gap: Gap, last: Node, below: Sequence[Node], *, rest_ends: int
+) -> tuple[CoverItem, ...]:
+    """`items` with the last summary of a gap, `last`, taken out of it and replaced by what stands below it.
+
+    Args:
+        items: The cover.
+        gap: One of its gaps.
+        last: The summary that the gap's last id names.
+        below: What stands below that.
+        rest_ends: The last message that the gap's other summaries stand for: behind `last`'s own first one, where
+            tracks are interleaved.
+    """
     rest = gap.ids[:-1]
     left: list[CoverItem] = []
     if rest:
-        before = min((node.first_seq for node in below), default=last.first_seq)
         left = [
             Gap(
                 first_seq=gap.first_seq,
-                last_seq=max(before - 1, gap.first_seq),
+                last_seq=max(rest_ends, gap.first_seq),
                 entry_count=max(gap.entry_count - last.entry_count, 0),
                 ids=rest,
             )

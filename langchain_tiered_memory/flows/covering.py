@@ -211,7 +211,9 @@ def _opened(desk: Desk, items: tuple[CoverItem, ...], *, cap: int) -> Flow[tuple
         if last not in library.summaries or not below[last]:
             continue
         children = [_node(house, one, facts=()) for one in library.add(below[last])]
-        wider = opened(items, gap, _node(house, library.summaries[last]), children)
+        others = [library.summaries[one].last_seq for one in gap.ids[:-1] if one in library.summaries]
+        rest_ends = max(others, default=library.summaries[last].first_seq - 1)
+        wider = opened(items, gap, _node(house, library.summaries[last]), children, rest_ends=rest_ends)
         finer = fitted(merged_gaps(wider), cap=cap, gap_tokens=gap_tokens)
         if tokens_of(finer, gap_tokens=gap_tokens) <= cap:
             items = finer

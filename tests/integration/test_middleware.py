@@ -179,7 +179,7 @@ def test_recall_quotes_what_the_question_is_about_and_can_be_switched_off(colour
         with open_memory() as memory:
             agent = built(memory, model, tools=(), max_tokens=1500, recall=recall)
             said(colour, agent, "The key of the lighthouse is under the third flowerpot.")
-            for number in range(14):
+            for number in range(28):
                 said(colour, agent, f"Order {number}: " + "the bolts came late again. " * 12)
             said(colour, agent, "Where is the key of the lighthouse?")
         shown.append("<recalled" in "\n".join(str(one.text) for one in model.prompts[-1]))

@@ -18,6 +18,7 @@ from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
+from langchain_tiered_memory.token_counters import EstimatingCounter
 from tests.agent_builders import THREAD, built, open_memory, openai_model, said, streamed
 from tests.colours import COLOURS, Colour
 from tests.openai_server import SERVER_ERROR, OpenAIServer, calls
@@ -162,7 +163,8 @@ def wordy(request: Any) -> str:
 
 
 def test_what_middlewares_before_it_add_to_the_system_prompt_is_counted(colour: Colour) -> None:
-    with OpenAIServer() as server, open_memory() as memory:
+    counted = EstimatingCounter().count_text
+    with OpenAIServer(count_text=counted) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), before=[wordy], max_tokens=4000)
         for turn in range(10):
             said(colour, agent, f"Order {turn}: {LONG}")

@@ -114,7 +114,7 @@ def test_traces_show_every_condensing_call_with_name_tags_and_usage(colour: Colo
     condenser, tracer = telling_model(), Kept()
     with OpenAIServer() as server, open_memory(model=condenser) as memory:
         agent = built(memory, openai_model(server), tools=(), max_tokens=2500)
-        for number in range(10):
+        for number in range(16):
             said(colour, agent, f"Order {number}: {LONG}", THREAD | {"callbacks": [tracer]})
     condensing = [run for run in tracer.runs if run.name == "tiered_memory_condense"]
     assert len(condensing) == condenser.calls > 0

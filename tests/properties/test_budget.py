@@ -174,3 +174,14 @@ def test_a_context_shows_a_call_with_all_its_results_or_not_at_all() -> None:
         calls = [call["id"] for one in context.messages for call in getattr(one, "tool_calls", ())]
         results = [one.tool_call_id for one in context.messages if isinstance(one, ToolMessage)]
         assert calls == results
+
+
+def test_interleaved_tracks_that_have_no_room_are_all_named() -> None:
+    talk, helper = conversations_of(15, 13), conversations_of(28, 16, 17, 14, 18, 0)
+    memory = remembered(("main", talk), ("helper", helper), ("main", talk))
+    context = memory.session("s").context("", max_tokens=107)
+    assert unaccounted(memory.session("s"), context) == []
+
+
+def conversations_of(*numbers: int) -> list[BaseMessage]:
+    return [message for number in numbers for message in (tool_turn(number) if number % 2 else turn(number))]
