@@ -114,10 +114,15 @@ def adopted(session: Session) -> Flow[BranchRecord | None]:
     found: list[Entry] = yield from do(store.transcript.entries, ref, track=session.track)
     if not found:
         return None
-    archived = ArchivedPart(
-        seq=found[-1].seq, last_id=found[-1].id, count=len(found), digest=chained("", [one.id for one in found])
+    return _recorded(session, [], seq=found[-1].seq, epoch=ref.epoch, whole=True, archived=archived_of(found))
+
+
+def archived_of(entries: Sequence[Entry]) -> ArchivedPart:
+    """Messages of a track, from its first one on, as if they had been moved out of a state."""
+    last = entries[-1]
+    return ArchivedPart(
+        seq=last.seq, last_id=last.id, count=len(entries), digest=chained("", [one.id for one in entries])
     )
-    return _recorded(session, [], seq=found[-1].seq, epoch=ref.epoch, whole=True, archived=archived)
 
 
 def chained(digest: str, ids: Sequence[str]) -> str:

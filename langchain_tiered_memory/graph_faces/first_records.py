@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.flows.asking import Flow, do
-from langchain_tiered_memory.graph_faces.branches import adopted, chained, stored_of
-from langchain_tiered_memory.state import STATE_KEY, ArchivedPart, BranchRecord, current
+from langchain_tiered_memory.graph_faces.branches import adopted, archived_of, stored_of
+from langchain_tiered_memory.state import STATE_KEY, BranchRecord, current
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,24 +40,33 @@ def first_record(
         first_seq = min(entry.seq for entry in stored.values())
         earlier = yield from do(house.store.transcript.entries, ref, track=session.track, up_to=first_seq - 1)
         if earlier:
-            archived = ArchivedPart(
-                seq=earlier[-1].seq,
-                last_id=earlier[-1].id,
-                count=len(earlier),
-                digest=chained("", [entry.id for entry in earlier]),
-            )
             part = BranchRecord(
-                track=session.track, count=0, ids="", said="", seq=0, epoch=-1, whole=False, archived=archived
+                track=session.track,
+                count=0,
+                ids="",
+                said="",
+                seq=0,
+                epoch=-1,
+                whole=False,
+                archived=archived_of(earlier),
             )
-    if part is None or (yield from do(_thread_remembers, place, messages_key)):
+    if part is None:
         return None
-    return part
+    remembers = yield from do(_thread_remembers, place, messages_key)
+    if remembers is None:
+        house.report(
+            "thread_not_read",
+            f"{type(place.saver).__name__} does not list its checkpoints in this colour, so a fork from before the "
+            "first message cannot be told from a new thread: what the session had before is shown",
+            session_id=session.session_id,
+        )
+    return None if remembers else part
 
 
-def _thread_remembers(place: Place, messages_key: str) -> bool:
+def _thread_remembers(place: Place, messages_key: str) -> bool | None:
     """Whether some LangGraph checkpoint of this thread carries a record of the list: another branch of it, then.
 
-    Runs off the event loop, where savers of both colours answer.
+    Runs off the event loop, where savers of both colours answer; `None` where one does not.
     """
     thread: RunnableConfig = {"configurable": {"thread_id": place.session_id, "checkpoint_ns": place.namespace}}
     try:
@@ -66,5 +75,5 @@ def _thread_remembers(place: Place, messages_key: str) -> bool:
             if messages_key in written.get("branches", {}):
                 return True
     except NotImplementedError:
-        return False  # a saver that answers in one colour alone
+        return None
     return False

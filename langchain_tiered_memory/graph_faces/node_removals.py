@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import RemoveMessage
@@ -38,14 +37,17 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
     channel = _channel(config, messages_key)
     if channel is None:
         return by_id
+    refused: Exception | None = None
     for update in _updates(by_id, kept):
         tried = channel.copy()
-        with contextlib.suppress(Exception):  # a reducer of the user's own may raise whatever it likes
+        try:
             tried.update([update])
             if _same(tried.get(), kept):
                 return update
+        except Exception as error:  # noqa: BLE001 - a reducer of the user's own may raise whatever it likes
+            refused = error
     msg = f"the reducer of {messages_key!r} lets nothing be removed from the list: use add_messages, or no evict_node"
-    raise InvalidInputError(msg)
+    raise InvalidInputError(msg) from refused
 
 
 def _updates(by_id: list[RemoveMessage], kept: list[Any]) -> Iterator[Any]:

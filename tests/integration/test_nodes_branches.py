@@ -340,3 +340,19 @@ def test_a_state_without_the_mix_in_is_remembered_all_the_same() -> None:
         for number in range(3):
             result = graph.invoke(ask(number), thread())
         assert [one.id for one in memory.session("t").messages()] == [one.id for one in result["messages"]]
+
+
+class Unlisted(InMemorySaver):
+    """A checkpointer that does not list what it has."""
+
+    def list(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_a_checkpointer_that_does_not_list_its_checkpoints_is_told_of() -> None:
+    with open_memory() as memory:
+        events: list[str] = []
+        memory.subscribe(lambda event: events.append(event.name))
+        memory.session("t").add_messages(conversation(2))
+        chat_graph(memory, answering()).compile(checkpointer=Unlisted()).invoke(ask(9), thread())
+        assert "thread_not_read" in events
