@@ -13,13 +13,17 @@ from benchmarks import (
     embedding,
     face_replay,
     fact_depth,
+    faults,
+    hops,
     prefix,
     recall,
     transcript_probes,
     turn_cost,
+    unsound,
+    workers,
 )
 from benchmarks.reporting import Report, arguments, finish
-from langchain_tiered_memory.embeddings import find_minilm
+from langchain_tiered_memory.models.embeddings import find_minilm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +35,11 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("--tiny", action="store_true", help="just large enough that every table is filled")
     asked = parser.parse_args(arguments_given)
     few, some, many = ("40", "60", "80,120") if asked.tiny else ("400", "600", "1000,4000")
-    reports = turn_cost.main(["--sizes", many, "--turns", "3" if asked.tiny else "30"])
+    reports = turn_cost.main(
+        ["--sizes", many, "--turns", "3", "--agent-messages", "12", "--no-postgres"]
+        if asked.tiny
+        else ["--sizes", many, "--turns", "30", "--agent-messages", "80"]
+    )
     if find_minilm() is None:
         print("embedder: left out, the MiniLM files are not at hand")
     else:
@@ -39,9 +47,17 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += condensing.main(["--messages", few, "--budget", "800" if asked.tiny else "2000"])
     reports += prefix.main(["--messages", few, "--budget", "700" if asked.tiny else "3000"])
     reports += cover_facts.main(["--messages", some])
+    reports += unsound.main(["--messages", few])
     reports += fact_depth.main(["--turns", few, "--seeds", "1", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
+    few_workers = ["--workers", "1,2", "--seconds", "0.2", "--processes", "2"]
+    reports += workers.main(few_workers if asked.tiny else [])
     reports += face_replay.main(["--quick"])
+    reports += hops.main(
+        ["--messages", "30" if asked.tiny else "120", "--agent-messages", "20" if asked.tiny else "80"]
+    )
+    tiny = ["--kills", "2", "--writers", "2", "--messages", "12", "--characters", "400", "--columns", "40"]
+    reports += faults.main(tiny if asked.tiny else ["--kills", "10"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

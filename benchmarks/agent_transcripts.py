@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.dates import parse_date
 from langchain_tiered_memory.conversations.speaking import message_of
-from langchain_tiered_memory.decisions.content_blocks import requested_calls
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.messages.content_blocks import requested_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

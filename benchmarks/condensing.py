@@ -19,7 +19,7 @@ from benchmarks.conversations import Conversation, conversation, shown_text, sta
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from benchmarks.summariser import Call, Summariser
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

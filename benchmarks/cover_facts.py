@@ -16,15 +16,15 @@ from benchmarks.conversations import Conversation, PlantedFact, conversation, sh
 from benchmarks.parties import OurMemory
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from benchmarks.summariser import Summariser
-from langchain_tiered_memory.decisions.rendering import summary_block
-from langchain_tiered_memory.decisions.sentences import sentences
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.token_counters import best_counter
+from langchain_tiered_memory.summaries.rendering import summary_block
+from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.protocols import TokenCounter
-    from langchain_tiered_memory.records import Summary
+    from langchain_tiered_memory.types.records import Summary
 
 _LEVELS = (1, 2, 3)
 _DRAWS = 5
@@ -74,7 +74,7 @@ def measure(messages: int = 1500, *, seed: int = 0) -> Report:
 
 def _summaries(party: OurMemory) -> list[Summary]:
     """Every finished summary."""
-    store = party.memory._house.store  # noqa: SLF001 - the face shows a tree only from its summaries down
+    store = party.memory.core.runtime.store
     ref = store.transcript.find(party.session.session_id)
     return [one for one in store.tree.all(ref) if one.state.finished] if ref is not None else []
 

@@ -19,7 +19,7 @@ from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
 
 from benchmarks.conversations import turns
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, median, show
-from langchain_tiered_memory.embeddings import MiniLMEmbeddings, find_minilm
+from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

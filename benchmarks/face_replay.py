@@ -30,15 +30,15 @@ from pydantic import PrivateAttr
 from benchmarks.made_up_run import made_up_run
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, numbers, show
 from langchain_tiered_memory.conversations.speaking import message_of
-from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
-from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError
+from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
+from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
+from langchain_tiered_memory.integrations.state import TieredState
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.nodes import context_node, model_input, remember_node
+from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
+from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import Settings, TreeSettings
-from langchain_tiered_memory.state import TieredState
-from langchain_tiered_memory.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

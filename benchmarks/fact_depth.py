@@ -23,7 +23,7 @@ from benchmarks.paraphraser import FORGETS, Paraphraser
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
 from benchmarks.reporting import Report, arguments, finish, show
 from benchmarks.summariser import Summariser
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

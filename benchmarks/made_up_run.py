@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from benchmarks import vocabulary as words
 from benchmarks.agent_transcripts import Probe, Transcript, plain, searchable
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from benchmarks.summariser import AIM, HEADING, Summariser
-from langchain_tiered_memory.decisions.sentences import sentences
+from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

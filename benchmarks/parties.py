@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, trim_messages
 from langgraph.graph.message import add_messages
 from langmem.short_term import RunningSummary, summarize_messages
 
-from langchain_tiered_memory.decisions.counting import PRIMING_TOKENS
 from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from benchmarks.conversations import Conversation, conversation
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed, WholeHistory
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, show
 from benchmarks.summariser import Summariser
-from langchain_tiered_memory.embeddings import resolve_embeddings
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

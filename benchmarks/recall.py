@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
-from langchain_tiered_memory.cli.evaluating import read_groups
-from langchain_tiered_memory.embeddings import resolve_embeddings
+from langchain_tiered_memory.cli.work.evaluate import read_groups
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, measure
 from langchain_tiered_memory.evaluation.report import renderables
 from langchain_tiered_memory.evaluation.summary import Summary, as_json, summarise
 from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,6 +9,7 @@ import resource
 import time
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from benchmarks.conversations import turns
@@ -17,13 +18,15 @@ from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 SESSION = "long"
 _BATCH = 1000
+"""Messages to an `add_messages`: fewer are slower, more are hardly faster."""
+_JUDGED_FROM = 3 * _BATCH
+"""Messages after which the pace tells how long all will take."""
 _MEGABYTE = 1e6
 
 
@@ -35,9 +38,22 @@ class Built:
     adding_seconds: float
     condensing_seconds: float
     summaries: int
-    file_megabytes: float
+    file_megabytes: float | None
+    """`None` for a server's database."""
     peak_megabytes: float
     """Resident memory at its highest, the interpreter and all imports included."""
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.adding_seconds + self.condensing_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooSlow:
+    """A session that was not finished, for it would have taken too long."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +64,9 @@ class Resident:
     peak_megabytes: float
 
 
-def open_memory(path: Path) -> TieredMemory:
+def open_memory(where: str) -> TieredMemory:
     """Words only, no background thread: what is measured is the turn, and nothing beside it."""
-    return TieredMemory.open(path, embeddings=None, settings=Settings(tree=TreeSettings(background=False)))
+    return TieredMemory.open(where, embeddings=None, settings=Settings(tree=TreeSettings(background=False)))
 
 
 def alone(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -59,34 +75,44 @@ def alone(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return pool.apply(call, args, kwargs)
 
 
-def build(path: Path, messages: int) -> Built:
-    """Write a conversation of `messages` messages in batches and condense it; a file that is there stays."""
+def build(where: str, messages: int, most_seconds: float) -> Built | TooSlow:
+    """Write a conversation of `messages` messages in batches and condense it; what is there already stays.
+
+    Gives up as soon as adding will take more than `most_seconds` at the pace so far, or condensing does. What was done
+    until then remains.
+    """
     began = time.perf_counter()
-    source = turns()
-    with open_memory(path) as memory:
+    with open_memory(where) as memory:
         session = memory.session(SESSION)
-        left = messages - session.metrics().messages
-        while left > 0:
-            batch = list(islice(source, min(left, _BATCH)))
+        there = session.metrics().messages
+        source = islice(turns(), there, None)
+        for first in range(there, messages, _BATCH):
+            batch = list(islice(source, min(_BATCH, messages - first)))
             session.add_messages([turn.message for turn in batch], at=[turn.at for turn in batch])
-            left -= len(batch)
+            done = first + len(batch) - there
+            needed = (time.perf_counter() - began) / done * (messages - there)
+            if needed > most_seconds and done >= _JUDGED_FROM:
+                return TooSlow(reason=f"adding would take about {needed:,.0f} s, more than {most_seconds:,.0f} s")
         added = time.perf_counter()
-        session.flush()
+        left = session.flush(max(0.0, most_seconds - (added - began))).pending
         condensed = time.perf_counter()
+        if left and condensed - began >= most_seconds:
+            reason = f"its summaries were not finished within {most_seconds:,.0f} s"
+            return TooSlow(reason=reason)
         summaries = sum(level.summaries for level in session.metrics().levels)
     return Built(
         messages=messages,
         adding_seconds=added - began,
         condensing_seconds=condensed - added,
         summaries=summaries,
-        file_megabytes=path.stat().st_size / _MEGABYTE,
+        file_megabytes=Path(where).stat().st_size / _MEGABYTE if Path(where).exists() else None,
         peak_megabytes=_peak_megabytes(),
     )
 
 
-def hold(path: Path, count: int) -> Resident:
+def hold(where: str, count: int) -> Resident:
     """Open a session, hold `count` turns, and say what memory that took. Run it with `alone`."""
-    with open_memory(path) as memory:
+    with open_memory(where) as memory:
         session = memory.session(SESSION)
         gc.collect()
         before = _peak_megabytes()

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.condensers.ranking import Unit, cue_weight, in_order_of_worth
-from langchain_tiered_memory.decisions.sentences import sentences
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
 from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

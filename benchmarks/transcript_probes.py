@@ -21,8 +21,8 @@ from benchmarks.reporting import Report, arguments, finish, numbers, show
 from benchmarks.transcript_report import Measured, report_of
 from benchmarks.transcript_runs import run_transcript
 from benchmarks.transcript_windows import METHODS, Windows
-from langchain_tiered_memory.embeddings import resolve_embeddings
-from langchain_tiered_memory.token_counters import best_counter
+from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.token_counters import best_counter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

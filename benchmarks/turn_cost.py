@@ -1,275 +1,153 @@
-"""What a turn costs in a session of 1,000, 10,000 and 100,000 messages, side by side.
+"""What a turn costs in sessions of 1,000 to 1,000,000 messages, and what a request costs in an agent's run.
 
-A turn adds two messages and assembles a context without a query; no model, no vectors. The sessions take their turns
-one after the other, so that whatever else the machine does falls on all of them alike: the ratios are what to read.
-Beside them, what the same turn costs with the whole list of messages in memory and `trim_messages` or langmem's
-`summarize_messages` over it (which is how they are used: each reads the list anew for every call).
+A turn adds two messages and assembles a context, without a question and with one; no model, no vectors. The sessions,
+on SQLite and on PostgreSQL, take their turns one after the other, so that whatever else the machine does falls on all
+of them alike: the ratios are what to read. Beside them, what other ways to bound a context cost over the same messages,
+as a list in memory (`turn_lists`) and in an agent that plays the same transcript (`turn_agents`).
 
-    python -m benchmarks.turn_cost --sizes 1000,10000,100000
+    python -m benchmarks.turn_cost TRANSCRIPTS --sizes 1000,10000,100000,1000000 --build-seconds 14400
 """
 
 from __future__ import annotations
 
-import os
+import math
 import tempfile
-import time
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import BaseMessage, trim_messages
-from langchain_core.messages.utils import count_tokens_approximately
-from langmem.short_term import RunningSummary, summarize_messages
-
-from benchmarks.conversations import turns
-from benchmarks.reporting import Grid, Report, Target, arguments, finish, median, numbers, p95, show
-from benchmarks.sessions import SESSION, Built, Resident, alone, build, hold, one_turn, open_memory
-from langchain_tiered_memory.testing import ScriptedModel
+from benchmarks.agent_runs import choose_runs
+from benchmarks.reporting import Report, arguments, finish, numbers, show
+from benchmarks.sessions import Built, TooSlow, alone, build, hold
+from benchmarks.turn_agents import empty_files, play_memory, play_peers
+from benchmarks.turn_lists import MOST_LISTED, measure_lists
+from benchmarks.turn_report import TurnCosts, report_of
+from benchmarks.turn_steps import hold_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.memory import Session
+    from langchain_core.messages import BaseMessage
 
-BUDGET = 8000
+    from benchmarks.turn_steps import Place
+
 SIZES = (1000, 10_000, 100_000)
-_WARM_UP = 4
-_FLUSH_EACH = 5  # turns; a background thread would do it
-_QUERY_EACH = 5
-_PEER_TURNS = 5
-_MOST_GROWTH = 1.5
-_MOST_MILLISECONDS = 10.0
-_MOST_MEGABYTES = 32.0
-_LARGEST_TARGET = 100_000
-_STEPS = ("turn", "add", "context", "query", "processor")
-_QUERIES = (
-    "who looks after the ferry ledger?",
-    "what did we decide about the panels for the greenhouse?",
-    "where are the notes about the archive?",
-    "how much was the budget for the boiler again?",
-)
+BUILD_SECONDS = 1200.0
+AGENT_MESSAGES = 200
 
 
-@dataclass(slots=True)
-class _Times:
-    """Milliseconds of each step of one session."""
-
-    add: list[float] = field(default_factory=list)
-    context: list[float] = field(default_factory=list)
-    query: list[float] = field(default_factory=list)
-    processor: list[float] = field(default_factory=list)
-    """Of a whole turn, in this process: what a busy machine does not stretch much."""
-
-    @property
-    def turn(self) -> list[float]:
-        return [one + other for one, other in zip(self.add, self.context, strict=True)]
-
-
-def measure(sizes: Sequence[int] = SIZES, *, count: int = 60, directory: Path | None = None) -> Report:
-    """Build (or find in `directory`) a session of each size, and hold `count` turns in each."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = directory or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = {size: folder / f"session-{size}.db" for size in sizes}
-        built = {size: alone(build, path, size) for size, path in paths.items()}
-        resident = {size: alone(hold, path, count) for size, path in paths.items()}
-        times = _alternating(paths, count)
-    peers = {size: _peers(size) for size in sizes}
-    return _report(sizes, count, built, resident, times, peers)
-
-
-def _alternating(paths: dict[int, Path], count: int) -> dict[int, _Times]:
-    """A turn of each session, then the next of each."""
-    times = {size: _Times() for size in paths}
-    source = turns(seed=3)
-    with ExitStack() as opened:
-        sessions = {size: opened.enter_context(open_memory(path)).session(SESSION) for size, path in paths.items()}
-        for number in range(_WARM_UP):
-            for session in sessions.values():
-                one_turn(session, number)
-        for number in range(count):
-            pair = [turn.message for turn in islice(source, 2)]
-            order = list(sessions) if number % 2 else list(reversed(sessions))
-            for size in order:
-                _timed_turn(sessions[size], [one.model_copy(update={"id": None}) for one in pair], times[size], number)
-    return times
-
-
-def _timed_turn(session: Session, pair: list[BaseMessage], times: _Times, number: int) -> None:
-    began = time.process_time()
-    times.add.append(_milliseconds(lambda: session.add_messages(pair)))
-    times.context.append(_milliseconds(lambda: session.context("", max_tokens=BUDGET)))
-    times.processor.append(1000 * (time.process_time() - began))
-    if number % _QUERY_EACH == 0:
-        query = _QUERIES[number // _QUERY_EACH % len(_QUERIES)]
-        times.query.append(_milliseconds(lambda: session.context(query, max_tokens=BUDGET)))
-    if number % _FLUSH_EACH == _FLUSH_EACH - 1:
-        session.flush()
-
-
-def _milliseconds(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return 1000 * (time.perf_counter() - began)
-
-
-def _peers(size: int) -> dict[str, list[float]]:
-    """The other ways to bound a context, over a list of `size` messages that is in memory already."""
-    messages = [turn.message for turn in islice(turns(), size)]
-    summarised = messages[: max(0, size - 60)]
-    running = RunningSummary(
-        summary="A summary of what was said.",
-        summarized_message_ids={str(one.id) for one in summarised},
-        last_summarized_message_id=summarised[-1].id if summarised else None,
-    )
-    model = ScriptedModel()
-
-    def trimmed() -> object:
-        return trim_messages(
-            messages, max_tokens=BUDGET, token_counter=count_tokens_approximately, strategy="last", start_on="human"
-        )
-
-    def langmem() -> object:
-        return summarize_messages(messages, running_summary=running, model=model, max_tokens=BUDGET)
-
-    return {
-        "trim_messages": [_milliseconds(trimmed) for _ in range(_PEER_TURNS)],
-        "langmem summarize_messages": [_milliseconds(langmem) for _ in range(_PEER_TURNS)],
-    }
-
-
-def _report(  # noqa: PLR0917 - what was measured, each once
+def measure(
     sizes: Sequence[int],
-    count: int,
-    built: dict[int, Built],
-    resident: dict[int, Resident],
-    times: dict[int, _Times],
-    peers: dict[int, dict[str, list[float]]],
-) -> Report:
-    rows = [(f"{size:,} messages", *_row(times[size], times[sizes[0]])) for size in sizes]
-    columns = (
-        "",
-        *("turn ms", "p95", "ratio"),
-        *("add ms", "p95", "ratio"),
-        *("context ms", "p95", "ratio"),
-        *("query ms", "ratio"),
-        "turn, processor ms",
-    )
-    peer_rows = tuple(
-        (name, *(f"{median(peers[size][name]):,.2f} ({_ratio(peers, name, size, sizes[0]):,.1f}x)" for size in sizes))
-        for name in peers[sizes[0]]
-    )
-    figures = {
-        str(size): {
-            "built": asdict(built[size]),
-            "resident": asdict(resident[size]),
-            **{f"{step}_ms": _spread(getattr(times[size], step)) for step in _STEPS},
-            **{f"{step}_ratio": _growth(getattr(times[size], step), getattr(times[sizes[0]], step)) for step in _STEPS},
-            "peers_ms": {name: _spread(found) for name, found in peers[size].items()},
-        }
-        for size in sizes
-    }
-    return Report(
-        benchmark="turn cost",
-        about="add two messages, assemble a context without a query; sessions take turns, SQLite, words only",
-        settings={"turns": count, "budget": BUDGET},
-        grids=(
-            Grid(
-                title="a turn, and its parts (medians; ratio to the smallest session)",
-                columns=columns,
-                rows=tuple(rows),
-            ),
-            _space_grid(sizes, built, resident),
-            Grid(
-                title="peers, ms for one call over the list of messages (ratio)",
-                columns=("", *(f"{size:,}" for size in sizes)),
-                rows=peer_rows,
-            ),
-        ),
-        figures=figures,
-        targets=_targets(sizes, times, resident),
-        remarks=(f"load average at the start of the table: {os.getloadavg()[0]:.1f}",),
+    run: Sequence[BaseMessage],
+    *,
+    turns: int,
+    directory: Path | None,
+    most_seconds: float,
+    postgres: bool,
+) -> TurnCosts:
+    """Build the sessions, hold `turns` turns in each, play the agent's `run`, and time the other ways.
+
+    Args:
+        sizes: Messages in the sessions, ascending.
+        run: A transcript of an agent.
+        turns: Measured in each session.
+        directory: Where SQLite's files are kept, and found again; they are temporary without one.
+        most_seconds: That building one session may take; a session that takes longer is left out, and larger ones.
+        postgres: Whether to measure PostgreSQL as well, where it can be started.
+    """
+    left_out: list[str] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        databases = {"SQLite": empty_files(folder)}
+        server = stack.enter_context(_postgres(left_out)) if postgres else None
+        if server is not None:
+            databases["PostgreSQL"] = server
+        wheres = {(name, size): make() for name, make in databases.items() for size in sizes}
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            wheres |= {("SQLite", size): str(directory / f"session-{size}.db") for size in sizes}
+        built = _build_all(wheres, most_seconds, left_out)
+        wheres = {place: wheres[place] for place in built}
+        resident = {place: alone(hold, where, turns) for place, where in wheres.items() if place[0] == "SQLite"}
+        steps = hold_turns(wheres, turns)
+        agents, remarks = play_peers(run, folder)
+        agents |= play_memory(run, databases)
+    left_out += [*remarks, *(f"lists of {size:,} messages: too large" for size in sizes if size > MOST_LISTED)]
+    return TurnCosts(
+        turns=turns,
+        built=built,
+        resident=resident,
+        steps=steps,
+        lists={size: measure_lists(size) for size in sizes if size <= MOST_LISTED},
+        agents=agents,
+        agent_messages=len(run),
+        left_out=tuple(left_out),
     )
 
 
-def _space_grid(sizes: Sequence[int], built: dict[int, Built], resident: dict[int, Resident]) -> Grid:
-    rows = []
-    for size in sizes:
-        made, held = built[size], resident[size]
-        rows.append(
-            (
-                f"{size:,} messages",
-                made.adding_seconds,
-                made.condensing_seconds,
-                made.summaries,
-                made.file_megabytes,
-                made.peak_megabytes,
-                held.before_megabytes,
-                held.peak_megabytes,
-            )
-        )
-    return Grid(
-        title="building (in batches, then condensed), and memory of a process that holds the turns, MB",
-        columns=("", "adding s", "condensing s", "summaries", "file", "peak of building", "opened", "peak of turns"),
-        rows=tuple(rows),
-    )
+def _build_all(wheres: Mapping[Place, str], most_seconds: float, left_out: list[str]) -> dict[Place, Built]:
+    """Build each session in a process of its own; of a database's sessions the smallest is always built.
+
+    One that would take too long at the pace of the one before it is not begun.
+    """
+    built: dict[Place, Built] = {}
+    for place, where in wheres.items():
+        database, size = place
+        before = max((one.messages for (name, _), one in built.items() if name == database), default=0)
+        expected = built[database, before].seconds / before * size if before else 0.0
+        if expected > most_seconds:
+            found: Built | TooSlow = TooSlow(reason=f"building would take about {expected:,.0f} s")
+        else:
+            found = alone(build, where, size, most_seconds if before else math.inf)
+        if isinstance(found, Built):
+            built[place] = found
+        else:
+            left_out.append(f"{database}, {size:,} messages: left out, {found.reason} (--build-seconds)")
+    return built
 
 
-def _row(mine: _Times, first: _Times) -> tuple[float, ...]:
-    cells: list[float] = []
-    for step in ("turn", "add", "context"):
-        values = getattr(mine, step)
-        cells += [median(values), p95(values), _growth(values, getattr(first, step))]
-    return (*cells, median(mine.query), _growth(mine.query, first.query), median(mine.processor))
-
-
-def _growth(values: Sequence[float], first: Sequence[float]) -> float:
-    return median(values) / median(first)
-
-
-def _ratio(peers: dict[int, dict[str, list[float]]], name: str, size: int, first: int) -> float:
-    return _growth(peers[size][name], peers[first][name])
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": median(values), "p95": p95(values), "least": min(values), "count": len(values)}
-
-
-def _targets(sizes: Sequence[int], times: dict[int, _Times], resident: dict[int, Resident]) -> tuple[Target, ...]:
-    first, last = sizes[0], sizes[-1]
-    told = last >= _LARGEST_TARGET
-    growth = _growth(times[last].turn, times[first].turn)
-    milliseconds = median(times[last].turn)
-    more = resident[last].peak_megabytes - resident[first].peak_megabytes
-    return (
-        Target(
-            aim=f"a turn at 100,000 messages costs at most {_MOST_GROWTH} times one at 1,000",
-            measured=f"{growth:.2f} at {last:,}",
-            met=growth <= _MOST_GROWTH if told else None,
-        ),
-        Target(
-            aim=f"such a turn stays under {_MOST_MILLISECONDS:.0f} ms at the median, on two quiet cores",
-            measured=f"{milliseconds:.1f} ms at {last:,}, of which {median(times[last].processor):.1f} ms of processor",
-            met=milliseconds < _MOST_MILLISECONDS if told else None,
-        ),
-        Target(
-            aim=f"peak memory of turns does not grow with the session (within {_MOST_MEGABYTES:.0f} MB)",
-            measured=f"{more:+.1f} MB from {first:,} to {last:,}",
-            met=more <= _MOST_MEGABYTES if told else None,
-        ),
-    )
+@contextmanager
+def _postgres(left_out: list[str]) -> Iterator[Callable[[], str] | None]:
+    """What makes an empty database on a server that the tests' helper starts or finds; `None` without one."""
+    try:
+        from tests.servers import NoServerError, postgres_server  # noqa: PLC0415 - a checkout has it, a wheel has not
+    except ImportError:
+        left_out.append("PostgreSQL: left out, what starts a server is in the tests, which are not here")
+        yield None
+        return
+    try:
+        server = postgres_server()
+    except NoServerError as error:
+        left_out.append(f"PostgreSQL: left out, {error}")
+        yield None
+        return
+    try:
+        yield server.new_database
+    finally:
+        server.remove()
 
 
 def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     """The command."""
     parser = arguments(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help="transcripts of agents' runs; a made-up run if not given")
     parser.add_argument("--sizes", type=numbers, default=list(SIZES), help="messages in the sessions")
     parser.add_argument("--turns", type=int, default=60, help="measured in each session")
-    parser.add_argument("--directory", type=Path, help="keep the sessions there, and use those that are there")
+    parser.add_argument("--agent-messages", type=int, default=AGENT_MESSAGES, help="of the run that agents play")
+    parser.add_argument("--directory", type=Path, help="keep SQLite's sessions there, and use those that are there")
+    parser.add_argument("--build-seconds", type=float, default=BUILD_SECONDS, help="for one session, at most")
+    parser.add_argument("--no-postgres", action="store_true", help="SQLite alone")
     asked = parser.parse_args(arguments_given)
-    report = measure(asked.sizes, count=asked.turns, directory=asked.directory)
+    (run,) = choose_runs(asked.folder, messages=asked.agent_messages, most=1).values()
+    found = measure(
+        asked.sizes,
+        run,
+        turns=asked.turns,
+        directory=asked.directory,
+        most_seconds=asked.build_seconds,
+        postgres=not asked.no_postgres,
+    )
+    report = report_of(found)
     show(report)
     finish([report], asked.json)
     return [report]

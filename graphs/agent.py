@@ -9,7 +9,7 @@ from langchain.agents import create_agent
 from langchain_core.runnables.config import run_in_executor
 from parts import MAX_TOKENS, SYSTEM, chat_model, look_up, memory
 
-from langchain_tiered_memory.middleware import TieredMemoryMiddleware
+from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 
 
 @functools.cache

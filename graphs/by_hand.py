@@ -8,8 +8,14 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from parts import MAX_TOKENS, SYSTEM, chat_model, look_up, memory
 
-from langchain_tiered_memory.nodes import amodel_input, condense_node, context_node, guard_node, remember_node
-from langchain_tiered_memory.state import TieredState, zone_in
+from langchain_tiered_memory.integrations.nodes import (
+    amodel_input,
+    condense_node,
+    context_node,
+    guard_node,
+    remember_node,
+)
+from langchain_tiered_memory.integrations.state import TieredState, zone_in
 
 model = chat_model()
 tools = [look_up]

@@ -7,8 +7,8 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - as above
 from langgraph.graph import START, MessagesState, StateGraph
 from parts import MAX_TOKENS, SYSTEM, chat_model, memory
 
-from langchain_tiered_memory.nodes import amodel_input, context_node, evict_node, remember_node
-from langchain_tiered_memory.state import TieredState
+from langchain_tiered_memory.integrations.nodes import amodel_input, context_node, evict_node, remember_node
+from langchain_tiered_memory.integrations.state import TieredState
 
 model = chat_model()
 

@@ -10,8 +10,20 @@ TieredMemoryError
 ├── SettingsError (ValueError)          a setting, model or store that cannot be used
 ├── StorageError                        the database said no
 │   ├── NewerSchemaError                written by a later version of this package
+│   ├── OlderSchemaError                opened for reading alone, and an upgrade has to be written first
 │   ├── NotOurDatabaseError             a file or schema that is something else
+│   ├── DamagedRowError                 a stored row that cannot be read
+│   ├── ForkedError                     forked in the middle of another thread's work
+│   ├── DatabaseReplacedError           the file was removed or replaced while it was open
+│   ├── ReadOnlyError                   opened for reading alone, or nobody may write there
+│   ├── StorageFullError                no room left on the disk
+│   ├── StorageUnreachableError         the server cannot be reached, or the connection broke
+│   │   └── OutcomeUnknownError         it broke in a commit, and nobody can say whether that was written
 │   └── StorageBusyError                locked by somebody for too long
+│       ├── LockTimeoutError            PostgreSQL gave no lock in time
+│       ├── StatementTimeoutError       PostgreSQL ended a statement that took too long
+│       ├── StorageConflictError        others did the same at the same time (a deadlock, say)
+│       └── TooManyConnectionsError     PostgreSQL has no connection left
 ├── IndexUnavailableError               Chroma cannot be reached or read; the transcript is fine
 ├── EmbedderMismatchError               the index was built by another embedder
 ├── CondensationError                   a summary could not be made
@@ -21,12 +33,56 @@ TieredMemoryError
 
 from __future__ import annotations
 
-from langchain_tiered_memory.outcomes import FailureReason
-from langchain_tiered_memory.records import Spent
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.text.scrubbing import scrubbed
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+
+def explain_validation(error: ValidationError, fields: str = "") -> str:
+    """What pydantic found wrong, as one sentence in this package's words.
+
+    Args:
+        error: As pydantic raised it.
+        fields: The names that would have been known, for whoever misspelt one.
+    """
+    found = [_explain_fault(fault, fields) for fault in error.errors(include_url=False)]
+    return "; ".join(dict.fromkeys(found))
+
+
+def _explain_fault(fault: ErrorDetails, fields: str) -> str:
+    place = ".".join(map(str, fault["loc"]))
+    given = repr(fault.get("input"))
+    given = given if len(given) <= _SHOWN_CHARACTERS else f"{given[:_SHOWN_CHARACTERS]}..."
+    if fault["type"] == "extra_forbidden":
+        return f"there is no {place!r}" + (f": known are {fields}" if fields else "")
+    if fault["type"] == "missing":
+        return f"{place} is missing"
+    said = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be").partition(", unable")[0]
+    return f"{place} {said}, not {given}" if said.startswith("must") else f"{place}: {said}" if place else said
+
+
+_SHOWN_CHARACTERS = 80
+"""Of a value that cannot be used: enough to recognise it."""
+
+
+class ReducedFunctionWarning(UserWarning):
+    """This memory works with less than it could: search by words alone, or estimated counts. Said once in a program."""
 
 
 class TieredMemoryError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of everything this package raises on purpose.
+
+    Its words may repeat those of a provider, a driver or a server: keys and passwords in them are hidden.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(scrubbed(one) if isinstance(one, str) else one for one in args))
 
 
 class InvalidInputError(TieredMemoryError, ValueError):
@@ -34,7 +90,7 @@ class InvalidInputError(TieredMemoryError, ValueError):
 
 
 class UnknownMessageError(InvalidInputError):
-    """A message of a type that LangChain does not define. Nothing was written."""
+    """A message of a type that LangChain does not define; or a stored one that is damaged and cannot be read."""
 
 
 class MixedOwnersError(InvalidInputError):
@@ -71,19 +127,89 @@ class SettingsError(TieredMemoryError, ValueError):
 
 
 class StorageError(TieredMemoryError):
-    """The database said no. What was acknowledged before is safe; what this call carried was not written."""
+    """The database said no. What was acknowledged before is safe; what this call carried was not written.
+
+    `OutcomeUnknownError` alone leaves open whether it was.
+    """
 
 
 class NewerSchemaError(StorageError):
     """The database was written by a later version of this package."""
 
 
+class OlderSchemaError(StorageError):
+    """The database was written by an earlier version of this package, and was opened for reading alone."""
+
+
 class NotOurDatabaseError(StorageError):
     """A file or schema that is something else, or is damaged."""
 
 
+class DamagedRowError(StorageError):
+    """A stored row that cannot be read. Views go on without it; `doctor()` makes again what is derived.
+
+    Args:
+        table: Which table.
+        row: Its key there, as text.
+        column: The column that cannot be read.
+        why: What is wrong with it.
+    """
+
+    def __init__(self, table: str, row: str, column: str, why: str) -> None:
+        super().__init__(
+            f"{table} {row}: its {column} {why}; verify() names all that is damaged, doctor() makes again what can be"
+        )
+        self.table = table
+        self.row = row
+        self.column = column
+        self.why = why
+
+
+class DatabaseReplacedError(StorageError):
+    """The SQLite file, or its write-ahead log, was removed or replaced while it was open: close, and open again."""
+
+
+class ReadOnlyError(StorageError):
+    """A write to a memory that was opened with `read_only=True`, or to a place where nobody may write."""
+
+
+class StorageFullError(StorageError):
+    """No room is left on the disk."""
+
+
+class StorageUnreachableError(StorageError):
+    """The database server cannot be reached, or the connection to it broke."""
+
+
+class OutcomeUnknownError(StorageUnreachableError):
+    """The connection broke during a commit, and the server cannot be asked what became of it.
+
+    The call may have been written, or not; made again, it writes messages that have ids only once.
+    """
+
+
 class StorageBusyError(StorageError):
     """The database stayed locked longer than the busy timeout."""
+
+
+class ForkedError(StorageError):
+    """This process was forked in the middle of another thread's work, so that going on here would hang."""
+
+
+class LockTimeoutError(StorageBusyError):
+    """PostgreSQL gave no lock within `busy_seconds`, or within a `lock_timeout` of its own."""
+
+
+class StatementTimeoutError(StorageBusyError):
+    """PostgreSQL ended a statement that took longer than its `statement_timeout`, or that somebody cancelled."""
+
+
+class StorageConflictError(StorageBusyError):
+    """Others changed the same thing at the same time, such as in a deadlock, for longer than the busy timeout."""
+
+
+class TooManyConnectionsError(StorageBusyError):
+    """PostgreSQL had no connection left within `busy_seconds`."""
 
 
 class IndexUnavailableError(TieredMemoryError):

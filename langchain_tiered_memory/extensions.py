@@ -1,8 +1,8 @@
 """What a user may put into the condensation engine: the shapes, and what each is told.
 
-Everything here is plain and blocking on purpose: an extension is called off the event loop, in whichever colour the
-memory is used, with a deadline (`condensation.plugin_seconds`). One that raises, hangs or answers nonsense is reported
-as an event and passed over; it never breaks a turn.
+Everything here is plain and blocking on purpose: an extension is called off the event loop, by sync and async verbs
+alike, with a deadline (`condensation.plugin_seconds`). One that raises, hangs or answers nonsense is reported as an
+event and passed over; it never breaks a turn.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
-    from langchain_tiered_memory.outcomes import FailureReason, ThresholdAdvice, Zone
-    from langchain_tiered_memory.records import Group
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+    from langchain_tiered_memory.types.outcomes import FailureReason, ThresholdAdvice, Zone
+    from langchain_tiered_memory.types.records import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
-"""The seams: what the flows expect of a counter, a clock, a condenser and a vector index.
+"""Protocols of the seams: token counter, clock, vector index.
 
+A condenser of your own is an `extensions.CondensationPlugin`: plain, blocking, and called off the event loop.
 The SQL store is one code path for all its databases and needs no protocol; its conformance suite stands in `tests/`.
 """
 
@@ -11,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob
-    from langchain_tiered_memory.flows.asking import Flow
 
 
 @runtime_checkable
@@ -43,23 +41,6 @@ class Clock(Protocol):
 
     def __call__(self) -> float:
         """Seconds since the epoch, UTC."""
-        ...
-
-
-class Condenser(Protocol):
-    """Writes the text of one summary."""
-
-    @property
-    def name(self) -> str:
-        """Who signs the summaries: a model's name, or `extractive`."""
-        ...
-
-    def condense(self, job: CondenseJob) -> Flow[Condensed]:
-        """The text for `job`, within its size.
-
-        Raises:
-            CondensationError: when no usable text came back; the message says why.
-        """
         ...
 
 
@@ -101,6 +82,18 @@ class VectorIndex(Protocol):
 
     def ids(self) -> set[int]:
         """Every passage id in the index."""
+        ...
+
+    def count(self) -> int:
+        """How many passages this embedder's part of the index holds; cheaper than their ids."""
+        ...
+
+    def discard(self) -> str | None:
+        """Start over with nothing where what is there cannot be read.
+
+        Returns:
+            What became of it; `None` where it is out of reach.
+        """
         ...
 
     def clear(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import Spent
+    from langchain_tiered_memory.types.records import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,16 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a long check or repair is."""
+
+    step: str
+    """`check` (messages looked at), `rows` (messages whose derived rows are made anew) or `vectors` (passages)."""
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """What `verify()` looked at and what it found."""
 
@@ -44,6 +54,10 @@ class VerifyReport:
     passages: int
     vectors: int
     problems: tuple[Problem, ...]
+    pending_vectors: int = 0
+    """Passages that wait for their vector."""
+    notes: tuple[str, ...] = ()
+    """What a person may want to know and is no fault: counts of another counter, vectors that are still to be made."""
 
     @property
     def healthy(self) -> bool:
@@ -59,6 +73,8 @@ class DoctorReport:
     mended: tuple[Problem, ...]
     left: tuple[Problem, ...]
     """Still wrong afterwards: a damaged file, a message that cannot be read, Chroma out of reach."""
+    notes: tuple[str, ...] = ()
+    """As `VerifyReport.notes`, afterwards; and files that more people may read than the settings say."""
 
     @property
     def healthy(self) -> bool:
@@ -77,7 +93,8 @@ class Receipt:
     passages: int
     vectors: int
     may_remain: tuple[str, ...]
-    """Places where bytes of the forgotten text may outlive this call; empty where a scan finds nothing."""
+    """Places where bytes of the forgotten text may outlive this call, LangGraph's checkpointer among them where one was
+    seen with the session; empty where a scan finds nothing."""
     at: float
 
 
@@ -91,6 +108,30 @@ class FlushReport:
     """Embedded now."""
     pending: int
     """Work still left: failed attempts waiting for their back-off, or the timeout came first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStatus:
+    """What a memory is made of on this machine, and what it lacks there."""
+
+    versions: dict[str, str]
+    """Of this package and of those that its behaviour depends on most."""
+    database: str
+    """The file, or the URL without its password."""
+    sessions: int
+    embedder: str | None
+    """`None` where search is by words alone."""
+    counter: str
+    """What counts tokens."""
+    counts_are_estimates: bool
+    chroma: str | None
+    """Where the vectors are; `None` where there are none."""
+    vectors: int
+    """Passages that were embedded."""
+    passages: int
+    """Passages that search knows, by words or by meaning."""
+    gaps: tuple[str, ...]
+    """What works with less than it could: what, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +152,7 @@ class LevelMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMetrics:
-    """A session in figures."""
+    """Sizes, costs, ratios."""
 
     session_id: str
     messages: int

@@ -1,33 +1,34 @@
-"""The face of one session. A verb is a line per colour that drives a flow, and no more."""
+"""A session's public verbs, each in a sync and an async form."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
-
-from langchain_tiered_memory.decisions.messages import decode
-from langchain_tiered_memory.drafts import SearchFilters
+from langchain_tiered_memory.context.history.measure import measure
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.flows.asking import Flow, arun, do, run
-from langchain_tiered_memory.flows.forget import forget_messages, forget_sessions
-from langchain_tiered_memory.flows.measure import measure
-from langchain_tiered_memory.flows.remember import When, remember
-from langchain_tiered_memory.flows.search import expand, search
+from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.recall.search import expand, search
 from langchain_tiered_memory.sessions.input_checks import check_search_input
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
-from langchain_tiered_memory.sessions.views import ViewVerbs
+from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
+from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
+from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
+from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from langchain_tiered_memory.records import Entry, Hit, Summary
+    from langchain_core.messages import BaseMessage
+
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
+    from langchain_tiered_memory.transcript.remember import When
+    from langchain_tiered_memory.types.records import Entry, Hit, Summary
 
 
-class Session(ViewVerbs, RunVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -50,13 +51,18 @@ class Session(ViewVerbs, RunVerbs):
             wait: Finish summaries and vectors that fall due before returning.
 
         Returns:
-            The messages' ids, in order; those without one got one.
+            The messages' ids, in order; those without one got one. A message that was forgotten under its id with the
+            same words is not stored again: its id is not among them, and the event `forgotten_not_stored` names it.
+            Under a new id it is a new message.
 
         Raises:
             InvalidInputError: for a message, a time or an id that cannot be taken; nothing was written.
             StorageError: when the database cannot take them; nothing was written.
         """
-        return run(self._add(messages, at=at, kind=kind, task=task, wait=wait))
+        ids = self.core.add(messages, at=at, kind=kind, task=task)
+        if wait:
+            run(self.core.flush_what_is_due())
+        return ids
 
     async def aadd_messages(
         self,
@@ -68,23 +74,26 @@ class Session(ViewVerbs, RunVerbs):
         wait: bool = False,
     ) -> list[str]:
         """See `add_messages`."""
-        return await arun(self._add(messages, at=at, kind=kind, task=task, wait=wait))
-
-    def messages(self) -> list[BaseMessage]:
-        """The whole transcript of this track, as it was."""
-        return run(self._own(self._messages()))
-
-    async def amessages(self) -> list[BaseMessage]:
-        """See `messages`."""
-        return await arun(self._own(self._messages()))
+        ids = await off_loop(self.core.add, messages, at=at, kind=kind, task=task)
+        if wait:
+            await arun(self.core.flush_what_is_due())
+        return ids
 
     def revisions(self, message_id: str) -> list[BaseMessage]:
-        """Earlier revisions of an edited message, oldest first."""
-        return run(self._own(self._revisions(message_id)))
+        """Earlier revisions of an edited message, oldest first.
+
+        Raises:
+            InvalidInputError: when not this track but several others have a message of that id.
+        """
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
+        if ref is None:
+            return []
+        return [decode(one) for one in store.transcript.revisions(ref, message_id, track=self.track)]
 
     async def arevisions(self, message_id: str) -> list[BaseMessage]:
         """See `revisions`."""
-        return await arun(self._own(self._revisions(message_id)))
+        return await off_loop(self.revisions, message_id)
 
     def search(
         self,
@@ -97,7 +106,13 @@ class Session(ViewVerbs, RunVerbs):
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota."""
-        return run(self._own(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until)))
+        check_search_input(query=query, k=k, tracks=tracks, levels=levels, since=since, until=until)
+        filters = SearchFilters(
+            tracks=tuple(tracks) if tracks is not None else None,
+            since=_seconds(since),
+            until=_seconds(until),
+        )
+        return search(self.core.checked, self.session_id, query, k=k, levels=levels, filters=filters)
 
     async def asearch(
         self,
@@ -110,7 +125,7 @@ class Session(ViewVerbs, RunVerbs):
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """See `search`."""
-        return await arun(self._own(self._search(query, k=k, tracks=tracks, levels=levels, since=since, until=until)))
+        return await off_loop(self.search, query, k=k, tracks=tracks, levels=levels, since=since, until=until)
 
     def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
@@ -122,153 +137,119 @@ class Session(ViewVerbs, RunVerbs):
             NotFoundError: when the session has no such summary or message.
             InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
-        return run(self._own(expand(self._house, self.session_id, summary_id, depth=depth)))
+        return expand(self.core.checked, self.session_id, summary_id, depth=depth, track=self.track)
 
     async def aexpand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """See `expand`."""
-        return await arun(self._own(expand(self._house, self.session_id, summary_id, depth=depth)))
+        return await off_loop(self.expand, summary_id, depth=depth)
 
     def pin(self, message_id: str) -> None:
-        """Show a message in every context from now on.
+        """Show a message in every context from now on: this track's of that id, else that of the one that has it.
 
         Raises:
             NotFoundError: when the session has no such message.
+            InvalidInputError: when not this track but several others have a message of that id.
         """
-        run(self._own(self._pin(message_id, pinned=True)))
+        self._set_pin(message_id, pinned=True)
 
     async def apin(self, message_id: str) -> None:
         """See `pin`."""
-        await arun(self._own(self._pin(message_id, pinned=True)))
+        await off_loop(self.pin, message_id)
 
     def unpin(self, message_id: str) -> None:
         """Let a pinned message go."""
-        run(self._own(self._pin(message_id, pinned=False)))
+        self._set_pin(message_id, pinned=False)
 
     async def aunpin(self, message_id: str) -> None:
         """See `unpin`."""
-        await arun(self._own(self._pin(message_id, pinned=False)))
+        await off_loop(self.unpin, message_id)
 
-    def forget(self, *, message_ids: Sequence[str] | None = None) -> Receipt:
-        """Remove messages, or the whole session, with everything derived from them.
+    def forget(
+        self,
+        *,
+        message_ids: Sequence[str] | None = None,
+        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+    ) -> Receipt:
+        """Remove messages of this track, or the whole session, with everything derived from them.
+
+        What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it. An id
+        that this track does not have is that of the one other track that has it; messages of the same ids on further
+        tracks stay, and the receipt names them.
+
+        Args:
+            message_ids: Which messages; `None` for the session.
+            checkpointer: LangGraph's checkpointer, to have the thread of the session's name deleted there too. Of
+                single messages the receipt can only say that the thread has them.
 
         Raises:
-            NotFoundError: when one of the messages is not in the session; nothing was removed then.
+            NotFoundError: when one of the messages never was in the session; nothing was removed then.
+            InvalidInputError: when several other tracks have a message of that id; nothing was removed then.
+            StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
+                `doctor`, or when the memory is opened again.
         """
-        return run(self._own(self._forget(message_ids)))
+        return run(self._forget(message_ids, checkpointer), take=delete_thread)
 
-    async def aforget(self, *, message_ids: Sequence[str] | None = None) -> Receipt:
+    async def aforget(
+        self,
+        *,
+        message_ids: Sequence[str] | None = None,
+        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+    ) -> Receipt:
         """See `forget`."""
-        return await arun(self._own(self._forget(message_ids)))
+        return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
 
     def metrics(self) -> SessionMetrics:
         """The session in figures."""
-        return run(self._own(measure(self._house, self.session_id)))
+        return measure(self.core.checked, self.session_id)
 
     async def ametrics(self) -> SessionMetrics:
         """See `metrics`."""
-        return await arun(self._own(measure(self._house, self.session_id)))
+        return await off_loop(self.metrics)
 
     def flush(self, timeout: float | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
-        return run(self._memory._flush(self.session_id, timeout))  # noqa: SLF001 - one face in two classes
+        return run(self.core.engine.flush(self.session_id, timeout))
 
     async def aflush(self, timeout: float | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
         """See `flush`."""
-        return await arun(self._memory._flush(self.session_id, timeout))  # noqa: SLF001
+        return await arun(self.core.engine.flush(self.session_id, timeout))
 
     def end(self) -> None:
         """Close the session: its highest summaries are archived. A further message opens it again."""
-        run(self._own(self._end()))
+        self.core.engine.writable_runtime()
+        runtime = self.core.checked
+        ref = runtime.store.transcript.find(self.session_id)
+        if ref is not None:
+            runtime.store.transcript.end(ref, now=runtime.now())
+            runtime.store.tree.archive(ref)
 
     async def aend(self) -> None:
         """See `end`."""
-        await arun(self._own(self._end()))
+        await off_loop(self.end)
 
-    def _add(
-        self,
-        messages: Iterable[Any],
-        *,
-        at: When | Sequence[When] | None,
-        kind: str | None,
-        task: str | None,
-        wait: bool,
-    ) -> Flow[list[str]]:
-        if isinstance(messages, str | bytes | Mapping | BaseMessage) or not isinstance(messages, Iterable):
-            msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
-            raise InvalidInputError(msg)
-        batch = list(messages)
-        ids, appended = yield from remember(
-            self._house,
-            self.session_id,
-            batch,
-            user=self._user,
-            title=self._title,
-            track=self.track,
-            at=at,
-            kind=kind,
-            task=task,
-            sent_tokens=self._memory._take_sent((self.session_id, self.track), batch),  # noqa: SLF001
-        )
-        if appended is not None and (appended.new or appended.revised):
-            self._memory._wake(self.session_id)  # noqa: SLF001
-        if wait:
-            yield from self._memory._flush(self.session_id, None)  # noqa: SLF001
-        return ids
-
-    def _messages(self) -> Flow[list[BaseMessage]]:
-        store = self._house.store
-        ref = yield from do(store.transcript.find, self.session_id)
-        if ref is None:
-            return []
-        return [decode(entry.payload) for entry in (yield from do(store.transcript.entries, ref, track=self.track))]
-
-    def _revisions(self, message_id: str) -> Flow[list[BaseMessage]]:
-        store = self._house.store
-        ref = yield from do(store.transcript.find, self.session_id)
-        return [decode(one) for one in (yield from do(store.transcript.revisions, ref, message_id))] if ref else []
-
-    def _search(
-        self,
-        query: str,
-        *,
-        k: int,
-        tracks: Sequence[str] | None,
-        levels: Sequence[int] | None,
-        since: dt.datetime | None,
-        until: dt.datetime | None,
-    ) -> Flow[list[Hit]]:
-        check_search_input(query=query, k=k, tracks=tracks, levels=levels, since=since, until=until)
-        filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None,
-            since=_seconds(since),
-            until=_seconds(until),
-        )
-        return (yield from search(self._house, self.session_id, query, k=k, levels=levels, filters=filters))
-
-    def _pin(self, message_id: str, *, pinned: bool) -> Flow[None]:
-        store = self._house.store
-        ref = yield from do(store.transcript.find, self.session_id)
+    def _set_pin(self, message_id: str, *, pinned: bool) -> None:
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
         if ref is None:
             msg = f"the session {self.session_id!r} has no message yet: {message_id!r} cannot be pinned"
             raise NotFoundError(msg)
-        yield from do(store.transcript.set_pin, ref, message_id, pinned=pinned)
+        store.transcript.set_pin(ref, message_id, pinned=pinned, track=self.track)
 
-    def _forget(self, message_ids: Sequence[str] | None) -> Flow[Receipt]:
+    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
+        runtime = self.core.checked
         if isinstance(message_ids, str):
             msg = f"message_ids is one string: give a list, such as [{message_ids!r}]"
             raise InvalidInputError(msg)
         if message_ids is None:
-            return (yield from forget_sessions(self._house, session_id=self.session_id, user=None))
-        receipt = yield from forget_messages(self._house, self.session_id, list(message_ids))
-        self._memory._wake(self.session_id)  # noqa: SLF001
+            self.core.engine.writable_runtime()
+            return (
+                yield from forget_sessions(runtime, session_id=self.session_id, user=None, checkpointer=checkpointer)
+            )
+        receipt = forget_messages(
+            runtime, self.session_id, list(message_ids), track=self.track, checkpointer=checkpointer
+        )
+        self.core.wake()
         return receipt
-
-    def _end(self) -> Flow[None]:
-        store = self._house.store
-        ref = yield from do(store.transcript.find, self.session_id)
-        if ref is not None:
-            yield from do(store.transcript.end, ref, now=self._house.now())
-            yield from do(store.tree.archive, ref)
 
 
 def _seconds(moment: dt.datetime | None) -> float | None:

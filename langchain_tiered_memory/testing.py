@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence  # noqa: TC003 - pydantic reads the annotations of a model's fields
+from collections.abc import Callable, Iterator, Sequence  # noqa: TC003 - pydantic reads the annotations of a model's fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr
 
-from langchain_tiered_memory.condensers.ranking import Unit, cue_weight, in_order_of_worth
-from langchain_tiered_memory.decisions.sentences import sentences
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
+from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -51,7 +51,7 @@ class FrozenClock:
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that answers from a script, in both colours, and remembers what it was asked.
+    """A chat model that answers from a script, sync and async, and remembers what it was asked.
 
     An `AIMessage` in the script is given as it is. A text is given with `usage_metadata` of a token for four
     characters. A list that has run out repeats its last reply.
@@ -131,9 +131,8 @@ class ScriptedModel(BaseChatModel):
         return AIMessage(reply, usage_metadata=usage)
 
 
-_SOURCE = re.compile(
-    r"<source n=\"\d+\"(?: speaker=\"(?P<speaker>[^\"]*)\")?[^>]*>\n(?P<text>.*?)\n</source>", re.DOTALL
-)
+_SOURCE = re.compile(r"<source n=\"\d+\"(?: speaker=\"(?P<speaker>[^\"\n]{0,500})\")?[^>\n]{0,500}>\n")
+_SOURCE_ENDS = "\n</source>"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _AIM = re.compile(r"Aim at (\d+) tokens")
 _DEFAULT_AIM = 200
@@ -157,14 +156,14 @@ def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
     room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
     units = [
         Unit(
-            _spoken(match["speaker"] or "", said),
+            _spoken(speaker or "", said),
             "point",
             number,
             len(said) / _CHARS_PER_TOKEN,
             weight=cue_weight(said),
         )
-        for number, match in enumerate(_SOURCE.finditer(asked))
-        for said in sentences(match["text"])
+        for number, (speaker, text) in enumerate(_sources_in(asked))
+        for said in sentences(text)
     ]
     chosen = list[int]()
     for index in in_order_of_worth(units):
@@ -177,6 +176,15 @@ def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
     if rest and len(headings) > 1:
         lines += [f"## {headings[1]}", *rest]
     return "\n".join(lines)
+
+
+def _sources_in(asked: str) -> Iterator[tuple[str | None, str]]:
+    """Speaker and text of each source in a prompt."""
+    for match in _SOURCE.finditer(asked):
+        end = asked.find(_SOURCE_ENDS, match.end() - 1)
+        if end < 0:
+            return
+        yield match["speaker"], asked[match.end() : max(end, match.end())]
 
 
 def _spoken(speaker: str, said: str) -> str:

@@ -14,11 +14,11 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.middleware import TieredMemoryMiddleware
+from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.settings import Settings, TreeSettings
 from langchain_tiered_memory.testing import ScriptedModel
-from langchain_tiered_memory.token_counters import EstimatingCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
     from tests.servers import PostgresServer
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What needs a server of PostgreSQL waits for it to start: such a test is slow, whatever it does then."""
+    if item.get_closest_marker("postgres") or "postgres" in getattr(item, "fixturenames", ()):
+        item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

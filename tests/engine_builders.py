@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.condensers.engine import CondensationEngine
-from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
-from langchain_tiered_memory.condensers.jobs import Condensed, CondenseJob, SourceText
-from langchain_tiered_memory.condensers.llm import ModelCondenser
 from langchain_tiered_memory.settings import CondensationSettings
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def job(**changes: Any) -> CondenseJob:
     )
     values: dict[str, Any] = {
         "level": 1, "strategy": "detailed", "sources": sources, "facts": (), "target_tokens": 60, "max_tokens": 80,
-        "session_id": "s1", "title": None, "participants": ("Ann",), "first_at": 1.7e9, "last_at": 1.7e9,
+        "session_id": "s1", "title": None, "participants": ("Ann", "Ben"), "first_at": 1.7e9, "last_at": 1.7e9,
         "message_count": len(sources),
     }  # fmt: skip
     return CondenseJob(**(values | changes))
@@ -91,9 +91,12 @@ def engine(
     """The built-in writers over scripted models, named `one`, `two` and so on, and the extractive condenser."""
     choices = {key: changes.pop(key) for key in ("attempts", "prompt_generator", "max_open_seconds") if key in changes}
     names = ("one", "two", "three")
+    settings = quick(**changes)
     made = CondensationEngine.create(
-        quick(**changes),
-        models=[condenser(model, name) for model, name in zip(models, names, strict=False)],
+        settings,
+        models=[
+            condenser(model, name, validation=settings.validation) for model, name in zip(models, names, strict=False)
+        ],
         extractive=ExtractiveCondenser(count),
         **choices,
     )

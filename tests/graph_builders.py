@@ -14,8 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from langchain_tiered_memory.decisions.validity_rules import check_valid
-from langchain_tiered_memory.nodes import (
+from langchain_tiered_memory.integrations.nodes import (
     amodel_input,
     context_node,
     evict_node,
@@ -23,7 +22,8 @@ from langchain_tiered_memory.nodes import (
     model_input,
     remember_node,
 )
-from langchain_tiered_memory.state import TieredState
+from langchain_tiered_memory.integrations.state import TieredState
+from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 
 if TYPE_CHECKING:

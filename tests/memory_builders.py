@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
 
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.memory import Session, TieredMemory
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import LevelSettings, RecallSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from langchain_tiered_memory.records import Entry, SessionRef, Summary
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
 
 NOW = 1_700_000_000.0
 
@@ -97,24 +97,24 @@ def conversation(turns: int, *, start: int = 0) -> list[BaseMessage]:
 
 def store_of(memory: TieredMemory) -> SqlStore:
     """The store below the face, where a test looks at rows or plants a fault."""
-    return memory._house.store
+    return memory.core.runtime.store
 
 
 def ref_of(session: Session) -> SessionRef:
     """The session as the stores know it; it must have a message."""
-    found = store_of(session._memory).transcript.find(session.session_id)
+    found = session.core.runtime.store.transcript.find(session.session_id)
     assert found is not None
     return found
 
 
 def entries_of(session: Session) -> list[Entry]:
     """Every entry of a session, of every track."""
-    return store_of(session._memory).transcript.entries(ref_of(session))
+    return session.core.runtime.store.transcript.entries(ref_of(session))
 
 
 def summaries_of(session: Session) -> list[Summary]:
     """Every summary of a session, by level and place."""
-    return store_of(session._memory).tree.all(ref_of(session))
+    return session.core.runtime.store.tree.all(ref_of(session))
 
 
 def covered_seqs(summary: Summary, by_id: dict[str, Summary], seq_of: dict[str, int]) -> list[int]:

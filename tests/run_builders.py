@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from langchain_tiered_memory.drafts import FileTouch, Incoming
-from langchain_tiered_memory.flows.asking import arun, run
-from langchain_tiered_memory.outcomes import FailureReason, Outcome, OutcomeKind
-from langchain_tiered_memory.records import LeftOut, Spent
-from langchain_tiered_memory.runs import MemoryCheckpoint, RunState, Task
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.types.drafts import FileTouch, Incoming
+from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind
+from langchain_tiered_memory.types.records import LeftOut, Spent
+from langchain_tiered_memory.types.runs import MemoryCheckpoint, RunState, Task
 from tests.store_builders import NOW, incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.flows.asking import Flow
-    from langchain_tiered_memory.flows.house import House
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.runtime import Runtime
     from tests.colours import Colour
 
+P = ParamSpec("P")
+T = TypeVar("T")
 ODD = "n\0e \ud800 \\ \N{GRINNING FACE}"
 """A name with everything that a database or JSON stumbles over."""
 
@@ -101,14 +102,14 @@ def touching(*touches: tuple[str, str], message_id: str | None = None, **changes
     return Incoming(draft=item.draft, passages=item.passages, touches=found)
 
 
-def house_of(memory: TieredMemory) -> House:
+def runtime_of(memory: TieredMemory) -> Runtime:
     """What the flows get."""
-    return memory._house
+    return memory.core.runtime
 
 
-def driven(colour: Colour, flow: Flow[Any]) -> Any:
-    """Drive a flow in one of the colours."""
-    return run(flow) if colour == "sync" else asyncio.run(arun(flow))
+def driven(colour: Colour, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a journey as the sync verbs do, or as the async ones."""
+    return call(*args, **kwargs) if colour == "sync" else asyncio.run(off_loop(call, *args, **kwargs))
 
 
 def ticking(start: float = NOW) -> Callable[[], float]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.flows.asking import run
-from langchain_tiered_memory.flows.checkpoints import checkpoint
-from langchain_tiered_memory.flows.restore import restore
-from langchain_tiered_memory.flows.tasks import finish_task, start_task
+from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.restore import restore
+from langchain_tiered_memory.runs.tasks import finish_task, start_task
 from langchain_tiered_memory.settings import CheckpointSettings, Settings
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of
-from tests.run_builders import house_of, outcome
+from tests.run_builders import outcome, runtime_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.runs import RunState
+    from langchain_tiered_memory.types.runs import RunState
 
 KEEP = 3
 
@@ -32,21 +31,21 @@ def prepare(where: str) -> dict[str, str]:
     """A session `s` to save and swap in, and a session `r` with two checkpoints that have nothing in common."""
     with open_memory(where, settings=run_settings()) as memory:
         memory.session("s").add_messages(conversation(20))
-        session, house = memory.session("r"), house_of(memory)
+        session, runtime = memory.session("r"), runtime_of(memory)
         session.add_messages(conversation(20))
         named = {}
         for name in ("a", "b"):
             for number in range(20):
-                run(start_task(house, "r", f"{name}{number}", track=name))
+                start_task(runtime, "r", f"{name}{number}", track=name)
             store_of(memory).runs.set_phase(ref_of(session), name, 1.0)
             for number in range(20):
                 session.pin(f"{'q' if name == 'a' else 'a'}{number}")
-            named[name] = run(checkpoint(house, "r", track="main", reasons=(name,))).id
+            named[name] = checkpoint(runtime, "r", track="main", reasons=(name,)).id
             for number in range(20):
                 session.unpin(f"{'q' if name == 'a' else 'a'}{number}")
             with store_of(memory).database.write() as connection:
                 connection.exec_driver_sql("DELETE FROM ltm_tasks")
-        run(restore(house, "r", named["a"]))
+        restore(runtime, "r", named["a"])
         return named
 
 
@@ -71,18 +70,18 @@ def save_swap_and_restore(where: str, named: dict[str, str], name: str, pipe: Co
 
 
 def _round(memory: TieredMemory, named: dict[str, str], name: str) -> Iterator[tuple[str, Any]]:
-    house, store = house_of(memory), store_of(memory)
-    made = run(checkpoint(house, "s", track="main", reasons=("kill",), project={"noise": list(range(3000))}))
+    runtime, store = runtime_of(memory), store_of(memory)
+    made = checkpoint(runtime, "s", track="main", reasons=("kill",), project={"noise": list(range(3000))})
     yield "checkpoint", made.id
     ref = ref_of(memory.session("s"))
     kept = outcome(why=name)
     before = store.plans.read(ref, "view")
-    plan = f'{{"border": 1, "why": "{name}"}}'
+    plan = f'{{"border": 1, "v": 0, "why": "{name}"}}'
     assert store.outcomes.swap(ref, "view", plan, border=1, now=1.0, outcome=kept, plan_before=before, keep=5)
     yield "swap", name
-    run(start_task(house, "s", name, track="main"))
-    finished, _ = run(finish_task(house, "s", name, track="main"))
+    start_task(runtime, "s", name, track="main")
+    finished, _ = finish_task(runtime, "s", name, track="main")
     yield "finished", (finished.id, finished.number)
     for one in ("b", "a"):
-        run(restore(house, "r", named[one]))
+        restore(runtime, "r", named[one])
         yield "restored", one

@@ -1,4 +1,4 @@
-"""Server processes that tests start themselves: a throw-away PostgreSQL."""
+"""Server processes that tests start themselves: a throw-away PostgreSQL, a Chroma server."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +32,57 @@ _SETTINGS = (
     "max_connections=60",
     "shared_buffers=32MB",
 )
+
+
+@dataclass(kw_only=True)
+class ChromaServer:
+    """A Chroma server on loopback that a test may stop, resume, and start again with other files."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, folder: Path | None = None) -> None:
+        """Start it, with other files than before where a folder is named."""
+        self.folder = folder or self.folder
+        program = str(Path(sys.executable).with_name("chroma"))
+        command = [program, "run", "--path", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):
+            assert self.process.poll() is None, "the Chroma server ended at once"
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            time.sleep(0.05)
+
+    def freeze(self) -> None:
+        """Let it take connections and never answer."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.thaw()
+            self.process.terminate()
+            self.process.wait(timeout=20)
+            self.process = None
+
+
+@contextlib.contextmanager
+def chroma_server(folder: Path) -> Iterator[ChromaServer]:
+    server = ChromaServer(folder=folder, port=free_port())
+    server.start()
+    try:
+        yield server
+    finally:
+        server.end()
 
 
 class NoServerError(Exception):
@@ -117,7 +171,7 @@ def postgres_server() -> PostgresServer:
         initdb = [f"{programs}/initdb", "-D", f"{folder}/data", "-U", "tests", "-A", "trust", "-E", "UTF8"]
         _run([*initdb, "--locale=C", "--no-sync"], user)
         url = URL.create(
-            "postgresql+psycopg", username="tests", host="127.0.0.1", port=_free_port(), database="postgres"
+            "postgresql+psycopg", username="tests", host="127.0.0.1", port=free_port(), database="postgres"
         )
         server = PostgresServer(url=url, folder=folder, programs=programs, user=user)
         server.start()
@@ -161,7 +215,8 @@ def _unprivileged_user() -> str | None:
     return "postgres" if "postgres" in names else "nobody"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

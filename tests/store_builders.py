@@ -8,10 +8,10 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.decisions.groups import assign_groups
-from langchain_tiered_memory.drafts import Appended, Incoming, SummaryPlan, Written
-from langchain_tiered_memory.records import Draft, PassageDraft, SessionRef, Spent, Summary
-from langchain_tiered_memory.stores.sql import SqlStore
+from langchain_tiered_memory.messages.groups import assign_groups
+from langchain_tiered_memory.store import SqlStore
+from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
+from langchain_tiered_memory.types.records import Draft, PassageDraft, SessionRef, Spent, Summary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 0.3
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.stores.chroma"])
+_CONTEXT.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.recall.chroma.index"])
 
 
 def start(work: Any, *arguments: Any) -> tuple[ForkServerProcess, Connection]:

@@ -2,36 +2,41 @@
 
 import logging
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, replay, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, machine, replay, transfer
+from langchain_tiered_memory.cli.commands import Command, Group
 from langchain_tiered_memory.cli.options import EXIT_ERROR
-from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
 
 app = typer.Typer(
     name="tiered-memory",
+    cls=Group,
     help="Tiered conversation memory: feed it conversations, ask what a model would see, measure it, look after it.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("replay")(replay.replay)
-app.command("ask")(ask.ask)
-app.command("eval")(evaluate.evaluate)
-app.command("inspect")(care.inspect)
-app.command("verify")(care.verify)
-app.command("reindex")(care.reindex)
-app.command("doctor")(care.doctor)
-app.command("export")(transfer.export)
-app.command("import")(transfer.import_)
-app.command("forget")(transfer.forget)
+app.command("replay", cls=Command)(replay.replay)
+app.command("ask", cls=Command)(ask.ask)
+app.command("eval", cls=Command)(evaluate.evaluate)
+app.command("inspect", cls=Command)(care.inspect)
+app.command("verify", cls=Command)(care.verify)
+app.command("reindex", cls=Command)(care.reindex)
+app.command("doctor", cls=Command)(care.doctor)
+app.command("export", cls=Command)(transfer.export)
+app.command("import", cls=Command)(transfer.import_)
+app.command("forget", cls=Command)(transfer.forget)
+app.command("status", cls=Command)(machine.status)
+app.command("setup", cls=Command)(machine.setup)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -48,6 +53,7 @@ def _common(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
+    warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, SessionId
+from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
 
 
 class View(StrEnum):
@@ -28,10 +28,11 @@ def ask(
     ] = View.RECALL,
     brief: Annotated[bool, typer.Option("--brief", help="Only the first lines of each message.")] = False,
     no_embeddings: NoEmbeddings = False,
+    read_only: ReadOnly = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the context that a model would get for QUESTION, section by section. No model is called."""
-    from langchain_tiered_memory.cli.asking import print_context  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.ask import print_context  # noqa: PLC0415 - keeps --help fast
 
     print_context(
         db,
@@ -41,5 +42,6 @@ def ask(
         view=view.value,
         brief=brief,
         no_embeddings=no_embeddings,
+        read_only=read_only,
         as_json=as_json,
     )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database, NoEmbeddings
+from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database, NoEmbeddings, ReadOnly
 
 
 def inspect(
@@ -20,25 +20,27 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show what is in a database: its sessions; one session's levels and cover; or one summary and its sources."""
-    from langchain_tiered_memory.cli.caring import inspect_database  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.care import inspect_database  # noqa: PLC0415 - keeps --help fast
 
     inspect_database(db, session, node, to_json=as_json)
 
 
-def verify(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
+def verify(
+    db: Database, *, no_embeddings: NoEmbeddings = False, read_only: ReadOnly = False, as_json: AsJson = False
+) -> None:
     """Check everything that is derived from the messages, and name whatever does not match. No model is called.
 
     Exit code 0 when all is well, 1 when there are problems; `reindex` mends those of the search indexes.
     """
-    from langchain_tiered_memory.cli.caring import verify_database  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.care import verify_database  # noqa: PLC0415 - keeps --help fast
 
-    if not verify_database(db, no_embeddings=no_embeddings, to_json=as_json):
+    if not verify_database(db, no_embeddings=no_embeddings, read_only=read_only, to_json=as_json):
         raise typer.Exit(EXIT_PROBLEMS)
 
 
 def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
     """Build the search indexes anew from messages and summaries: after another embedder, a loss or problems."""
-    from langchain_tiered_memory.cli.caring import reindex_database  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.care import reindex_database  # noqa: PLC0415 - keeps --help fast
 
     reindex_database(db, no_embeddings=no_embeddings, to_json=as_json)
 
@@ -48,7 +50,7 @@ def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson
 
     Exit code 0 when nothing is wrong any more, 1 when something is left.
     """
-    from langchain_tiered_memory.cli.caring import doctor_database  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.care import doctor_database  # noqa: PLC0415 - keeps --help fast
 
     if not doctor_database(db, no_embeddings=no_embeddings, to_json=as_json):
         raise typer.Exit(EXIT_PROBLEMS)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from langchain_tiered_memory.cli.screen import grid, plural
 from langchain_tiered_memory.conversations.speaking import speaker_of
-from langchain_tiered_memory.decisions.messages import text_of
+from langchain_tiered_memory.messages.codec import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from langchain_tiered_memory.contexts import Context, Section
+    from langchain_tiered_memory.types.contexts import Context, Section
 
 _BRIEF_LINES = 8
 """Lines that a brief view shows of one text."""

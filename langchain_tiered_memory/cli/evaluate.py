@@ -37,7 +37,7 @@ def evaluate(
     Questions without evidence, with evidence that the file does not have, or about things that were never said are
     listed and left out of the totals.
     """
-    from langchain_tiered_memory.cli.evaluating import evaluate_paths  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.evaluate import evaluate_paths  # noqa: PLC0415 - keeps --help fast
 
     evaluate_paths(
         paths or [],

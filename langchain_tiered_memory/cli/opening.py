@@ -11,7 +11,6 @@ from langchain_tiered_memory.settings import PriceSettings, Settings
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
-    from langchain_tiered_memory.protocols import TokenCounter
 
 
 def is_url(where: str) -> bool:
@@ -26,7 +25,7 @@ def open_memory(
     no_embeddings: bool = False,
     must_exist: bool = False,
     settings: Settings | None = None,
-    counter: TokenCounter | None = None,
+    read_only: bool = False,
 ) -> TieredMemory:
     """The memory at `where`; `None` for one that is gone when it is closed.
 
@@ -38,7 +37,7 @@ def open_memory(
         msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
     embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
-    return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, token_counter=counter)
+    return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, read_only=read_only)
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:

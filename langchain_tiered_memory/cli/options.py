@@ -23,6 +23,14 @@ AsJson = Annotated[
 NoEmbeddings = Annotated[
     bool, typer.Option("--no-embeddings", help="Search by words only; no embedding model is loaded.")
 ]
+ReadOnly = Annotated[
+    bool,
+    typer.Option(
+        "--read-only",
+        help="Write nothing, not a byte: for a database that is in use, on a full or a write-protected disk. Without a "
+        "Chroma server search is by words only then.",
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(

@@ -47,7 +47,7 @@ def replay(
     sent with what the whole history would have taken, and shows the levels of summaries, what they cost, how long
     each step took, and the context of the last turn.
     """
-    from langchain_tiered_memory.cli.replaying import replay_file  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.replay import replay_file  # noqa: PLC0415 - keeps --help fast
 
     if file is not None and sample:
         msg = "give a FILE or --sample, not both"

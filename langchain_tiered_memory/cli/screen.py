@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from langchain_tiered_memory.reports import Progress as How
+
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
 """Below how many seconds a unit is used, and how many of it make a second."""
 
@@ -66,6 +68,16 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
         yield lambda: bar.advance(task)
+
+
+@contextmanager
+def far(description: str) -> Iterator[Callable[[How], None]]:
+    """As `progress`, for a check or repair that tells how far it is."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    console = err()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda how: bar.update(task, description=f"{description}: {how.step}", completed=how.done, total=how.of)
 
 
 def grid(title: str | Text, first: str, *, numbers: Sequence[str] = ()) -> Table:

@@ -1,4 +1,4 @@
-"""Reads what is stored as it is, for commands that show or write it: no face of the memory gives it whole."""
+"""Reads what is stored as it is, for commands that show or write it: no public verb gives it whole."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.records import Entry, SessionRef, Summary
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
 
 _ROOTS = 1000
 """More top summaries than a session of millions of messages has."""
@@ -26,6 +26,24 @@ def entries_of(memory: TieredMemory, session_id: str) -> Iterator[Entry]:
     store, ref = _place(memory, session_id)
     for page in store.inspection.entry_pages(ref):
         yield from page
+
+
+def require_messages(memory: TieredMemory, session_id: str, message_ids: Sequence[str]) -> None:
+    """See that a session has these messages.
+
+    Raises:
+        NotFoundError: when it has not; the message names those that are missing.
+    """
+    store, ref = _place(memory, session_id)
+    missing = sorted(set(message_ids) - {entry.id for entry in store.transcript.by_id(ref, message_ids)})
+    if missing:
+        msg = f"the session {session_id!r} has no message {', '.join(map(repr, missing))}"
+        raise NotFoundError(msg)
+
+
+def embedder_of(memory: TieredMemory) -> str | None:
+    """Who made the database's vectors; `None` where it has none."""
+    return memory.core.runtime.store.vector_queue.embedder()
 
 
 def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
@@ -54,7 +72,7 @@ def summary_of(memory: TieredMemory, session_id: str, summary_id: str) -> Summar
 
 
 def _place(memory: TieredMemory, session_id: str) -> tuple[SqlStore, SessionRef]:
-    store = memory._open_house().store  # noqa: SLF001 - see the module's docstring
+    store = memory.core.runtime.store
     ref = store.transcript.find(session_id)
     if ref is None:
         msg = f"there is no session {session_id!r} in this database"

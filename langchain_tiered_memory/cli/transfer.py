@@ -24,7 +24,7 @@ def export(
 
     `import` gives equal messages back. Summaries and indexes are not written: they are made anew from the messages.
     """
-    from langchain_tiered_memory.cli.transferring import export_sessions  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.transfer import export_sessions  # noqa: PLC0415 - keeps --help fast
 
     export_sessions(db, sessions or [], out=out)
 
@@ -52,7 +52,7 @@ def import_(
 
     Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
     """
-    from langchain_tiered_memory.cli.transferring import import_file  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.transfer import import_file  # noqa: PLC0415 - keeps --help fast
 
     import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json)
 
@@ -74,7 +74,7 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Remove messages, a session or a user for good, with every summary, vector and index row made from them."""
-    from langchain_tiered_memory.cli.transferring import Target, forget_target  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.transfer import Target, forget_target, require_target  # noqa: PLC0415 - keeps --help fast
 
     if (session is None) == (user is None):
         msg = "name either a SESSION or a --user to forget"
@@ -83,6 +83,7 @@ def forget(
         msg = "--message needs the SESSION that the message is in"
         raise typer.BadParameter(msg)
     target = Target(session_id=session, user=user, message_ids=tuple(message or ()))
+    require_target(db, target)
     if not yes and not typer.confirm(f"Forget {target} in {db}? This cannot be undone.", err=True):
         typer.echo("nothing was forgotten", err=True)
         raise typer.Exit(EXIT_DECLINED)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.records import DEFAULT_TRACK, utc
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, utc
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import Entry
+    from langchain_tiered_memory.types.records import Entry
 
 
 def export_line(session_id: str, entry: Entry) -> str:

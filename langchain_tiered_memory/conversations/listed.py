@@ -10,8 +10,8 @@ from langchain_tiered_memory.conversations.nouns import Conversation, Sitting, T
 from langchain_tiered_memory.conversations.places import Located, fail
 from langchain_tiered_memory.conversations.speaking import message_of, speaker_of
 from langchain_tiered_memory.conversations.timing import place_in_time, split_by_pauses
-from langchain_tiered_memory.decisions.messages import text_of
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.messages.codec import text_of
 
 if TYPE_CHECKING:
     import datetime as dt

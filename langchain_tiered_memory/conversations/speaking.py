@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, messages_from_dict
 
-from langchain_tiered_memory.decisions.messages import coerce, decode
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.messages.codec import coerce, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -49,6 +49,7 @@ _STOPWORDS = frozenset(
         "would you your"
     ).split()
 )
+_LATIN_WORD = re.compile(r"[a-z0-9]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -225,7 +226,7 @@ def _sessions(turns: PricedTurns, scores: Scores, basket: Basket) -> set[int]:
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOPWORDS]
+    return [word for word in _LATIN_WORD.findall(text.lower()) if word not in _STOPWORDS]
 
 
 def _stems(text: str) -> list[str]:

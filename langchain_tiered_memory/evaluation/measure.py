@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.conversations import Conversation, Question
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.types.contexts import Context
 
 View: TypeAlias = Literal["recall", "default"]
 

@@ -12,11 +12,11 @@ from langchain_core.messages import AIMessage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.conversations import Conversation, Turn
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.reports import SessionMetrics
+    from langchain_tiered_memory.types.contexts import Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_tiered_memory.embeddings import fingerprint_of
 from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.models.embeddings import fingerprint_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a caller hands in is looked at before anything is read or written: a wrong type gets a sentence."""
+"""Checks of the arguments of verbs, before anything is read or written."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+OWN_VIEWS = ("default", "recall", "minimal")
+"""Views that need no setting."""
+_SHOWN_CHARS = 500
 
 
 def check_names(**names: object) -> None:
@@ -47,6 +51,11 @@ def check_context_input(
     _check_lists({"tools": tools, "branch": branch}, may_be_none=("branch",))
 
 
+def no_view(view: object, known: Sequence[str]) -> str:
+    """What is said of a view that nobody knows."""
+    return f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"
+
+
 def check_search_input(
     *, query: object, k: object, tracks: object, levels: object, since: object, until: object
 ) -> None:
@@ -78,4 +87,4 @@ def _check_lists(lists: Mapping[str, object], *, may_be_none: tuple[str, ...]) -
 
 def _refuse(name: str, value: object, wanted: str) -> None:
     msg = f"{name} must be {wanted}, not {value!r}"
-    raise InvalidInputError(msg[:500])
+    raise InvalidInputError(msg[:_SHOWN_CHARS])

@@ -1,25 +1,31 @@
-"""Opens the rooms that a memory is made of, from what the user said."""
+"""Opens the parts of a memory from what the user chose."""
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from langchain_tiered_memory.condensers.engine import CondensationEngine
-from langchain_tiered_memory.condensers.extractive import ExtractiveCondenser
-from langchain_tiered_memory.decisions.groups import assign_groups
-from langchain_tiered_memory.embeddings import resolve_embeddings
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.flows.house import House, logger
-from langchain_tiered_memory.sessions.told import name_of
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.groups import assign_groups
+from langchain_tiered_memory.models.chat_models import models_in
+from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.profiles import name_of
+from langchain_tiered_memory.models.remembered_counts import RememberedCounts
+from langchain_tiered_memory.models.surroundings import look_around
+from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
+from langchain_tiered_memory.runtime import Runtime, logger
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.stores.sql import SqlStore
-from langchain_tiered_memory.token_counters import adapt_counter, best_counter
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.store import SqlStore
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
+from langchain_tiered_memory.transcript.reread import reread, tell_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +33,20 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.protocols import Condenser, TokenCounter, VectorIndex
+    from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
+    from langchain_tiered_memory.summaries.writers.jobs import Condenser
 
 ChromaChoice = Any
 """`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
-ModelChoice: TypeAlias = "str | BaseChatModel | Sequence[str | BaseChatModel] | None"
-"""A chat model, a string for `init_chat_model`, a chain of them (the first choice first), or `None`."""
+CondensingModel: TypeAlias = "str | Runnable[Any, Any]"
+ModelChoice: TypeAlias = "CondensingModel | Sequence[CondensingModel] | None"
+"""A chat model, what LangChain wraps around one, a string for `init_chat_model`, a chain of them (the first choice
+first), or `None`."""
 
 
-def open_house(
+def open_runtime(
     where: str | Path | None,
     *,
     model: ModelChoice,
@@ -46,7 +56,8 @@ def open_house(
     token_counter: object,
     clock: Callable[[], float] | None,
     engine: CondensationEngine | None = None,
-) -> House:
+    read_only: bool = False,
+) -> Runtime:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
     Args:
@@ -58,6 +69,7 @@ def open_house(
         token_counter: As of `TieredMemory.open`.
         clock: Seconds since the epoch.
         engine: Who condenses, in the place of `model` and the built-in writers.
+        read_only: As of `TieredMemory.open`.
 
     Raises:
         SettingsError: for a choice that cannot be used.
@@ -87,19 +99,50 @@ def open_house(
     if embeddings not in ("auto", None) and isinstance(embeddings, str):
         msg = f'embeddings must be "auto", None or a LangChain Embeddings, not {embeddings!r}'
         raise SettingsError(msg)
-    store = SqlStore.open(where, busy_seconds=settings.busy_seconds, now=now, group_rule=assign_groups)
-    house = House(
+    store = SqlStore.open(
+        where,
+        busy_seconds=settings.busy_seconds,
+        now=now,
+        group_rule=assign_groups,
+        read_only=read_only,
+        file_mode=settings.file_mode,
+    )
+    runtime = Runtime(
         store=store,
         settings=settings,
-        counter=counter,
+        counter=RememberedCounts(counter),
         now=now,
         condenser=engine,
         open_index=_Once(lambda: _open_index(store, embeddings, chroma, settings)),
-        worker=f"{socket.gethostname()[:24]}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
+        sign=_signature(),
+        surroundings=look_around(
+            embeddings,
+            chroma,
+            counter=counter if token_counter is None else None,
+            path=store.database.path,
+            in_memory=store.database.in_memory,
+        ),
         monotonic=time.monotonic,
     )
-    engine.attach(count_text=counter.count_text, clock=now, report=house.report)
-    return house
+    store.database.damage.tell = partial(tell_of_damage, runtime)
+    store.database.damage.reread = partial(reread, runtime)
+    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report)
+    if store.database.unwritable_because is not None:
+        runtime.report(
+            EventName.OPENED_READ_ONLY,
+            f"it can be read, and nothing can be written: {store.database.unwritable_because}",
+        )
+    return runtime
+
+
+_LOADING = forks.Section("the loading of the vector index")
+"""A module whose import a fork cut is never imported in the child: the import waits for its thread."""
+
+
+def _signature() -> Callable[[], str]:
+    """Names this opened memory; in a forked child, which must not take its parent's leases for its own, another way."""
+    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
+    return lambda: f"{host}:{os.getpid()}:{token}"
 
 
 class _Once:
@@ -107,12 +150,12 @@ class _Once:
 
     def __init__(self, call: Callable[[], VectorIndex | None]) -> None:
         self._call = call
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._opened = False
         self._found: VectorIndex | None = None
 
     def __call__(self) -> VectorIndex | None:
-        with self._lock:
+        with self._lock, _LOADING:
             if not self._opened:
                 self._found = self._call()
                 self._opened = True
@@ -124,12 +167,12 @@ class _Once:
         return self._found
 
 
-def close_house(house: House) -> None:
+def close_runtime(runtime: Runtime) -> None:
     """Let go of the index and the database."""
-    opened = house.open_index.opened if isinstance(house.open_index, _Once) else None
+    opened = runtime.open_index.opened if isinstance(runtime.open_index, _Once) else None
     if opened is not None:
         opened.close()
-    house.store.database.close()
+    runtime.store.database.close()
 
 
 def _open_index(
@@ -138,44 +181,65 @@ def _open_index(
     chosen = resolve_embeddings(embeddings)
     if chosen is None:
         return None
-    from langchain_tiered_memory.stores.chroma import ChromaIndex  # noqa: PLC0415 - chromadb is slow to import
+    store.database.end_snapshot()  # opening it loads libraries, and may wait for a server
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex  # noqa: PLC0415 - chromadb is slow to import
 
     where = chroma
     if where is None and store.database.path is not None:
         where = store.database.path.with_name(store.database.path.name + ".chroma")
     if where is None and not store.database.in_memory:
+        return None  # on PostgreSQL there is no folder beside it; `look_around` has said so
+    index = ChromaIndex(
+        chosen,
+        where,
+        namespace=store.database.identity,
+        documents=settings.recall.chroma_documents,
+        timeout_seconds=settings.recall.chroma_seconds,
+        disposable=chroma is None,
+        file_mode=settings.file_mode,
+    )
+    if store.database.read_only and not index.reads_alone:
+        index.close()
         logger.warning(
-            "search is by words alone: a memory on PostgreSQL has no folder beside it for embedded Chroma; name one "
-            "with chroma='path', or a server with chroma='http://host:port', or pass embeddings=None to silence this"
+            "search is by words alone: embedded Chroma writes to its folder when it is opened, and this memory only "
+            "reads; a Chroma server (chroma='http://host:port') can be searched"
         )
         return None
-    return ChromaIndex(chosen, where, namespace=store.database.identity, documents=settings.recall.chroma_documents)
+    return index
 
 
-def _chain(model: ModelChoice) -> list[str | BaseChatModel]:
+def _chain(model: ModelChoice) -> list[CondensingModel]:
     if model is None:
         return []
-    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - only where a model is used
-
     chain = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    strangers = [type(one).__name__ for one in chain if not isinstance(one, str | BaseChatModel)]
+    strangers = [type(one).__name__ for one in chain if not (isinstance(one, str) or _is_chat(one))]
     if strangers:
-        msg = f"a condensing model is a chat model, or a string that names one, not {strangers[0]}"
+        msg = (
+            f"a condensing model is a chat model, what LangChain wraps around one, or a string that names one, not "
+            f"{strangers[0]}"
+        )
         raise SettingsError(msg)
     return chain
 
 
-def _condensers(chain: Sequence[str | BaseChatModel], counter: TokenCounter, settings: Settings) -> list[Condenser]:
+def _is_chat(model: object) -> bool:
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - only where a model is used
+
+    found = models_in(model)
+    return bool(found) and all(isinstance(one, BaseChatModel) for one in found)
+
+
+def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, settings: Settings) -> list[Condenser]:
     """A condenser for each model of a chain, each with a name of its own."""
     if not chain:
         return []
-    from langchain_tiered_memory.condensers.llm import ModelCondenser  # noqa: PLC0415 - only where a model is used
+    from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
 
     names: dict[str, int] = {}
     condensers: list[Condenser] = []
     for one in chain:
         chosen = _chat_model(one) if isinstance(one, str) else one
-        name = one if isinstance(one, str) else name_of(chosen)
+        name = one if isinstance(one, str) else name_of(chosen) or type(chosen).__name__
         names[name] = names.get(name, 0) + 1
         condensers.append(
             ModelCondenser(
@@ -185,6 +249,7 @@ def _condensers(chain: Sequence[str | BaseChatModel], counter: TokenCounter, set
                 count_message=counter.count_message,
                 default_window=settings.default_window,
                 deadline_seconds=settings.tree.deadline_seconds,
+                validation=settings.condensation.validation,
             )
         )
     return condensers
@@ -201,7 +266,11 @@ def _chat_model(name: str) -> BaseChatModel:
         raise SettingsError(msg) from error
     try:
         model: BaseChatModel = init_chat_model(name)
-    except (ImportError, ValueError) as error:
-        msg = f"the model {name!r} cannot be made: {error}"
+    except Exception as error:
+        # A provider's package: each raises what it likes, such as an error of its own where a key is missing.
+        msg = (
+            f"the model {name!r} cannot be made ({type(error).__name__}: {error}): install its provider's package, set "
+            "its key in the environment, or pass a chat model"
+        )
         raise SettingsError(msg) from error
     return model

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.flows.asking import Flow, arun, do, run
-from langchain_tiered_memory.flows.checkpoints import checkpoint
-from langchain_tiered_memory.flows.restore import restore
-from langchain_tiered_memory.flows.tasks import before_operation, enter_phase, finish_task, start_task
+from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.restore import restore
+from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, start_task
 from langchain_tiered_memory.sessions.core import SessionCore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.runs import CheckpointInfo, MemoryCheckpoint, RestoreReport, Task
+    from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RestoreReport, Task
 
 
 class RunVerbs(SessionCore):
@@ -27,11 +27,23 @@ class RunVerbs(SessionCore):
             task_id: Your name for it. Starting an active one again changes nothing; a finished one is opened again.
             depends_on: Tasks whose messages matter to this one.
         """
-        return run(self._own(self._start_task(task_id, depends_on)))
+        runtime = self.core.checked
+        if isinstance(depends_on, str):
+            msg = f"depends_on is one string: give a list, such as [{depends_on!r}]"
+            raise InvalidInputError(msg)
+        return start_task(
+            runtime,
+            self.session_id,
+            task_id,
+            user=self.core.user,
+            title=self.core.title,
+            track=self.track,
+            depends_on=depends_on,
+        )
 
     async def astart_task(self, task_id: str, *, depends_on: Sequence[str] = ()) -> Task:
         """See `start_task`."""
-        return await arun(self._own(self._start_task(task_id, depends_on)))
+        return await off_loop(self.start_task, task_id, depends_on=depends_on)
 
     def finish_task(self, task_id: str) -> Task:
         """Finish a task; what was said of it may be condensed from now on. Every fifth one is a checkpoint.
@@ -39,19 +51,22 @@ class RunVerbs(SessionCore):
         Raises:
             NotFoundError: when no such task was started.
         """
-        return run(self._own(self._finish_task(task_id)))
+        task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track)
+        self.core.wake()
+        return task
 
     async def afinish_task(self, task_id: str) -> Task:
         """See `finish_task`."""
-        return await arun(self._own(self._finish_task(task_id)))
+        return await off_loop(self.finish_task, task_id)
 
     def phase(self, name: str | None) -> MemoryCheckpoint | None:
         """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint."""
-        return run(self._own(self._phase(name)))
+        core = self.core
+        return enter_phase(core.checked, self.session_id, name, user=core.user, title=core.title, track=self.track)
 
     async def aphase(self, name: str | None) -> MemoryCheckpoint | None:
         """See `phase`."""
-        return await arun(self._own(self._phase(name)))
+        return await off_loop(self.phase, name)
 
     def before(self, operation: str) -> MemoryCheckpoint | None:
         """Say what is about to be done; what `settings.checkpoints.operations` calls risky is saved first.
@@ -59,11 +74,11 @@ class RunVerbs(SessionCore):
         Raises:
             StorageError: when the checkpoint cannot be written: the operation had better wait.
         """
-        return run(self._own(before_operation(self._house, self.session_id, operation, track=self.track)))
+        return before_operation(self.core.checked, self.session_id, operation, track=self.track)
 
     async def abefore(self, operation: str) -> MemoryCheckpoint | None:
         """See `before`."""
-        return await arun(self._own(before_operation(self._house, self.session_id, operation, track=self.track)))
+        return await off_loop(self.before, operation)
 
     def checkpoint(
         self,
@@ -84,7 +99,18 @@ class RunVerbs(SessionCore):
             NotFoundError: when the session has nothing to save yet.
             StorageError: when it cannot be written; nothing was.
         """
-        return run(self._own(self._checkpoint(reason, project, langgraph_checkpoint_id)))
+        runtime = self.core.checked
+        if not isinstance(reason, str) or not reason.strip():
+            msg = f"a checkpoint needs a reason in words, not {reason!r}"
+            raise InvalidInputError(msg)
+        return checkpoint(
+            runtime,
+            self.session_id,
+            track=self.track,
+            reasons=(reason,),
+            project=dict(project) if project is not None else None,
+            langgraph_checkpoint_id=langgraph_checkpoint_id,
+        )
 
     async def acheckpoint(
         self,
@@ -94,15 +120,17 @@ class RunVerbs(SessionCore):
         langgraph_checkpoint_id: str | None = None,
     ) -> MemoryCheckpoint:
         """See `checkpoint`."""
-        return await arun(self._own(self._checkpoint(reason, project, langgraph_checkpoint_id)))
+        return await off_loop(self.checkpoint, reason, project=project, langgraph_checkpoint_id=langgraph_checkpoint_id)
 
     def checkpoints(self) -> list[CheckpointInfo]:
         """The session's checkpoints without their contents, newest first."""
-        return run(self._own(self._checkpoints()))
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
+        return store.checkpoints.infos(ref) if ref is not None else []
 
     async def acheckpoints(self) -> list[CheckpointInfo]:
         """See `checkpoints`."""
-        return await arun(self._own(self._checkpoints()))
+        return await off_loop(self.checkpoints)
 
     def restore(self, checkpoint_id: str | None = None) -> RestoreReport:
         """Put tasks, phase, pins and views back as a checkpoint has them: the newest sound one, if none is named.
@@ -112,58 +140,8 @@ class RunVerbs(SessionCore):
         Raises:
             CheckpointError: when there is none, or the named one is damaged.
         """
-        return run(self._own(restore(self._house, self.session_id, checkpoint_id)))
+        return restore(self.core.checked, self.session_id, checkpoint_id)
 
     async def arestore(self, checkpoint_id: str | None = None) -> RestoreReport:
         """See `restore`."""
-        return await arun(self._own(restore(self._house, self.session_id, checkpoint_id)))
-
-    def _start_task(self, task_id: str, depends_on: Sequence[str]) -> Flow[Task]:
-        if isinstance(depends_on, str):
-            msg = f"depends_on is one string: give a list, such as [{depends_on!r}]"
-            raise InvalidInputError(msg)
-        return (
-            yield from start_task(
-                self._house,
-                self.session_id,
-                task_id,
-                user=self._user,
-                title=self._title,
-                track=self.track,
-                depends_on=depends_on,
-            )
-        )
-
-    def _finish_task(self, task_id: str) -> Flow[Task]:
-        task, _ = yield from finish_task(self._house, self.session_id, task_id, track=self.track)
-        self._memory._wake(self.session_id)  # noqa: SLF001 - one face in several classes
-        return task
-
-    def _phase(self, name: str | None) -> Flow[MemoryCheckpoint | None]:
-        return (
-            yield from enter_phase(
-                self._house, self.session_id, name, user=self._user, title=self._title, track=self.track
-            )
-        )
-
-    def _checkpoint(
-        self, reason: str, project: Mapping[str, Any] | None, langgraph_checkpoint_id: str | None
-    ) -> Flow[MemoryCheckpoint]:
-        if not isinstance(reason, str) or not reason.strip():
-            msg = f"a checkpoint needs a reason in words, not {reason!r}"
-            raise InvalidInputError(msg)
-        return (
-            yield from checkpoint(
-                self._house,
-                self.session_id,
-                track=self.track,
-                reasons=(reason,),
-                project=dict(project) if project is not None else None,
-                langgraph_checkpoint_id=langgraph_checkpoint_id,
-            )
-        )
-
-    def _checkpoints(self) -> Flow[list[CheckpointInfo]]:
-        store = self._house.store
-        ref = yield from do(store.transcript.find, self.session_id)
-        return (yield from do(store.checkpoints.infos, ref)) if ref is not None else []
+        return await off_loop(self.restore, checkpoint_id)

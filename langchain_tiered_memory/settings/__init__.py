@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+PRIVATE_FILE_MODE = 0o600
+_OWNER = 0o600
+
+
 class PriceSettings(Frozen):
     """Money per million tokens, in any one currency."""
 
@@ -61,6 +65,17 @@ class Settings(Frozen):
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     """By model name, for the cost figures of `metrics()`."""
     busy_seconds: float = Field(default=30.0, gt=0)
-    """How long a write waits for a locked database."""
+    """How long a write waits for a locked database; on PostgreSQL also how long what was interrupted is tried again."""
+    file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
+    """Who may read and write the files that are made here, as `chmod` has it: by default the owner alone. Folders are
+    open to whoever may read their files. `None`: as the process's umask has it. Files that exist keep theirs."""
     default_window: int = Field(default=8192, ge=512)
     """Window assumed for a condensing model that does not tell its own; said once in a warning."""
+
+    @field_validator("file_mode")
+    @classmethod
+    def _readable(cls, mode: int | None) -> int | None:
+        if mode is not None and mode & _OWNER != _OWNER:
+            msg = f"{mode:#o} keeps the owner out: a memory reads and writes its own files, so give 0o600 or more"
+            raise ValueError(msg)
+        return mode

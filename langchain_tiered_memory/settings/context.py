@@ -109,5 +109,8 @@ class RecallSettings(Frozen):
     """Longest passage of a message, in words."""
     sitting_gap_seconds: float = Field(default=14400.0, gt=0)
     """A pause of this length, or another day, starts a new dated sitting."""
+    chroma_seconds: float = Field(default=5.0, gt=0)
+    """Longest wait for one answer of a Chroma server. A server that stays silent costs it once: until it answers again,
+    each use waits half a second at most, and search goes on by words."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off, so that what is forgotten leaves no text there."""

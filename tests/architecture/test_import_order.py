@@ -1,8 +1,9 @@
-"""Which room may import which, read from the source: what runs, not what only type checkers see."""
+"""Which subject may import which, read from the source: what runs, not what only type checkers see."""
 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,91 +13,105 @@ import langchain_tiered_memory
 ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
-VALUES = {
-    "records", "contexts", "reports", "errors", "settings", "protocols", "drafts", "outcomes", "runs", "extensions",
-}  # fmt: skip
-MAY_IMPORT = {
-    "records": set[str](),
-    "reports": set[str](),
-    "outcomes": {"records"},
-    "contexts": set[str](),
-    "runs": set[str](),
-    "errors": {"records", "outcomes"},
-    "settings": {"records", "errors", "settings"},
-    "protocols": {"records", "errors"},
-    "drafts": {"records", "errors"},
-    "decisions": VALUES | {"decisions"},
-    # A condenser is a flow that asks a model, and the flow that condenses drives it: these three are one floor.
-    "prompts": VALUES | {"decisions", "prompts", "condensers"},
-    "condensers": VALUES | {"decisions", "prompts", "condensers", "flows"},
-    "flows": VALUES | {"decisions", "condensers", "flows"},
-    # The index carries the embedder's fingerprint, which `embeddings` tells.
-    "stores": {"records", "reports", "outcomes", "runs", "errors", "protocols", "drafts", "stores", "embeddings"},
-    "embeddings": {"errors", "records"},
-    "token_counters": VALUES | {"decisions"},
+ORDER = (
+    {"_moved", "_version", "events", "types", "text"},
+    {"errors"},
+    {"settings", "reports", "protocols"},
+    {"messages", "driver"},
+    {"extensions"},
+    {"sql"},
+    {"models"},
+    {"transcript"},
+    {"summaries"},
+    {"recall", "runs"},
+    {"context"},
+    {"forgetting"},
+    {"maintenance"},
+    {"store", "runtime"},
+    {"sessions", "engine", "session_engine"},
+    {"memory", "session"},
+    {"integrations", "conversations", "testing"},
+    {"cli", "evaluation"},
+    {"__init__", "__main__"},
+)
+"""Subjects from the ground up: folders, and modules that stand beside them. Each imports what stands no higher."""
+PLACE = {subject: place for place, subjects in enumerate(ORDER) for subject in subjects}
+
+STORES = {
+    "sql/",
+    "transcript/",
+    "summaries/tree/",
+    "recall/",
+    "runs/",
+    "context/history/",
+    "forgetting/",
+    "maintenance/",
+    "models/window_store.py",
 }
+"""Where modules stand that read and write the database."""
+THREADS = {"threading", "asyncio", "queue", "concurrent"}
 THREADS_MAY = {
-    "flows/asking.py": "drives both colours, and leaves a hanging model behind",
-    "sessions/worker.py": "is the background thread",
-    "flows/listeners.py": "subscribes from any thread",
-    "flows/standing.py": "remembers views for every thread that asks",
-    "sessions/opening.py": "opens the index once, whoever asks first",
-    "memory.py": "remembers what was sent, for whichever thread stores the answer",
-    "embeddings.py": "loads a model once",
+    "driver.py": "drives both kinds of call, and leaves a hanging model behind",
+    "engine.py": "remembers what was sent, for whichever thread stores the answer",
     "testing.py": "counts the calls of a scripted model from any thread",
-    "chain_faces/open_turns.py": "remembers the runs of a chain, whichever thread runs them",
-    "chain_faces/turn_history.py": "writes what a cancelled answer left, whoever cancels again",
-    "graph_faces/handover.py": "hands contexts between nodes, whichever thread runs them",
-    "graph_faces/notices.py": "remembers what was told, whichever thread tells it",
-    "condensers/attending.py": "registers extensions from any thread",
-    "condensers/breaker.py": "is asked from any thread",
-    "condensers/engine_metrics.py": "counts from any thread",
-    "condensers/guarded.py": "leaves a hanging extension behind",
-    "condensers/metering.py": "keeps answers for whichever thread asks again",
-    "condensers/rate_bound.py": "is asked from any thread",
-    "condensers/registry.py": "registers plugins from any thread",
-    "condensers/writers.py": "makes breakers for whichever thread asks first",
+    "sql/forks.py": "makes forks wait for threads",
+    "sql/": "connections are for every thread",
+    "recall/chroma/": "clients are for every thread, and Chroma starts its own",
+    "maintenance/worker.py": "is the background thread",
+    "transcript/listeners.py": "subscribes from any thread",
+    "context/view_cache.py": "remembers views for every thread that asks",
+    "sessions/opening.py": "opens the index once, whoever asks first",
+    "models/embeddings.py": "loads a model once",
+    "models/token_counters.py": "loads an encoding once",
+    "integrations/legacy/open_turns.py": "remembers the runs of a chain, whichever thread runs them",
+    "integrations/legacy/turn_history.py": "writes what a cancelled answer left, whoever cancels again",
+    "integrations/graph/node_cache.py": "hands contexts between nodes, whichever thread runs them",
+    "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",
+    "integrations/graph/stream_events.py": "remembers what was told, whichever thread tells it",
+    "summaries/engine/": "extensions, breakers and bounds are asked from any thread, and may hang",
 }
-LANGCHAIN_MAY = {
-    "decisions/call_shortening.py": "cuts arguments of calls",
-    "decisions/content_blocks.py": "counts message types",
-    "decisions/counting.py": "counts message types",
-    "decisions/message_moulds.py": "stores message types",
-    "decisions/message_repairs.py": "renders message types",
-    "decisions/message_text.py": "renders message types",
-    "decisions/messages.py": "stores message types",
-    "decisions/request.py": "puts a request together",
-    "decisions/snapshots.py": "keeps messages as LangChain's dicts",
-    "decisions/tool_schemas.py": "counts tools",
-    "decisions/validity.py": "mends sequences of messages",
-    "decisions/validity_rules.py": "checks sequences of messages",
-    "condensers/model_calls.py": "calls a chat model",
-    "prompts/building.py": "builds a prompt of messages",
-    "flows/asking.py": "calls a chat model",
-    "embeddings.py": "is LangChain embeddings",
-    "token_counters.py": "hands messages to a user's counter",
-    "chat_history.py": "a face",
-    "classic.py": "a face",
-    "histories.py": "a face",
-    "middleware.py": "a face",
-    "memory.py": "a face",
-    "retriever.py": "a face",
-    "session.py": "a face",
-    "tools.py": "a face",
-    "testing.py": "a face",
+LANGCHAIN_MAY = (
+    "messages/",
+    "models/",
+    "integrations/",
+    "sessions/",
+    "cli/",
+    "evaluation/",
+    "conversations/",
+    "summaries/prompts/",
+    "summaries/writers/model_calls.py",
+    "context/layout.py",
+    "context/view/call_folding.py",
+    "driver.py",
+    "memory.py",
+    "session.py",
+    "session_engine.py",
+    "testing.py",
+)
+"""Where messages are read, counted, rendered or sent."""
+PURE = {"time", "random", "os", "sqlite3", "sqlalchemy", "chromadb", "threading", "asyncio", "socket", "secrets"}
+TIME_MAY = {
+    "driver.py",
+    "sql/forks.py",
+    "sessions/opening.py",
+    "summaries/engine/engine.py",
+    "summaries/writers/model.py",
+    "summaries/writers/model_calls.py",
 }
-LANGCHAIN_FACES = ("chain_faces/", "graph_faces/", "sessions/", "cli/", "evaluation/", "conversations/")
+FILES_IN_A_FOLDER = 18
 
 
-def modules() -> list[str]:
-    return sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
+@cache
+def modules() -> tuple[str, ...]:
+    return tuple(sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py")))
 
 
-def room_of(module: str) -> str:
+def subject_of(module: str) -> str:
     return module.split("/", maxsplit=1)[0].removesuffix(".py")
 
 
-def imported(module: str) -> set[str]:
+@cache
+def imported(module: str) -> frozenset[str]:
     """Dotted names that a module imports when it runs, in functions too."""
     found: set[str] = set()
 
@@ -110,12 +125,19 @@ def imported(module: str) -> set[str]:
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, f"{module} imports relatively"
                 found.add(child.module or "")
-                found.update(f"{child.module}.{alias.name}" for alias in child.names if child.module == PACKAGE)
+                found.update(f"{child.module}.{alias.name}" for alias in child.names)
             else:
                 walk(child)
 
     walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
-    return found
+    return frozenset(found)
+
+
+def inside(module: str) -> set[str]:
+    """Modules of ours that a module imports, as paths."""
+    known = {one.removesuffix(".py").removesuffix("/__init__").replace("/", "."): one for one in modules()}
+    names = {name.removeprefix(f"{PACKAGE}.") for name in imported(module) if name.startswith(f"{PACKAGE}.")}
+    return {known[name] for name in names if name in known}
 
 
 def outside(module: str) -> set[str]:
@@ -123,39 +145,62 @@ def outside(module: str) -> set[str]:
     return {name.split(".")[0] for name in imported(module)} - {PACKAGE}
 
 
-@pytest.mark.parametrize("module", [one for one in modules() if room_of(one) in MAY_IMPORT])
-def test_a_room_imports_only_what_stands_below_it(module: str) -> None:
-    inside = {name.split(".")[1] for name in imported(module) if name.startswith(f"{PACKAGE}.")}
-    assert inside - MAY_IMPORT[room_of(module)] - {"_version"} == set()
+def test_every_module_has_its_place_in_the_order() -> None:
+    assert {subject_of(one) for one in modules()} == PLACE.keys()
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_what_stands_no_higher(module: str) -> None:
+    mine = PLACE[subject_of(module)]
+    assert [one for one in inside(module) if PLACE[subject_of(one)] > mine] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {one: inside(one) - {one} for one in modules() if one != "__init__.py"}
+    left = {one: {other for other in others if other in graph} for one, others in graph.items()}
+    while free := [one for one, others in left.items() if not others]:
+        for one in free:
+            del left[one]
+        for others in left.values():
+            others.difference_update(free)
+    assert left == {}
+
+
+def test_no_folder_holds_more_than_one_can_read_at_a_glance() -> None:
+    folders = [str(Path(one).parent) for one in modules() if not one.endswith("__init__.py")]
+    assert {folder for folder in folders if folders.count(folder) > FILES_IN_A_FOLDER} == set()
+
+
+def test_every_folder_says_what_it_is_about() -> None:
+    folders = {one for one in modules() if one.endswith("/__init__.py")}
+    assert {f"{Path(one).parent}/__init__.py" for one in modules() if "/" in one} == folders
+    assert [one for one in folders if not ast.get_docstring(ast.parse((ROOT / one).read_text(encoding="utf-8")))] == []
 
 
 def test_threads_and_event_loops_are_known_to_few() -> None:
-    users = {one for one in modules() if outside(one) & {"threading", "asyncio", "queue", "concurrent"}}
-    assert {one for one in users if room_of(one) != "stores"} <= THREADS_MAY.keys()
+    users = {one for one in modules() if outside(one) & THREADS or "sql/forks.py" in inside(one)}
+    assert [one for one in users if not one.startswith(tuple(THREADS_MAY))] == []
 
 
-def test_langchain_stands_only_where_messages_are_counted_rendered_or_sent() -> None:
+def test_langchain_stands_only_where_messages_are_read_counted_rendered_or_sent() -> None:
     users = {one for one in modules() if any(name.startswith("langchain") for name in outside(one))}
-    there = {one for one in users if not one.startswith(LANGCHAIN_FACES)}
-    assert there <= LANGCHAIN_MAY.keys()
+    assert [one for one in users if not one.startswith(LANGCHAIN_MAY)] == []
 
 
-def test_sql_stands_only_in_the_stores() -> None:
-    assert {room_of(one) for one in modules() if "sqlalchemy" in outside(one)} == {"stores"}
+def test_sql_stands_only_in_the_stores_and_what_they_are_made_of() -> None:
+    users = {one for one in modules() if "sqlalchemy" in outside(one)}
+    assert users
+    assert [one for one in users if not one.startswith(tuple(STORES))] == []
 
 
-def test_decisions_are_pure() -> None:
-    impure = {"time", "random", "os", "sqlite3", "sqlalchemy", "chromadb", "threading", "asyncio", "socket", "secrets"}
-    assert [one for one in modules() if room_of(one) == "decisions" and outside(one) & impure] == []
+def test_what_does_no_reading_or_writing_is_pure() -> None:
+    """A module that is no store and imports none, no driver, no lock: nothing in it asks the machine for anything."""
+    rules = ("text/", "types/", "messages/", "context/view/", "context/budget/", "context/compaction/")
+    impure = [one for one in modules() if one.startswith(rules) and outside(one) & PURE]
+    assert impure == []
 
 
 def test_no_module_of_the_engine_names_the_time_itself() -> None:
-    allowed = {
-        "sessions/opening.py",
-        "condensers/engine.py",
-        "flows/asking.py",
-        "condensers/llm.py",
-        "condensers/model_calls.py",
-    }
-    users = {one for one in modules() if "time" in outside(one) and room_of(one) not in ("stores", "cli", "evaluation")}
-    assert users <= allowed, "time is passed in; only a default for a monotonic clock may be named"
+    users = {one for one in modules() if "time" in outside(one)}
+    told = ("sql/", "recall/chroma/", "cli/", "evaluation/")
+    assert {one for one in users if not one.startswith(told)} <= TIME_MAY, "time is passed in"

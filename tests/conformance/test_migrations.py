@@ -6,6 +6,7 @@ it writes under `tests/assets/`, one for each schema that was ever released; the
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import sys
@@ -14,18 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import inspect, select, text, update
+from sqlalchemy import Engine, event, inspect, select, text, update
 
 from langchain_tiered_memory.errors import NewerSchemaError
-from langchain_tiered_memory.stores import migrations, schema
+from langchain_tiered_memory.reports import Event
+from langchain_tiered_memory.sql import migrations, schema
+from langchain_tiered_memory.transcript.outbox import write_down
 from tests.run_builders import checkpoint, outcome, touching
 from tests.store_builders import append, claim, ids, incoming, open_store, plan, session_with, summarised
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
 
 ASSETS = Path(__file__).parents[1] / "assets"
 KEPT = sorted(ASSETS.glob("schema_*.sqlite"))
@@ -54,6 +57,9 @@ def build_kept_file(path: Path) -> None:
     store.windows.learn("model", 4096, 1.0)
     store.vector_queue.set_embedder("embedder")
     store.removal.messages(ref, ["m6"])
+    store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
+    with store.database.write() as connection:
+        write_down(connection, Event(id="e1", name="summary_made", session_id="s", at=1.0, reason="kept"), ref.key)
     store.removal.erase_traces()
     store.database.close()
     with closing(sqlite3.connect(path)) as connection:
@@ -71,6 +77,13 @@ def check_kept_run(store: SqlStore, ref: SessionRef) -> None:
     assert store.outcomes.read(ref, limit=9)[0].id == "d" * 32
 
 
+def check_kept_soundness(store: SqlStore, ref: SessionRef) -> None:
+    """What there is since the third schema."""
+    assert store.tombstones.named(ref.session_id, ["m5", "m6"]) == {"m6"}
+    assert [one.id for one in store.outbox.left_over()] == ["e1"]
+    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+
+
 def check_kept_content(path: Path, *, number: int) -> None:
     store = open_store(path)
     ref = store.transcript.find("s")
@@ -85,6 +98,8 @@ def check_kept_content(path: Path, *, number: int) -> None:
     assert store.inspection.damaged_text_index() == []
     if number > 1:
         check_kept_run(store, ref)
+    if number > 2:
+        check_kept_soundness(store, ref)
     store.runs.start_task(ref, "main", "new task", now=2.0)
     store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)
     assert store.checkpoints.read(ref).id == "e" * 32
@@ -129,16 +144,131 @@ def test_a_kept_old_file_is_brought_up_to_date_with_all_that_it_holds(kept: Path
     check_kept_content(path, number=int(kept.stem.removeprefix("schema_")))
 
 
-def test_a_file_of_the_first_schema_gets_the_tables_and_indexes_that_a_new_one_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
+def test_an_old_file_gets_the_tables_columns_and_indexes_that_a_new_one_has(kept: Path, tmp_path: Path) -> None:
     old, new = tmp_path / "old.db", tmp_path / "new.db"
-    shutil.copy(ASSETS / "schema_1.sqlite", old)
+    shutil.copy(kept, old)
 
-    def objects(path: Path) -> set[tuple[str, str]]:
-        open_store(path).database.close()
-        with closing(sqlite3.connect(path)) as connection:
-            return set(connection.execute("SELECT type, name FROM sqlite_master"))
+    def objects(path: Path) -> set[tuple[str, ...]]:
+        store = open_store(path)
+        with store.database.read() as connection:
+            found = described(connection)
+        store.database.close()
+        with closing(sqlite3.connect(path)) as raw:
+            return found | set(raw.execute("SELECT type, name FROM sqlite_master"))
 
     assert objects(old) == objects(new)
+
+
+def described(connection: Connection) -> set[tuple[str, ...]]:
+    """Columns, indexes and constraints of our tables, whatever their order."""
+    looked = inspect(connection)
+    found: set[tuple[str, ...]] = set()
+    for name in set(schema.metadata.tables) & set(looked.get_table_names()):
+        for one in looked.get_columns(name):
+            found.add((name, one["name"], str(one["type"]), str(one["nullable"])))
+        for index in looked.get_indexes(name):
+            found.add((name, str(index["name"]), str(index["column_names"]), str(index["unique"])))
+        for unique in looked.get_unique_constraints(name):
+            found.add((name, str(unique["name"]), str(unique["column_names"])))
+        found.add((name, str(looked.get_pk_constraint(name)["constrained_columns"])))
+    return found
+
+
+BACK_TO_THE_SECOND_SCHEMA = (
+    "DROP TABLE ltm_open_calls, ltm_events, ltm_forgotten, ltm_forgotten_sessions, ltm_removals, ltm_removal_targets",
+    "ALTER TABLE ltm_sessions DROP COLUMN begun_by, DROP COLUMN checkpointer, DROP COLUMN forgotten",
+    (
+        "ALTER TABLE ltm_entries DROP COLUMN counter, DROP COLUMN seal, DROP CONSTRAINT ltm_entries_id, "
+        "ADD CONSTRAINT ltm_entries_id UNIQUE (session_key, id_digest)"
+    ),
+    "ALTER TABLE ltm_summaries DROP COLUMN counter",
+    "UPDATE ltm_entries SET open_calls = calls WHERE open_calls IS NOT NULL",
+    "DELETE FROM ltm_meta WHERE name = 'forgetting_key'",
+    "DELETE FROM ltm_migrations WHERE number > 2",
+)
+
+
+def test_a_postgresql_database_of_the_second_schema_gets_what_a_new_one_has(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    ref = session_with(store, 2)
+    append(store, "s", touching(("kept.py", "write"), message_id="call", calls=("c",)))
+    with store.database.read() as connection:
+        new = described(connection)
+    with store.database.write() as connection:
+        for statement in BACK_TO_THE_SECOND_SCHEMA:
+            connection.execute(text(statement))
+        assert described(connection) != new
+    store.database.close()
+    store = open_store(postgres_url)
+    with store.database.read() as connection:
+        assert described(connection) == new
+    assert ids(store.transcript.entries(ref)) == ["m1", "m2", "call"]
+    assert list(store.inspection.open_calls(ref).values()) == [("c",)]
+    assert len(store.database.forgetting_key) > 0
+    store.database.close()
+
+
+def entries_objects(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE tbl_name = 'ltm_entries' AND sql IS NOT NULL")
+        return sorted(" ".join(sql.replace('"', "").split()) for (sql,) in found)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
+def test_messages_of_an_old_file_are_in_the_table_that_a_new_one_has_and_their_ids_are_of_their_track(
+    kept: Path, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    shutil.copy(kept, old)
+    open_store(new).database.close()
+    store = open_store(old)
+    with closing(sqlite3.connect(kept)) as connection:
+        there = [name for _, name, *_ in connection.execute("PRAGMA table_info(ltm_entries)") if name != "open_calls"]
+        query = f"SELECT {', '.join(there)}, open_calls IS NULL FROM ltm_entries ORDER BY seq"
+        before = connection.execute(query).fetchall()
+    with store.database.read() as connection:
+        assert [tuple(row) for row in connection.execute(text(query))] == before
+    ref = append(store, "s", incoming("elsewhere", "m2", track="sub")).ref
+    assert [one.text for one in store.transcript.by_id(ref, ["m2"])] == ["word2 common", "elsewhere"]
+    store.database.close()
+    assert entries_objects(old) == entries_objects(new)
+
+
+def test_an_upgrade_that_fails_at_any_statement_is_done_whole_or_not_at_all_and_the_next_one_does_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(ASSETS / "schema_2.sqlite", path)
+    open_store(tmp_path / "new.db").database.close()
+    before, after = entries_objects(path), entries_objects(tmp_path / "new.db")
+    assert before != after
+    statement = failed = 0
+    done: list[bool] = []
+
+    def fail(*_: object) -> None:
+        nonlocal statement
+        statement += 1
+        if statement == failed + 1:
+            raise RuntimeError
+
+    event.listen(Engine, "before_cursor_execute", fail)
+    try:
+        while True:
+            statement = 0
+            try:
+                open_store(path).database.close()
+            except RuntimeError:
+                failed += 1
+                done.append(entries_objects(path) == after)
+                assert done[-1] or entries_objects(path) == before
+            else:
+                break
+    finally:
+        event.remove(Engine, "before_cursor_execute", fail)
+    assert done == sorted(done), "what is done stays done"
+    assert done.count(False) > len(before)
+    check_kept_content(path, number=2)
 
 
 def test_a_file_built_today_holds_what_the_kept_ones_hold(tmp_path: Path) -> None:
@@ -150,9 +280,9 @@ def test_a_newer_schema_is_refused_and_left_as_it_was(shared_where: str | Path) 
     store = open_store(shared_where)
     session_with(store, 1)
     with store.database.write() as connection:
-        connection.execute(update(schema.migrations).values(number=schema.migrations.c.number + 97))
+        connection.execute(update(schema.migrations).values(number=schema.migrations.c.number + 99))
     store.database.close()
-    with pytest.raises(NewerSchemaError, match=r"has schema 99.*upgrade the package"):
+    with pytest.raises(NewerSchemaError, match=rf"has schema {99 + len(migrations.STEPS)}.*upgrade the package"):
         open_store(shared_where)
 
 
@@ -190,6 +320,26 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(
     assert ids(store.transcript.entries(ref)) == ["m1", "m2"]
     with store.database.read() as connection:
         assert "note" not in {column["name"] for column in inspect(connection).get_columns("ltm_plans")}
+    store.database.close()
+
+
+def test_lists_of_unanswered_calls_become_rows_and_late_results_still_join_their_call(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(ASSETS / "schema_2.sqlite", path)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        session_id, seq, track, calls = raw.execute(
+            "SELECT session_id, seq, track, open_calls FROM ltm_entries JOIN ltm_sessions ON key = session_key"
+            " WHERE open_calls IS NOT NULL LIMIT 1"
+        ).fetchone()
+    call = json.loads(calls)[0]
+    store = open_store(path)
+    ref = store.transcript.find(session_id)
+    assert ref is not None
+    assert store.inspection.open_calls(ref)[seq] == (call,)
+    append(store, session_id, incoming("late", "late", role="tool", answers=call, track=track))
+    assert store.transcript.by_id(ref, ["late"])[0].group == seq
+    assert seq not in store.inspection.open_calls(ref)
+    assert store.transcript.waiting_heads(ref, track=track) == []
     store.database.close()
 
 

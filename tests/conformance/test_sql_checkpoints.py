@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from langchain_tiered_memory.errors import CheckpointError, NotFoundError, StorageError
-from langchain_tiered_memory.stores import schema
+from langchain_tiered_memory.sql import schema
 from tests.run_builders import ODD, checkpoint, state, task
 from tests.store_builders import NOW, open_store, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.runs import MemoryCheckpoint
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 
 def write(store: SqlStore, ref: SessionRef, *, keep: int = 20, **changes: object) -> MemoryCheckpoint:
@@ -170,6 +170,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(project=st.dictionaries(st.text(), plain, max_size=4), name=st.text(max_size=40))
 def test_any_json_and_any_name_come_back_equal(project: dict[str, object], name: str) -> None:

@@ -12,8 +12,8 @@ from tests.run_builders import ODD, touching
 from tests.store_builders import NOW, append, incoming, open_store, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
 
 
 def latest(store: SqlStore, ref: SessionRef, **changes: object) -> list[tuple[str, str, int]]:
@@ -89,6 +89,7 @@ def test_a_file_written_long_before_thousands_of_accesses_is_known_as_written(st
 touches = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["read", "write", "search", "list"])), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(said=st.lists(touches, max_size=10), before=st.integers(1, 12), limit=st.integers(1, 5))
 def test_the_latest_files_are_those_a_walk_through_all_accesses_finds(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import select
 
-from langchain_tiered_memory.records import Spent, Summary
-from langchain_tiered_memory.stores import schema
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.types.records import Spent, Summary
 from tests.store_builders import NOW, append, incoming, open_store, plan, written
+
+pytestmark = pytest.mark.slow
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
@@ -25,6 +28,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.ref = append(self.store, "s").ref
         self.texts: dict[str, str] = {}
         self.seqs: dict[str, int] = {}
+        self.said: dict[str, set[str]] = {}
+        self.forgotten: set[tuple[str, str]] = set()
         self.next_seq = 1
         self.clock = NOW
         self.claimed: list[Summary] = []
@@ -38,7 +43,11 @@ class StoreMachine(RuleBasedStateMachine):
         appended = append(self.store, "s", *(incoming(text, one) for one, text in batch))
         new = 0
         revised = []
+        there = dict(self.texts)
         for one, text in batch:
+            if (one, text) in self.forgotten and there.get(one) != text:
+                continue
+            self.said.setdefault(one, set()).add(text)
             if one not in self.texts:
                 self.seqs[one], self.next_seq, new = self.next_seq, self.next_seq + 1, new + 1
             elif self.texts[one] != text:
@@ -55,6 +64,7 @@ class StoreMachine(RuleBasedStateMachine):
         removed = self.store.removal.messages(self.ref, gone)
         assert removed.entries == len(gone)
         for one in gone:
+            self.forgotten |= {(one, text) for text in self.said.pop(one)}
             del self.texts[one], self.seqs[one]
 
     @rule(first=st.integers(1, 15), size=st.integers(1, 4), owner=st.sampled_from("ab"))

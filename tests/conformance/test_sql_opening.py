@@ -27,7 +27,7 @@ from tests.store_builders import append, ids, incoming, open_store, session_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
     from tests.servers import PostgresServer
 
 
@@ -190,7 +190,7 @@ def write_until_it_fails(path: str) -> None:
     """Run in a process of its own: a limit on file sizes is for a whole process."""
     store = open_store(path)
     size = Path(path).stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 400_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 2_000_000, resource.RLIM_INFINITY))
     for number in range(10_000):
         try:
             append(store, "s", incoming("many words " * 300, f"n{number}"))
@@ -227,13 +227,14 @@ def test_a_server_that_is_not_there_gives_an_error_of_ours_without_the_password(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_server_that_goes_and_comes_back_is_used_again(postgres: PostgresServer) -> None:
     if not postgres.is_ours:
         pytest.skip("somebody else's server is not stopped")
     own = postgres_server()
     try:
-        store = open_store(own.new_database())
+        store = open_store(own.new_database(), busy_seconds=1)
         ref = session_with(store, 2)
         own.stop()
         for use in (lambda: store.transcript.entries(ref), lambda: append(store, "s", incoming())):

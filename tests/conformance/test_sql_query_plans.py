@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import event
 
-from langchain_tiered_memory.records import Spent
+from langchain_tiered_memory.types.records import Spent
 from tests.store_builders import NOW, append, claim, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from langchain_tiered_memory.records import SessionRef, Summary
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef, Summary
 
 MANY = list(range(1, 301))
 MANY_IDS = [f"m{number}" for number in MANY]
@@ -33,7 +33,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "groups": lambda s, r, _: s.transcript.groups_of(r, MANY),
     "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
     "pins": lambda s, r, _: s.transcript.pinned(r),
-    "musts": lambda s, r, _: s.transcript.musts(r, track="main", off=frozenset({2}), opening=3, users=3, newest=3),
+    "musts": lambda s, r, _: s.transcript.required(r, track="main", off=frozenset({2}), opening=3, users=3, newest=3),
     "kept view": lambda s, r, _: s.transcript.kept_view(r, "view", track="main", tail=lambda *_: (20, 30)),
     "other tracks": lambda s, r, _: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
     "totals": lambda s, r, _: s.transcript.totals(r),
@@ -51,7 +51,6 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "due later": lambda s, r, _: s.tree.due_later(r, remake_stale=False),
     "leases of others": lambda s, r, _: s.tree.leased_by_others(r, owner="w", now=NOW),
     "newest summaries": lambda s, r, _: s.tree.newest(r, level=1, up_to=30, limit=3),
-    "summaries of other tracks": lambda s, r, _: s.tree.level_1_of_others(r, track="main", after=3, limit=9),
     "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
     "uncondensed": lambda s, r, _: s.tree.uncondensed(r, track="main", up_to=30),
     "plan": lambda s, r, _: s.plans.read(r, "view"),
@@ -93,6 +92,7 @@ MAY_SCAN = (
     "SCAN ltm_passages USING INDEX ltm_passages_queue",  # in the order of the queue; a LIMIT ends it
     "SCAN ltm_removed_vectors",  # the same
     "SCAN anon_",  # a result within the query
+    "SCAN waiting",  # the tracks found so far, of a query that asks for the next one
     "SCAN (subquery",
     "SCAN CONSTANT ROW",
 )
@@ -105,7 +105,7 @@ MAY_WALK_A_SESSION = {
 }
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",
-    "append": "ltm_entries_open",
+    "append": "ltm_open_calls",
     "pins": "ltm_entries_pinned",
     "musts": "ltm_entries_open",
     "next waiting track": "ltm_entries_uncovered",
@@ -155,7 +155,7 @@ def plans_of(store: SqlStore, use: Callable[[], object]) -> list[tuple[str, str]
     found = []
     with store.database.read() as connection:
         for statement, parameters in statements:
-            if statement.lstrip()[:6].upper() in ("SELECT", "UPDATE", "DELETE", "INSERT"):
+            if statement.lstrip().upper().startswith(("SELECT", "WITH", "UPDATE", "DELETE", "INSERT")):
                 values = parameters[0] if isinstance(parameters, list) else parameters
                 lines = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
                 found += [(statement, str(line[3])) for line in lines]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select, text, update
 
-from langchain_tiered_memory.records import PassageDraft
-from langchain_tiered_memory.stores import schema
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.types.records import PassageDraft
 from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
 
 
 def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore) -> None:
@@ -165,7 +166,8 @@ def test_planted_faults_are_found_and_mended(store: SqlStore) -> None:
         connection.execute(update(schema.sessions).values(tokens=999, terms=7, passages=1, entries=0, last_at=None))
     (orphan,) = store.inspection.orphan_passages()
     store.inspection.drop_orphan_passages([orphan])
-    store.inspection.mend_entry(ref, 3, text=store.transcript.by_seq(ref, [3])[0].text, tokens=50)
+    counted = replace(incoming(store.transcript.by_seq(ref, [3])[0].text).draft, tokens=50)
+    store.inspection.mend_entry(ref, 3, counted)
     entry = store.transcript.by_seq(ref, [4])[0]
     store.inspection.replace_passages(ref, entry, [PassageDraft(part=0, start=0, stop=2, terms="mended twice")])
     store.inspection.replace_passages(ref, one, [PassageDraft(part=0, start=0, stop=2, terms="new")])

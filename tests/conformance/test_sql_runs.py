@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.outcomes import OutcomeKind
-from langchain_tiered_memory.stores.run_rows import RunRow
+from langchain_tiered_memory.runs.run_rows import RunRow
+from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.conformance.test_sql_query_plans import plans_of
 from tests.run_builders import ODD, checkpoint, outcome, touching
 from tests.store_builders import NOW, append, incoming, open_store, session_with
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.runs import Task
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.runs import Task
 
 
 def start(store: SqlStore, ref: SessionRef, task_id: str, track: str = "main", now: float = NOW) -> Task:
@@ -193,6 +194,20 @@ def test_tasks_finished_too_long_ago_to_be_named_stay(store: SqlStore) -> None:
     assert [one.id for one in store.runs.tasks(ref, newest_finished=9)] == ["t4", "t3", "t2", "t1", "t0"]
 
 
+def test_a_pin_is_put_back_on_the_track_that_it_was_on(store: SqlStore) -> None:
+    ref = append(store, "s", incoming("main", "1"), incoming("sub", "1", track="sub"), incoming("two", "2")).ref
+    store.transcript.set_pin(ref, "1", pinned=True, track="sub")
+    kept = store.runs.state(ref, newest_finished=5)
+    assert (kept.pinned_ids, kept.pinned_seqs) == (("1",), (2,))
+    store.transcript.set_pin(ref, "1", pinned=False, track="sub")
+    store.transcript.set_pin(ref, "1", pinned=True, track="main")
+    store.runs.restore(ref, kept, NOW)
+    assert [one.track for one in store.transcript.pinned(ref)] == ["sub"]
+    old = dataclasses.replace(kept, pinned_seqs=())
+    store.runs.restore(ref, old, NOW)
+    assert [one.seq for one in store.transcript.pinned(ref)] == [1], "an id meant the first message while it was unique"
+
+
 def test_pins_of_messages_that_are_gone_are_skipped_and_named(store: SqlStore) -> None:
     ref = session_with(store, 3)
     store.transcript.set_pin(ref, "m1", pinned=True)
@@ -245,6 +260,7 @@ def test_a_removed_session_takes_its_run_along(store: SqlStore) -> None:
 steps = st.lists(st.tuples(st.sampled_from(["start", "finish", "say"]), st.sampled_from("abcd")), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=steps, after=steps)
 def test_whatever_was_done_since_a_restore_gives_the_same_tasks_back(

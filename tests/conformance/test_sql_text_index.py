@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.drafts import SearchFilters
-from langchain_tiered_memory.records import PassageDraft
+from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import PassageDraft
 from tests.store_builders import NOW, append, claim, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import Passage, SessionRef
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import Passage, SessionRef
 
 
 def found(store: SqlStore, ref: SessionRef, *terms: str, **options: object) -> list[int]:
@@ -112,7 +112,7 @@ def test_an_edit_and_a_remake_change_what_is_found(store: SqlStore) -> None:
     assert claimed is not None
     said = written("poor old", degraded=True, retry_at=NOW)
     store.tree.commit(ref, claimed, said, owner="w", now=NOW)
-    append(store, "s", incoming("changed", "m1", track="elsewhere"))
+    append(store, "s", incoming("changed", "m1"))
     assert (found(store, ref, "word1"), found(store, ref, "changed")) == ([], [1])
     assert found(store, ref, "changed", filters=SearchFilters(tracks=("main",))) == [1]
     due = store.tree.due(ref, now=NOW, remake_stale=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.records import Fact, Spent, SummaryState
+from langchain_tiered_memory.types.records import Fact, Spent, SummaryState
 from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
 
 
 def test_what_waits_is_given_by_track_and_in_order(store: SqlStore) -> None:
@@ -99,7 +99,7 @@ def test_a_commit_gives_back_what_was_written(store: SqlStore) -> None:
     assert (found.text, found.facts, found.tokens) == ("the \ufffd text", (fact,), said.tokens)
     assert (found.degraded, found.error, found.model, found.spent) == (True, "why\ufffd", "m\ufffd", said.spent)
     assert (found.state, found.kept_identifiers, found.created_at) == (SummaryState.ACTIVE, 1.0, NOW + 1)
-    ((_, digest),) = store.inspection.summary_rows(ref)
+    ((_, digest, _),) = store.inspection.summary_rows(ref)
     assert len(digest) == 64
     assert store.tree.unfinished() == 0
 
@@ -344,11 +344,8 @@ def test_a_stale_summary_is_due_later_only_where_stale_ones_are_remade(store: Sq
     assert not store.tree.due_later(ref, remake_stale=False)
 
 
-def test_finished_summaries_are_read_newest_first_and_of_other_tracks(store: SqlStore) -> None:
+def test_finished_summaries_are_read_newest_first(store: SqlStore) -> None:
     ref = append(store, "s", *(incoming("a b", f"m{n}", track="xy"[n % 2]) for n in range(1, 9))).ref
     odd = [summarised(store, ref, 1, n, n + 2) for n in (1, 5)]
     assert ids(store.tree.newest(ref, level=1, up_to=9, limit=9)) == ids(odd)[::-1]
     assert ids(store.tree.newest(ref, level=1, up_to=3, limit=9)) == [odd[0].id]
-    assert store.tree.level_1_of_others(ref, track="x", after=0, limit=9) == ids(odd)
-    assert store.tree.level_1_of_others(ref, track="x", after=3, limit=9) == [odd[1].id]
-    assert store.tree.level_1_of_others(ref, track="main", after=0, limit=9) == []

@@ -16,16 +16,16 @@ from tests.store_builders import NOW, append, claim, ids, incoming, open_store, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from langchain_tiered_memory.drafts import Incoming
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.stores.sql import SqlStore
-    from langchain_tiered_memory.stores.view_reads import MustEntries
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.transcript.view_reads import MustEntries
+    from langchain_tiered_memory.types.drafts import Incoming
+    from langchain_tiered_memory.types.records import SessionRef
 
 ROLES = ("user", "user", "assistant", "system", "tool")
 TRACKS = ("main", "side")
 TAIL = (3, 5)
 READS: dict[str, Callable[[SqlStore, SessionRef], object]] = {
-    "musts": lambda s, r: musts(s, r, off=frozenset({1, 2})),
+    "musts": lambda s, r: required(s, r, off=frozenset({1, 2})),
     "kept view": lambda s, r: s.transcript.kept_view(r, "view", track="main", tail=lambda *_: TAIL),
     "other tracks": lambda s, r: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
 }
@@ -33,10 +33,10 @@ MOST_STATEMENTS = {"musts": 6, "kept view": 3, "other tracks": 5}
 """Two tracks wait: each costs `other tracks` one statement, and one more finds that there is no third."""
 
 
-def musts(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
+def required(store: SqlStore, ref: SessionRef, **changes: Any) -> MustEntries:
     """What must be shown of the main track, by the usual numbers."""
     options: dict[str, Any] = {"track": "main", "off": frozenset(), "opening": 3, "users": 3, "newest": 3}
-    return store.transcript.musts(ref, **options | changes)
+    return store.transcript.required(ref, **options | changes)
 
 
 def said(message_id: str, role: str = "user", **changes: object) -> Incoming:
@@ -90,7 +90,7 @@ def test_the_musts_are_the_opening_the_pins_the_last_words_and_the_open_calls(st
     ref = append(store, "s", *told, said("aside", track="side"), said("a3", "assistant")).ref
     for pinned in ("a1", "aside", "s4"):
         store.transcript.set_pin(ref, pinned, pinned=True)
-    found = musts(store, ref)
+    found = required(store, ref)
     assert ids([*found.opening]) == ["s1", "s2", "s3", "goal"]
     assert ids([*found.pinned]) == ["s4", "a1", "aside"], "pins hold on every track"
     assert ids([*found.users]) == ["u1", "u2", "u3"]
@@ -111,7 +111,7 @@ def test_what_is_off_the_branch_is_as_if_it_were_not_there(store: SqlStore) -> N
         said("u4"),
     ).ref
     store.transcript.set_pin(ref, "u1", pinned=True)
-    found = musts(store, ref, off=frozenset({2, 5, 7}), users=2, newest=2)
+    found = required(store, ref, off=frozenset({2, 5, 7}), users=2, newest=2)
     assert ids([*found.opening]) == ["s1", "s2", "u2"]
     assert ids([*found.users]) == ["u2", "u3"]
     assert ids([*found.newest]) == ["u2", "u3"]
@@ -120,11 +120,12 @@ def test_what_is_off_the_branch_is_as_if_it_were_not_there(store: SqlStore) -> N
 
 def test_a_track_without_a_user_has_no_opening(store: SqlStore) -> None:
     ref = append(store, "s", said("s1", "system"), said("a1", "assistant"), said("u1", track="side")).ref
-    found = musts(store, ref)
+    found = required(store, ref)
     assert (found.opening, found.users) == ((), ())
     assert ids([*found.newest]) == ["s1", "a1"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from(ROLES), st.sampled_from(TRACKS), st.booleans()), max_size=14),
     st.frozensets(st.integers(1, 14), max_size=6),
@@ -144,7 +145,7 @@ def test_the_musts_are_what_the_small_reads_give_one_by_one(
     def on(found: list[Any]) -> tuple[Any, ...]:
         return tuple(entry for entry in found if entry.seq not in off)
 
-    found = musts(store, ref, off=off, opening=2, users=count, newest=count)
+    found = required(store, ref, off=off, opening=2, users=count, newest=count)
     users = on(reads.entries(ref, track="main", roles=["user"]))
     systems = reads.entries(ref, track="main", roles=["system"], up_to=users[0].seq, limit=2) if users else []
     assert found.opening == (*on(systems), *users[:1])
@@ -201,7 +202,7 @@ def summarised_on(store: SqlStore, ref: SessionRef, track: str, *seqs: int) -> s
 def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:
     ref = with_some_of_everything(store)
     store.removal.session(ref)
-    assert musts(store, ref) == type(musts(store, ref))()
+    assert required(store, ref) == type(required(store, ref))()
     found = store.transcript.kept_view(ref, "view", track="main", tail=lambda *_: TAIL)
     assert (found.plan, found.tokens, found.tail) == (None, 0, ())
     others = store.transcript.other_tracks(ref, track="main", after=0, tracks=16, limit=64)

@@ -5,11 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import socket
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import chromadb
@@ -19,11 +14,13 @@ from hypothesis import strategies as st
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError, SettingsError
-from langchain_tiered_memory.stores.chroma import ChromaIndex, VectorRow
+from langchain_tiered_memory.recall.chroma.index import ChromaIndex, VectorRow
 from tests.embedders import BrokenEmbeddings, FixedEmbeddings, HashingEmbeddings, ScatteringEmbeddings
+from tests.servers import chroma_server, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
 
@@ -35,37 +32,10 @@ def row(number: int, text: str | None = None, *, session: int = 1, **metadata: s
     return VectorRow(id=number, text=text or f"passage number{number}", metadata={**known, **metadata})
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def server(folder: Path, port: int) -> Iterator[str]:
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
-    process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            assert process.poll() is None, "the Chroma server ended at once"
-            try:
-                with socket.create_connection(("127.0.0.1", port), timeout=1):
-                    break
-            except OSError:
-                time.sleep(0.05)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-
-
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("server"), free_port()) as url:
-        yield url
+    with chroma_server(tmp_path_factory.mktemp("server")) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["directory", "memory", "client", pytest.param("server", marks=pytest.mark.service)])
@@ -307,23 +277,77 @@ def test_a_server_that_never_answers_is_given_up() -> None:
             index.ids()
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_a_server_gone_and_back_is_used_again(tmp_path: Path) -> None:
-    port = free_port()
-    with server(tmp_path / "rows", port) as url:
-        index = ChromaIndex(EMBEDDER, url, namespace="n")
+    with chroma_server(tmp_path / "rows") as server:
+        index = ChromaIndex(EMBEDDER, server.url, namespace="n")
         index.add([row(1)])
-    with pytest.raises(IndexUnavailableError):
-        index.ids()
-    with server(tmp_path / "rows", port):
-        assert index.ids() == {1}
-    with server(tmp_path / "emptied", port):
+        server.end()
         with pytest.raises(IndexUnavailableError):
-            index.search("passage", session_keys=[1], limit=1)
-        assert index.ids() == set()
+            index.ids()
+        server.start()
+        assert index.ids() == {1}
+        server.end()
+        server.start(tmp_path / "emptied")
+        assert index.search("passage", session_keys=[1], limit=1) == []
+        assert index.count() == 0
+        server.end()
+        server.start(tmp_path / "rows")
+        assert index.count() == 1
+        server.end()
+        server.start(tmp_path / "emptied again")
         index.add([row(2)])
         assert index.ids() == {2}
         index.close()
+
+
+@pytest.mark.slow
+@pytest.mark.service
+def test_a_server_that_stops_answering_costs_one_wait_and_is_back_at_once(tmp_path: Path) -> None:
+    with chroma_server(tmp_path) as server:
+        index = ChromaIndex(EMBEDDER, server.url, namespace="n", timeout_seconds=0.7)
+        index.add([row(1)])
+        server.freeze()
+        for attempt in range(4):
+            with pytest.raises(IndexUnavailableError, match="no answer within" if attempt == 0 else "stays silent"):
+                index.search("passage", session_keys=[1], limit=1)
+        server.thaw()
+        assert [number for number, _ in index.search("passage", session_keys=[1], limit=1)] == [1]
+        index.close()
+
+
+@pytest.mark.parametrize("disposable", [True, False])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_cannot_be_read_is_deleted_where_it_is_ours_alone_and_moved_aside_elsewhere(
+    tmp_path: Path, *, disposable: bool, is_file: bool
+) -> None:
+    place = tmp_path / "chroma"
+    if is_file:
+        place.write_bytes(b"no directory")
+    else:
+        place.mkdir()
+        (place / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+        (place / "folder").mkdir()
+    index = ChromaIndex(EMBEDDER, place, namespace="n", disposable=disposable)
+    for _ in range(3):
+        with pytest.raises(IndexUnavailableError):
+            index.add([row(1)])
+    said = index.discard()
+    assert said is not None
+    index.add([row(1)])
+    assert index.ids() == {1}
+    aside = sorted(path.name for path in tmp_path.iterdir() if path != place)
+    assert len(aside) == (0 if disposable else 1)
+    assert all(name.startswith("chroma.damaged-") for name in aside)
+    index.close()
+
+
+def test_a_directory_that_is_made_is_for_nobody_else(tmp_path: Path) -> None:
+    index = ChromaIndex(EMBEDDER, tmp_path / "above" / "chroma", namespace="n")
+    index.add([row(1)])
+    assert (tmp_path / "above" / "chroma").stat().st_mode & 0o777 == 0o700
+    index.close()
 
 
 def test_a_directory_deleted_beneath_is_an_empty_index_that_takes_rows_again(tmp_path: Path) -> None:
@@ -386,6 +410,7 @@ def bytes_with(folder: Path, marker: bytes) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("documents", [False, True])
 def test_after_compacting_no_file_holds_what_was_removed(tmp_path: Path, *, documents: bool) -> None:
     index = ChromaIndex(EMBEDDER, tmp_path, namespace="n", documents=documents)
@@ -431,6 +456,7 @@ def test_vector_files_hold_nothing_past_their_last_element(tmp_path: Path) -> No
     reopened.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(

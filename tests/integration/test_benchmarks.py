@@ -15,21 +15,69 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from benchmarks import condensing, cover_facts, embedding, fact_depth, prefix, recall, transcript_probes, turn_cost
+from benchmarks import (
+    condensing,
+    cover_facts,
+    embedding,
+    fact_depth,
+    faults,
+    hops,
+    prefix,
+    recall,
+    transcript_probes,
+    turn_cost,
+    unsound,
+    workers,
+)
+from benchmarks.agent_replay import agent_turns
 from benchmarks.agent_transcripts import Probe, Transcript, plain, read_transcripts, searchable
 from benchmarks.conversations import PlantedFact, conversation, shown_text, stated
+from benchmarks.hops_source import named_in_documents, settings_set
 from benchmarks.made_up_run import made_up_run
 from benchmarks.paraphraser import Paraphraser
 from benchmarks.transcript_windows import METHODS, Windows
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
-from langchain_tiered_memory.embeddings import find_minilm
+from benchmarks.turn_agents import empty_files, play_memory, play_peers
+from benchmarks.turn_lists import measure_lists
+from benchmarks.turn_steps import STEPS, hold_turns
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.models.embeddings import find_minilm
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tests.servers import PostgresServer
+
 Run = Callable[..., tuple[dict[str, Any], str]]
+
+pytestmark = pytest.mark.slow
+DRIVER = """
+class Work: ...
+class Ask: ...
+class Errand: ...
+Request: TypeAlias = Work | Ask | Errand
+Flow: TypeAlias = Generator[Request, Any, T]
+
+def do(call) -> Flow[int]:
+    return (yield Work(call))
+
+def ask() -> Flow[int]:
+    return (yield Ask())
+
+def journey() -> Flow[int]:
+    return (yield from rooms.asks.ask())
+
+def guarded(flow) -> Flow[int]:
+    return (yield from flow)
+
+def longer() -> Flow[int]:
+    return (yield from journey())
+
+def handed() -> Flow[int]:
+    return ask()
+"""
+"""Five flows, of which one never waits; `handed` makes one and is none."""
 
 COMMON = {"benchmark", "about", "settings", "grids", "figures", "targets", "remarks", "machine"}
 
@@ -48,16 +96,128 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-@pytest.mark.slow
 def test_turn_cost_gives_times_ratios_and_memory_for_each_size(run: Run) -> None:
-    found, printed = run(turn_cost.main, "--sizes", "40,80", "--turns", "2")
-    assert set(found["figures"]) == {"40", "80"}
-    large = found["figures"]["80"]
-    assert large["turn_ms"]["count"] == 2
-    assert large["turn_ratio"] > 0
-    assert large["resident"]["peak_megabytes"] > 0
-    assert set(large["peers_ms"]) == {"trim_messages", "langmem summarize_messages"}
-    assert "80 messages" in printed
+    found, printed = run(
+        turn_cost.main,
+        "--sizes",
+        "40,80",
+        "--turns",
+        "2",
+        "--agent-messages",
+        "6",
+        "--build-seconds",
+        "0.001",
+        "--no-postgres",
+    )
+    figures = found["figures"]
+    assert [(one["database"], one["messages"]) for one in figures["sessions"]] == [("SQLite", 40)]
+    assert any("SQLite, 80 messages: left out, building would take" in one for one in figures["left_out"])
+    (session,) = figures["sessions"]
+    assert session["built"]["summaries"] > 0
+    assert session["resident"]["peak_megabytes"] > 0
+    assert set(session["steps"]) == set(STEPS)
+    for step in session["steps"].values():
+        assert step["clock_ms"]["count"] == 2
+        assert 0 < step["clock_ms"]["median"] <= step["clock_ms"]["largest"]
+        assert step["ratio"] == 1
+    assert set(figures["lists"]) == {"40", "80"}
+    assert {"nothing", "trim_messages", "SummarizationMiddleware"} < set(figures["agents"])
+    assert "40 messages" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_turns_and_agents_are_measured_on_postgresql_too(postgres: PostgresServer) -> None:
+    wheres = {("PostgreSQL", 0): postgres.new_database()}
+    steps = hold_turns(wheres, 2)[("PostgreSQL", 0)]
+    assert all(len(steps[step].clock) == len(steps[step].processor) == 2 for step in STEPS)
+    played = play_memory(made_up_run(turns=3).messages, {"PostgreSQL": postgres.new_database})
+    assert set(played) == {
+        f"{what}, PostgreSQL, {asked}"
+        for what in ("this memory", "its session alone")
+        for asked in ("no question", "with a question")
+    }
+    assert all(one.costs.clock and not one.refused for one in played.values())
+
+
+def test_every_agent_answers_each_request_of_the_run(tmp_path: Path) -> None:
+    messages = made_up_run(turns=4).messages
+    peers, remarks = play_peers(messages, tmp_path)
+    played = peers | play_memory(messages, {"SQLite": empty_files(tmp_path)})
+    requests = len(agent_turns(messages))
+    assert requests > 2
+    assert {name: len(one.costs.clock) for name, one in played.items()} == dict.fromkeys(played, requests)
+    assert all(bool(one.between.clock) == ("SQLite" in name) for name, one in played.items())
+    assert ("deepagents' SummarizationMiddleware" in peers) == (not any("deepagents" in one for one in remarks))
+
+
+def test_lists_of_messages_are_bounded_by_each_peer() -> None:
+    found = measure_lists(120)
+    assert set(found) == {
+        "trim_messages",
+        "langmem summarize_messages",
+        "SummarizationMiddleware, first call",
+        "SummarizationMiddleware, later calls",
+    }
+    assert all(one.clock and min(one.clock) > 0 for one in found.values())
+
+
+def test_an_agents_turns_are_what_came_in_before_each_answer() -> None:
+    first, second = HumanMessage("a"), ToolMessage("b", tool_call_id="c")
+    answers = [AIMessage("1"), AIMessage("said without being asked"), AIMessage("2")]
+    assert agent_turns([first, answers[0], answers[1], second, answers[2], HumanMessage("unanswered")]) == [
+        ([first], answers[0]),
+        ([second], answers[2]),
+    ]
+
+
+@pytest.mark.slow
+def test_hops_runs_a_checkout_and_counts_what_a_request_takes(run: Run) -> None:
+    found, printed = run(hops.main, "--messages", "12", "--agent-messages", "8")
+    now = found["figures"]["now"]
+    for name in ("add_messages", "context", "agent request"):
+        row = now["rows"][f"files / functions / calls, {name}"]
+        assert 0 < row["files"] <= row["functions"] <= row["calls"]
+    for way in ("context, no question", "context, recall", "agent, no recall", "agent, recall"):
+        row = now["rows"][f"reading transactions, statements (mean): {way}"]
+        assert 0 < row["reads"] <= row["statements"]
+        assert row["requests"] > 0
+        assert row["refused"] == 0
+    names = now["rows"]["public names / named in a document"]
+    assert 0 < names["documented"] <= names["names"]
+    settings = now["rows"]["settings / set by a test, benchmark, document"]
+    assert 0 < settings["set"] <= settings["settings"]
+    assert "wanted" in printed
+
+
+def test_hops_reads_the_source_of_a_checkout_alone(run: Run, tmp_path: Path) -> None:
+    package = tmp_path / "checkout" / "langchain_tiered_memory"
+    (package / "room").mkdir(parents=True)
+    (package / "driver.py").write_text(DRIVER, encoding="utf-8")
+    (package / "room" / "one.py").write_text(
+        "class Thing: ...\nx = y._z  # noqa: SLF001 - a reason\n", encoding="utf-8"
+    )
+    (package / "room" / "two.py").write_text("class Thing: ...\n", encoding="utf-8")
+    here = str(tmp_path / "checkout")
+    found, printed = run(hops.main, "--static", "--root", here, "--before", here)
+    assert found["figures"]["before"] == found["figures"]["now"]
+    source = found["figures"]["now"]["source"]
+    assert source["modules"] == 3
+    assert source["largest_folders"] == [2, 1]
+    assert source["classes"] == 4
+    assert source["private_uses"] == 1
+    assert source["ordered_modules"] is None
+    assert source["flows"] == {"generators": 5, "waiting": 4}
+    assert "flows that are generators" in printed
+
+
+def test_names_and_settings_count_where_a_document_or_code_has_them(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text("Group(first=1)\nOther(second=2)\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("Open a `Thing` with `Group(third=3)`; Things are many.", encoding="utf-8")
+    assert named_in_documents(tmp_path, ["Thing", "Thin", "Group"]) == {"Thing", "Group"}
+    fields = {"Group.first", "Group.second", "Group.third", "Group.fourth"}
+    assert settings_set(tmp_path, fields) == {"Group.first", "Group.third"}
 
 
 def test_condensing_counts_calls_and_facts_of_every_peer_and_none_after_a_restart(run: Run) -> None:
@@ -74,6 +234,19 @@ def test_condensing_counts_calls_and_facts_of_every_peer_and_none_after_a_restar
     assert parties["this memory"]["calls"] == found["figures"]["summaries"]
     assert all(one["largest_tokens"] <= 800 for one in parties.values())
     assert "SummarizationMiddleware" in printed
+
+
+def test_faults_counts_what_was_tried_survived_and_lost(run: Run) -> None:
+    pytest.importorskip("langchain_community")
+    given = ("--kills", "1", "--writers", "2", "--messages", "6", "--characters", "300")
+    found, printed = run(faults.main, *given, "--columns", "60", "--disk-sizes", "600000")
+    tried = {(trial["fault"], trial["party"]) for trial in found["figures"]["trials"]}
+    assert {fault for fault, party in tried if party == "this memory"} == {
+        "kills", "writers", "damaged rows", "full disk", "bad summarisers", "hostile texts",
+    }  # fmt: skip
+    assert ("kills", "FileChatMessageHistory") in tried
+    assert sum(trial["lost"] for trial in found["figures"]["trials"] if trial["party"] == "this memory") == 0
+    assert "messages lost" in printed
 
 
 def test_prefix_gives_a_share_for_every_party_and_whether_it_kept_within_the_budget(run: Run) -> None:
@@ -93,7 +266,34 @@ def test_cover_facts_compares_each_level_with_random_sentences(run: Run) -> None
     assert "random" in printed
 
 
-@pytest.mark.slow
+def test_unsound_takes_honest_summaries_and_refuses_others(run: Run) -> None:
+    found, printed = run(unsound.main, "--messages", "60")
+    figures = found["figures"]
+    assert figures["false_alarms"] <= 0.05
+    assert figures["misses"] <= 0.15
+    assert figures["false_marks"] == 0
+    assert figures["invented_marked"] >= 0.8
+    assert "half a sentence" in printed
+
+
+@pytest.mark.postgres
+def test_workers_give_rates_and_waits_for_one_session_and_for_many_on_both_databases(
+    run: Run, postgres_url: str
+) -> None:
+    given = ("--workers", "1,3", "--seconds", "0.2", "--processes", "2", "--postgres", postgres_url)
+    found, printed = run(workers.main, *given)
+    cells = found["figures"]["cells"]
+    assert [(one["database"], one["shared"], one["workers"]) for one in cells] == [
+        (database, shared, count)
+        for database in ("SQLite", "PostgreSQL")
+        for shared in (True, False)
+        for count in (1, 3)
+    ]
+    assert all(one["writes"] >= one["workers"] and one["least_each"] >= 1 for one in cells)
+    assert all(one["median_ms"] <= one["p95_ms"] <= one["longest_ms"] for one in cells)
+    assert "one session" in printed
+
+
 def test_embedding_gives_the_vectors_of_chromas_function(run: Run) -> None:
     if find_minilm() is None:
         pytest.skip("the MiniLM files are not at hand")
@@ -102,7 +302,6 @@ def test_embedding_gives_the_vectors_of_chromas_function(run: Run) -> None:
     assert "texts per second" in printed
 
 
-@pytest.mark.slow
 def test_recall_measures_the_sample_of_the_package(run: Run) -> None:
     found, printed = run(recall.main, "--budgets", "500", "--no-embeddings")
     assert [group["name"] for group in found["figures"]["groups"]] == ["sample"]

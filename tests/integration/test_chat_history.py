@@ -20,9 +20,9 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnableWithMessageHistory
 from pydantic import BaseModel
 
-from langchain_tiered_memory.chain_faces.history_runs import with_tiered_history
-from langchain_tiered_memory.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
+from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
+from langchain_tiered_memory.integrations.legacy.runnable_history import with_tiered_history
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of
@@ -120,6 +120,7 @@ def test_each_turn_is_stored_once_and_in_order(kind: str, *, keys: bool, how: st
         assert texts(memory) == [one for n in range(6) for one in (f"question {n}", f"answer {n}")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("kind", ["plain context", "with_tiered_history"])
 def test_a_condensed_view_neither_doubles_nor_loses_a_message(kind: str, colour: Colour) -> None:
@@ -557,6 +558,7 @@ def test_an_agent_that_gives_back_its_whole_state_stores_only_what_is_new() -> N
         assert session.revisions("long") == [], "a message that a view shows in part is not edited by that"
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(fates=st.lists(st.sampled_from(["well", "fails", "broken off"]), max_size=12), keys=st.booleans())
 def test_whatever_becomes_of_each_turn_every_question_is_stored_once_in_its_order(

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langchain_tiered_memory.flows.asking import run
-from langchain_tiered_memory.flows.checkpoints import last_sound
+from langchain_tiered_memory.runs.checkpoints import last_sound
 from tests.memory_builders import open_memory, ref_of, store_of
-from tests.run_builders import house_of
+from tests.run_builders import runtime_of
 from tests.run_writers import KEEP, looks_like, prepare, run_settings, save_swap_and_restore
 from tests.writers import start
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 
 def killed_rounds(where: str, named: dict[str, str], *, kills: int, seed: int) -> list[str]:
@@ -72,7 +73,7 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         assert told.get("finished", (None, 0))[1] <= len(finished)
         parts = looks_like(store.runs.state(other, newest_finished=99))
         assert parts in (["a"] * 3, ["b"] * 3)
-        assert run(last_sound(house_of(memory), ref)) == (infos[0].id if infos else None)
+        assert last_sound(runtime_of(memory), ref) == (infos[0].id if infos else None)
 
 
 @pytest.mark.timeout(180)

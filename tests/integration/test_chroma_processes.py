@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langchain_tiered_memory.stores.chroma import ChromaIndex, VectorRow
+from langchain_tiered_memory.recall.chroma.index import ChromaIndex, VectorRow
 from tests.embedders import ScatteringEmbeddings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 EMBEDDER = ScatteringEmbeddings(16)
@@ -23,7 +25,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from tests.integration.test_chroma_processes import rows
-from langchain_tiered_memory.stores.chroma import ChromaIndex
+from langchain_tiered_memory.recall.chroma.index import ChromaIndex
 from tests.embedders import ScatteringEmbeddings
 index = ChromaIndex(ScatteringEmbeddings(16), sys.argv[2], namespace="shared")
 print("ready", flush=True)
@@ -111,7 +113,6 @@ def test_a_reader_sees_what_another_process_adds_removes_and_clears(tmp_path: Pa
     reader.close()
 
 
-@pytest.mark.slow
 def test_processes_that_take_turns_past_the_sync_threshold_lose_nothing(tmp_path: Path) -> None:
     here = ChromaIndex(EMBEDDER, tmp_path, namespace="shared")
     here.add(rows(range(300)))
@@ -129,7 +130,6 @@ def test_processes_that_take_turns_past_the_sync_threshold_lose_nothing(tmp_path
     reopened.close()
 
 
-@pytest.mark.slow
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     here = ChromaIndex(EMBEDDER, tmp_path, namespace="shared")
     others = [Neighbour(tmp_path) for _ in range(2)]
@@ -154,7 +154,6 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     reopened.close()
 
 
-@pytest.mark.slow
 def test_a_writer_killed_in_the_middle_leaves_a_usable_index(tmp_path: Path) -> None:
     here = ChromaIndex(EMBEDDER, tmp_path, namespace="shared")
     here.add(rows(range(100)))

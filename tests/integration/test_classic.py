@@ -27,9 +27,9 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, Prom
 from langchain_core.tools import tool
 from pydantic import BaseModel, ValidationError
 
-from langchain_tiered_memory.classic import ConversationTieredMemory
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.retriever import TieredMemoryRetriever
+from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
+from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
 from tests.memory_builders import conversation, open_memory
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from langchain_tiered_memory.memory import TieredMemory
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,11 @@ from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.cli.app import app, run
 from langchain_tiered_memory.conversations import read_conversations, sample_conversation
 
-COMMANDS = ("replay", "ask", "eval", "inspect", "verify", "reindex", "export", "import", "forget")
+pytestmark = pytest.mark.slow
+
+COMMANDS = (
+    "replay", "ask", "eval", "inspect", "verify", "reindex", "doctor", "export", "import", "forget", "status", "setup",
+)  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
 
@@ -58,9 +62,9 @@ def test_every_command_explains_itself(command: str) -> None:
     shown = called(command, "--help")
     assert shown.exit_code == 0
     assert "Usage" in shown.output
+    assert "bool" not in shown.output, "a switch has no type to show"
 
 
-@pytest.mark.slow
 def test_replaying_the_sample_needs_nothing_else() -> None:
     shown = called("replay", "--no-embeddings")
     assert shown.exit_code == 0
@@ -133,10 +137,13 @@ def test_verify_tells_a_healthy_database_from_a_damaged_one(tmp_path: Path) -> N
     healthy = called("verify", db, "--no-embeddings", "--json")
     assert (healthy.exit_code, json.loads(healthy.stdout)["problems"]) == (0, [])
     with TieredMemory.open(db, embeddings=None) as memory:
-        store = memory._house.store
+        store = memory.core.runtime.store
         ref = store.transcript.find("chat")
         assert ref is not None
-        store.inspection.mend_entry(ref, 1, text=store.transcript.by_seq(ref, [1])[0].text, tokens=99_999)
+        with store.database.write() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE ltm_entries SET tokens = 99999 WHERE session_key = {ref.key} AND seq = 1"
+            )
     damaged = called("verify", db, "--no-embeddings")
     assert damaged.exit_code == 1
     assert "problem" in damaged.output
@@ -227,7 +234,6 @@ def test_help_loads_neither_langchain_nor_a_store() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
 def test_ctrl_c_leaves_a_whole_database(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
@@ -256,3 +262,31 @@ def stored(db: Path) -> int:
             return int(connection.execute("select count(*) from ltm_entries").fetchone()[0])
         except sqlite3.OperationalError:
             return 0  # no table yet
+
+
+def test_what_is_not_there_is_said_before_anybody_is_asked_to_forget_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = database(tmp_path)
+    assert "no session 'nobody'" in failed(capsys, "forget", db, "nobody")
+    assert "no message 'm999'" in failed(capsys, "forget", db, "chat", "--message", "m1", "--message", "m999")
+    assert "no session of the user 'somebody'" in failed(capsys, "forget", db, "--user", "somebody")
+
+
+def test_a_model_without_its_key_or_package_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert "set its key" in failed(capsys, "replay", "--model", "openai:gpt-5-mini")
+    assert "its provider's package" in failed(capsys, "replay", "--model", "nobody:nothing")
+
+
+def test_ids_of_36_characters_stand_whole_in_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    thread = "fc22a0bb-07a5-4c77-9dd9-f504bf47537e"
+    db = str(tmp_path / "m.db")
+    assert called("replay", str(chat(tmp_path)), "--db", db, "--session", thread, "--no-embeddings").exit_code == 0
+    shown = called("inspect", db).stdout
+    assert thread in shown
+    assert all(name in shown for name in ("messages", "tokens", "summaries", "saves"))
+    assert max(map(len, shown.splitlines())) <= 80

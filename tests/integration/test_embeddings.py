@@ -15,19 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from langchain_tiered_memory import embeddings as module
-from langchain_tiered_memory.embeddings import (
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.models import embeddings as module
+from langchain_tiered_memory.models.embeddings import (
     MiniLMEmbeddings,
     fetch_minilm,
     find_minilm,
     fingerprint_of,
     resolve_embeddings,
 )
-from langchain_tiered_memory.errors import SettingsError
 from tests.embedders import FixedEmbeddings, HashingEmbeddings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 FOLDER = find_minilm()
 needs_model = pytest.mark.skipif(
@@ -147,8 +149,9 @@ def test_threads_that_come_first_together_load_it_once(monkeypatch: pytest.Monke
 
 def test_importing_and_constructing_loads_no_model_library() -> None:
     script = (
-        "import sys; from langchain_tiered_memory.embeddings import MiniLMEmbeddings; MiniLMEmbeddings().fingerprint; "
-        "from langchain_tiered_memory.stores.chroma import ChromaIndex; "
+        "import sys; from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings; "
+        "MiniLMEmbeddings().fingerprint; "
+        "from langchain_tiered_memory.recall.chroma.index import ChromaIndex; "
         "ChromaIndex(MiniLMEmbeddings(), '/nowhere/at/all', namespace='n').close(); "
         "print([name for name in ('onnxruntime', 'tokenizers', 'chromadb', 'httpx') if name in sys.modules])"
     )
@@ -159,21 +162,16 @@ def test_importing_and_constructing_loads_no_model_library() -> None:
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_without_the_files_auto_is_lexical_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert resolve_embeddings("auto") is None
-        assert resolve_embeddings("auto") is None
+def test_without_the_files_there_is_no_embedder() -> None:
     assert find_minilm() is None
-    assert [record.message for record in caplog.records if "lexical only" in record.message] != []
-    assert len(caplog.records) == 1
+    assert resolve_embeddings("auto") is None
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_a_download_is_announced_and_its_failure_leaves_search_lexical(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ONNXMiniLM_L6_V2, "DOWNLOAD_PATH", tmp_path / "cache")
-    monkeypatch.setattr(ONNXMiniLM_L6_V2, "MODEL_DOWNLOAD_URL", "http://127.0.0.1:9/onnx.tar.gz")
+    monkeypatch.setattr(module, "_ARCHIVE_URL", "http://127.0.0.1:9/onnx.tar.gz")
     monkeypatch.setenv(module.DOWNLOAD_VARIABLE, "1")
     with caplog.at_level(logging.WARNING):
         assert resolve_embeddings("auto") is None
@@ -182,6 +180,16 @@ def test_a_download_is_announced_and_its_failure_leaves_search_lexical(
     assert "could not be fetched" in messages[-1]
     with pytest.raises(SettingsError, match=module.DIRECTORY_VARIABLE):
         fetch_minilm()
+
+
+def test_the_archive_is_the_one_that_chroma_names() -> None:
+    download = module.minilm_download()
+    assert download.url == ONNXMiniLM_L6_V2.MODEL_DOWNLOAD_URL
+    assert download.sha256 == ONNXMiniLM_L6_V2._MODEL_SHA256
+    # Chroma asks for the home once, when it is imported: what is below it is compared.
+    theirs = ONNXMiniLM_L6_V2.DOWNLOAD_PATH / ONNXMiniLM_L6_V2.EXTRACTED_FOLDER_NAME
+    below_home = len((".cache", "chroma", "onnx_models", "all-MiniLM-L6-v2", "onnx"))
+    assert download.target.parts[-below_home:] == theirs.parts[-below_home:]
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -228,7 +236,7 @@ def test_what_was_chosen_is_what_is_used() -> None:
 
 
 def test_a_fingerprint_tells_class_model_and_dimension_and_is_the_same_in_every_process() -> None:
-    script = "from tests.embedders import *; from langchain_tiered_memory.embeddings import *; "
+    script = "from tests.embedders import *; from langchain_tiered_memory.models.embeddings import *; "
     done = subprocess.run(
         [sys.executable, "-c", f"{script}print(fingerprint_of(HashingEmbeddings()))"],
         capture_output=True,

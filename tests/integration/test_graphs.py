@@ -15,11 +15,13 @@ from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_tiered_memory.state import STATE_KEY
+from langchain_tiered_memory.integrations.state import STATE_KEY
 from tests.graph_builders import thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
 
 GRAPHS = Path(__file__).parents[2] / "graphs"
 SPECS: dict[str, str] = json.loads((GRAPHS / "langgraph.json").read_text(encoding="utf-8"))["graphs"]

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.condensers.engine import CondensationEngine
-from langchain_tiered_memory.condensers.llm import ModelCondenser
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
-from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import Verdict
-from langchain_tiered_memory.outcomes import FailureReason, OutcomeKind, Zone
+from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import (
     CondensationSettings,
     GuardSettings,
@@ -25,16 +22,21 @@ from langchain_tiered_memory.settings import (
     ThresholdSettings,
     TreeSettings,
 )
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import NOW, conversation, counted, open_memory, ref_of, small_levels, store_of, turn
 from tests.properties.test_cover import unaccounted
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.outcomes import Outcome
     from langchain_tiered_memory.reports import Event
+    from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.outcomes import Outcome
+
+pytestmark = pytest.mark.slow
 
 both = pytest.mark.parametrize("colour", COLOURS)
 WINDOW = 2000
@@ -493,7 +495,7 @@ def test_the_history_of_outcomes_is_read_newest_first_and_is_bounded() -> None:
 def test_a_plan_and_its_outcome_are_written_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = session_of(turns_for(80), settings_of())
     seen.session.flush()
-    name = "langchain_tiered_memory.stores.outcomes.insert_outcome"
+    name = "langchain_tiered_memory.context.history.outcome_store.insert_outcome"
 
     def torn(*_: Any, **__: Any) -> None:
         raise RuntimeError
@@ -648,8 +650,8 @@ def test_a_threshold_resolver_decides_where_its_answer_can_be_used(
     assert (question.session_id, question.track, question.profile) == ("s", "main", "m")
     assert (question.global_percent, question.window_tokens) == (50, WINDOW)
     assert question.used_tokens == context.guard.used_tokens
-    told_of = [name for name in seen.names() if name in {"threshold_unusable", "extension_failed"}]
-    assert told_of == ([event] if event else [])
+    profile_of = [name for name in seen.names() if name in {"threshold_unusable", "extension_failed"}]
+    assert profile_of == ([event] if event else [])
 
 
 @both

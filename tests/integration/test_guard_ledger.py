@@ -8,11 +8,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from sqlalchemy import select
 
-from langchain_tiered_memory.condensers.engine import CondensationEngine
-from langchain_tiered_memory.condensers.llm import ModelCondenser
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.outcomes import FailureReason, OutcomeKind
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import (
     CondensationSettings,
     PriceSettings,
@@ -20,8 +17,11 @@ from langchain_tiered_memory.settings import (
     ThresholdSettings,
     TreeSettings,
 )
-from langchain_tiered_memory.stores.schema import metadata
+from langchain_tiered_memory.sql.schema import metadata
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
+from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import (
     NOW,
@@ -38,7 +38,9 @@ from tests.run_builders import outcome as made
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.outcomes import Outcome
+    from langchain_tiered_memory.types.outcomes import Outcome
+
+pytestmark = pytest.mark.slow
 
 both = pytest.mark.parametrize("colour", COLOURS)
 BUDGET = 1500
@@ -188,14 +190,14 @@ def test_the_ledger_accounts_for_every_message_that_left_a_view(
         assert recent is not None
         now = {seq_of[one] for one in (*recent.entry_ids, *recent.passage_ids)}
         left = shown - now
-        told_of: set[int] = set()
+        profile_of: set[int] = set()
         for row in context.guard.outcome.left_out:
             first, dash, last = row.what.partition("-")
             if dash and first.isdigit():
-                told_of.update(range(int(first), int(last) + 1))
+                profile_of.update(range(int(first), int(last) + 1))
             elif row.what in seq_of:
-                told_of.add(seq_of[row.what])
-        assert left <= told_of, f"turn {number}: {left - told_of} left without a row"
+                profile_of.add(seq_of[row.what])
+        assert left <= profile_of, f"turn {number}: {left - profile_of} left without a row"
         shown = now
     ledger = told(colour, session.ledger)
     kept = told(colour, session.outcomes, limit=200)

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from sqlalchemy import update
 
-from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.errors import ContextOverflowError, StorageError
-from langchain_tiered_memory.outcomes import OutcomeKind, Zone
+from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
 from langchain_tiered_memory.settings import (
     CheckpointSettings,
     CondensationSettings,
@@ -23,9 +23,9 @@ from langchain_tiered_memory.settings import (
     ViewSettings,
 )
 from langchain_tiered_memory.settings.guard import MaskSettings
-from langchain_tiered_memory.stores.checkpoints import Checkpoints
-from langchain_tiered_memory.stores.schema import checkpoints
+from langchain_tiered_memory.sql.schema import checkpoints
 from langchain_tiered_memory.testing import FrozenClock
+from langchain_tiered_memory.types.outcomes import OutcomeKind, Zone
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import (
     NOW,
@@ -45,9 +45,11 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.reports import Event
+    from langchain_tiered_memory.types.contexts import Context
+
+pytestmark = pytest.mark.slow
 
 both = pytest.mark.parametrize("colour", COLOURS)
 WINDOW = 3000
@@ -298,13 +300,20 @@ def crowd(rounds: int) -> list[BaseMessage]:
 
 
 @both
-def test_where_the_musts_cannot_even_be_cut_the_essentials_alone_are_shown(colour: Colour) -> None:
+def test_where_calls_are_too_many_to_be_cut_some_are_shown_with_their_results_and_a_note_tells_of_the_others(
+    colour: Colour,
+) -> None:
     scene = Scene(colour)
     scene.says(crowd(60))
     context = scene.asks(max_tokens=2000, model=None)
-    assert context.guard.steps[-1] == "minimal"
-    assert scene.named("context_minimal")
+    assert context.guard.steps[-1] == "recovered"
+    assert scene.named("context_recovered")
     assert context.messages[0].content == "Look for every bolt."
+    (calls,) = (one.tool_calls for one in context.messages if isinstance(one, AIMessage) and one.tool_calls)
+    assert 1 < len(calls) < 60
+    assert [one.tool_call_id for one in context.messages if isinstance(one, ToolMessage)] == [
+        one["id"] for one in calls
+    ]
     scene.says([AIMessage("All are there.", id="a1"), HumanMessage("Thanks.", id="q2")])
     scene.asks(max_tokens=2000, model=None)
 

@@ -27,18 +27,18 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 
-from langchain_tiered_memory.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.histories import (
-    abring_in,
+from langchain_tiered_memory.integrations.histories import (
+    aexport_history,
     afrom_langgraph,
-    atake_out,
+    aimport_history,
     ato_openai,
-    bring_in,
+    export_history,
     from_langgraph,
-    take_out,
+    import_history,
     to_openai,
 )
+from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
 from tests.colours import COLOURS, Colour
 from tests.memory_builders import conversation, entries_of, open_memory, tool_turn
 
@@ -86,13 +86,13 @@ def history_of(kind: str, where: Path) -> BaseChatMessageHistory:
 
 def brought(session: Session, source: Any, colour: Colour, **options: Any) -> list[str]:
     if colour == "sync":
-        return bring_in(session, source, **options)
+        return import_history(session, source, **options)
 
     async def go() -> list[str]:
         if isinstance(source, FileChatMessageHistory | SQLChatMessageHistory):
-            return await abring_in(session, source, **options)
+            return await aimport_history(session, source, **options)
         with blockbuster_ctx():
-            return await abring_in(session, source, **options)
+            return await aimport_history(session, source, **options)
 
     return asyncio.run(go())
 
@@ -126,7 +126,7 @@ def test_a_session_goes_out_once_and_comes_back_equal(kind: str, colour: Colour,
     history = history_of(kind, tmp_path)
 
     def out(session: Session) -> list[str]:
-        return take_out(session, history) if colour == "sync" else asyncio.run(atake_out(session, history))
+        return export_history(session, history) if colour == "sync" else asyncio.run(aexport_history(session, history))
 
     with open_memory() as memory:
         session = memory.session("s")
@@ -144,9 +144,9 @@ def test_a_history_that_came_in_without_ids_does_not_double_when_it_goes_back() 
     history = InMemoryChatMessageHistory(messages=unnamed())
     with open_memory() as memory:
         session = memory.session("s")
-        bring_in(session, history)
+        import_history(session, history)
         session.add_messages([AIMessage("hello", id="new")])
-        assert take_out(session, history) == ["new"]
+        assert export_history(session, history) == ["new"]
         assert len(history.messages) == 8
 
 
@@ -182,10 +182,10 @@ def test_langchains_dicts_pairs_and_chunks_come_in_too() -> None:
     from langchain_core.messages import messages_to_dict  # noqa: PLC0415 - only here
 
     with open_memory() as memory:
-        assert len(bring_in(memory.session("dicts"), messages_to_dict(conversation(2)))) == 4
+        assert len(import_history(memory.session("dicts"), messages_to_dict(conversation(2)))) == 4
         assert memory.session("dicts").messages() == conversation(2)
         mixed = [("user", "hello"), AIMessageChunk("in pieces"), "and a string"]
-        bring_in(memory.session("mixed"), mixed)
+        import_history(memory.session("mixed"), mixed)
         assert [type(one) for one in memory.session("mixed").messages()] == [HumanMessage, AIMessage, HumanMessage]
 
 
@@ -194,9 +194,9 @@ def test_the_state_that_langgraphs_server_gives_comes_in_as_its_messages() -> No
         state = [one.model_copy(update={"id": f"m{n}"}) for n, one in enumerate(unnamed())]
         rows = [one.model_dump() for one in state]
         session = memory.session("s")
-        assert bring_in(session, rows) == [one.id for one in state]
+        assert import_history(session, rows) == [one.id for one in state]
         assert session.messages() == state
-        bring_in(session, state)
+        import_history(session, state)
         assert len(session.messages()) == len(state)
 
 
@@ -239,10 +239,10 @@ def test_a_call_that_could_not_be_parsed_goes_out_as_it_came() -> None:
     ]
     with open_memory() as memory:
         session = memory.session("s")
-        ids = bring_in(session, rows)
+        ids = import_history(session, rows)
         out = to_openai(session)
         assert out[1]["tool_calls"] == [call]
-        assert bring_in(session, out) == ids
+        assert import_history(session, out) == ids
         assert len(session.messages()) == len(rows)
 
 
@@ -258,6 +258,7 @@ def test_a_block_that_openai_has_no_form_for_does_not_stop_the_rest_from_going_o
         assert [one["content"] for one in to_openai(session)] == ["hear", "I hear."]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     said=st.lists(
@@ -287,7 +288,7 @@ def test_openai_dicts_come_in_as_langchain_reads_them_and_go_out_as_langchain_wr
     rows = [row for one in said for row in (one if isinstance(one, list) else [one])]
     with open_memory() as memory:
         session = memory.session("s")
-        bring_in(session, rows)
+        import_history(session, rows)
         read = convert_to_messages(rows)
         ours = session.messages()
         assert [one.model_copy(update={"id": None}) for one in ours] == read
@@ -298,16 +299,16 @@ def test_openai_dicts_come_in_as_langchain_reads_them_and_go_out_as_langchain_wr
 def test_two_histories_of_the_same_words_are_told_apart_by_a_label() -> None:
     with open_memory() as memory:
         session = memory.session("s")
-        bring_in(session, [HumanMessage("hello")], label="monday")
-        bring_in(session, [HumanMessage("hello")], label="tuesday")
-        bring_in(session, [HumanMessage("hello")], label="tuesday")
+        import_history(session, [HumanMessage("hello")], label="monday")
+        import_history(session, [HumanMessage("hello")], label="tuesday")
+        import_history(session, [HumanMessage("hello")], label="tuesday")
         assert texts(session) == ["hello", "hello"]
 
 
 def test_a_time_can_be_given_for_histories_that_have_none() -> None:
     at = dt.datetime(2021, 1, 2, tzinfo=dt.UTC)
     with open_memory() as memory:
-        bring_in(memory.session("s"), unnamed(), at=at)
+        import_history(memory.session("s"), unnamed(), at=at)
         assert {one.at for one in entries_of(memory.session("s"))} == {at.timestamp()}
 
 
@@ -315,33 +316,34 @@ def test_a_time_can_be_given_for_histories_that_have_none() -> None:
 def test_what_is_no_history_is_refused_and_nothing_is_written(source: Any) -> None:
     with open_memory() as memory:
         with pytest.raises(InvalidInputError):
-            bring_in(memory.session("s"), source)
+            import_history(memory.session("s"), source)
         assert memory.sessions() == []
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(said=st.lists(st.sampled_from(["hello", "yes", "no", ""]), max_size=30), known=st.integers(0, 30))
 def test_any_beginning_of_a_history_that_came_before_changes_nothing(said: list[str], known: int) -> None:
     history = [HumanMessage(text) for text in said]
     with open_memory() as memory:
         session = memory.session("s")
-        bring_in(session, history[:known])
-        bring_in(session, history)
+        import_history(session, history[:known])
+        import_history(session, history)
         assert texts(session) == said
 
 
 def test_an_empty_history_brings_nothing() -> None:
     with open_memory() as memory:
-        assert bring_in(memory.session("s"), []) == []
-        assert bring_in(memory.session("s"), InMemoryChatMessageHistory()) == []
-        assert take_out(memory.session("s"), InMemoryChatMessageHistory()) == []
+        assert import_history(memory.session("s"), []) == []
+        assert import_history(memory.session("s"), InMemoryChatMessageHistory()) == []
+        assert export_history(memory.session("s"), InMemoryChatMessageHistory()) == []
 
 
 def test_a_long_history_comes_in_in_batches_that_split_no_call_from_its_result() -> None:
     long = [message for number in range(150) for message in tool_turn(number)]
     with open_memory() as memory:
         session = memory.session("s")
-        assert len(bring_in(session, long)) == 750
+        assert len(import_history(session, long)) == 750
         groups = {one.answers: one.group for one in entries_of(session) if one.answers}
         heads = {call: one.seq for one in entries_of(session) for call in one.calls}
         assert groups == heads
@@ -373,10 +375,10 @@ def test_the_messages_of_a_threads_latest_checkpoint_come_in(kind: str, tmp_path
         graph = graph_on(saver)
         session = memory.session("t")
         graph.invoke({"messages": [HumanMessage("one")]}, THREAD)
-        first = bring_in(session, from_langgraph(saver, THREAD))
+        first = import_history(session, from_langgraph(saver, THREAD))
         assert texts(session) == ["one", "about one"]
         graph.invoke({"messages": [HumanMessage("two")]}, THREAD)
-        assert bring_in(session, from_langgraph(saver, THREAD))[:2] == first
+        assert import_history(session, from_langgraph(saver, THREAD))[:2] == first
         assert texts(session) == ["one", "about one", "two", "about two"]
         state = graph.get_state(THREAD).values["messages"]
         assert session.messages() == state
@@ -394,5 +396,5 @@ async def test_an_async_checkpointer_is_read_without_blocking(tmp_path: Path) ->
         await graph.ainvoke({"messages": [HumanMessage("one")]}, THREAD)
         memory = open_memory()
         with blockbuster_ctx():
-            await abring_in(memory.session("t"), await afrom_langgraph(saver, THREAD))
+            await aimport_history(memory.session("t"), await afrom_langgraph(saver, THREAD))
         assert texts(memory.session("t")) == ["one", "about one"]

@@ -15,6 +15,8 @@ from tests.writers import LEASE_SECONDS, choices, doubled, mend_then_write, star
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def killed_rounds(where: str, *, vectors: bool, kills: int, seed: int) -> tuple[list[str], list[str]]:
     """Start a writer and kill it, again and again. Gives what was acknowledged, and what any of them found wrong."""

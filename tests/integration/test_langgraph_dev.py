@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from langchain_tiered_memory import TieredMemory
-from langchain_tiered_memory.state import STATE_KEY
+from langchain_tiered_memory.integrations.state import STATE_KEY
 from tests.memory_builders import conversation
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ pytestmark = [
         find_spec("langgraph_cli") is None or find_spec("langgraph_api") is None,
         reason="langgraph-cli[inmem] is not installed here",
     ),
+    pytest.mark.slow,
 ]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.openai_server import Scripted
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.slow]
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 

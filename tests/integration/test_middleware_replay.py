@@ -6,7 +6,9 @@ import pytest
 
 from benchmarks import face_replay
 from benchmarks.made_up_run import made_up_run
-from langchain_tiered_memory.token_counters import EstimatingCounter
+from langchain_tiered_memory.models.token_counters import EstimatingCounter
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("face", face_replay.FACES)

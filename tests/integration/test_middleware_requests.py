@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langchain_tiered_memory.graph_faces.agent_request import changes_of
+from langchain_tiered_memory.integrations.agent.request import changes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HELD: list[BaseMessage] = [
     HumanMessage("Hello", id="h1"),
@@ -51,3 +56,31 @@ def test_an_addition_beside_a_cut_history_replaces_nothing() -> None:
 
 def test_a_cut_history_without_ids_adds_nothing() -> None:
     assert not changes_of(HELD, [unnamed(HELD[2])]).any
+
+
+@pytest.mark.parametrize("name", [lambda one: one, unnamed])
+def test_messages_that_are_missing_were_left_out(name: Callable[[BaseMessage], BaseMessage]) -> None:
+    found = changes_of(HELD, [name(HELD[0]), name(HELD[2])])
+    assert (found.left_out, found.any) == ({"a1"}, False)
+
+
+def test_nothing_is_left_out_of_the_same_messages() -> None:
+    assert [changes_of(HELD, other).left_out for other in (HELD, list(HELD), [unnamed(one) for one in HELD])] == [
+        frozenset()
+    ] * 3
+
+
+def test_a_message_that_is_worded_anew_is_not_left_out() -> None:
+    assert not changes_of(HELD, [*HELD[:2], unnamed(HELD[2], "To [place]")]).left_out
+
+
+def test_a_message_that_another_stands_for_is_left_out() -> None:
+    summary = HumanMessage("So far: greetings.", additional_kwargs={"lc_source": "summarization"})
+    found = changes_of(HELD, [summary, HELD[2]])
+    assert (found.left_out, found.before) == ({"h1", "a1"}, (summary,))
+
+
+def test_the_same_words_said_twice_are_told_apart_without_ids() -> None:
+    held: list[BaseMessage] = [HumanMessage("ok", id="1"), HumanMessage("secret", id="2"), HumanMessage("ok", id="3")]
+    found = changes_of(held, [unnamed(held[0]), unnamed(held[2])])
+    assert (found.left_out, found.any) == ({"2"}, False)

@@ -11,7 +11,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware, human_in_the_l
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Command
 
-from langchain_tiered_memory.decisions.validity_rules import check_valid
+from langchain_tiered_memory.messages.validity.rules import check_valid
 from tests.agent_builders import THREAD, ToolModel, built, open_memory
 from tests.colours import COLOURS, Colour
 from tests.graph_builders import Runner, open_saver
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from tests.graph_builders import SaverKind
 
-pytestmark = pytest.mark.parametrize("colour", COLOURS)
+pytestmark = [pytest.mark.parametrize("colour", COLOURS), pytest.mark.slow]
 
 SAVERS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 LONG = "The bolts of this order came late, and the register has to say so. " * 8
@@ -38,7 +38,7 @@ RESPOND = (
 
 
 @dataclass
-class Desk:
+class AssemblyInputs:
     """Opens the saver, the memory and the agent for one step, as a process of its own would."""
 
     kind: SaverKind
@@ -78,16 +78,16 @@ def asking() -> ToolModel:
     return ToolModel(answers=reply)
 
 
-def desk(kind: SaverKind, colour: Colour, folder: Path, request: pytest.FixtureRequest) -> Desk:
+def inputs(kind: SaverKind, colour: Colour, folder: Path, request: pytest.FixtureRequest) -> AssemblyInputs:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    return Desk(kind=kind, folder=folder, url=url, runner=Runner(colour=colour), model=asking())
+    return AssemblyInputs(kind=kind, folder=folder, url=url, runner=Runner(colour=colour), model=asking())
 
 
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_approvals_across_restarts_leave_state_and_transcript_alike(
     colour: Colour, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    at = desk(kind, colour, tmp_path, request)
+    at = inputs(kind, colour, tmp_path, request)
     for turn, decisions in enumerate([[APPROVE, REJECT], [EDIT, APPROVE], [RESPOND, APPROVE], [REJECT, REJECT]]):
         state, _ = await at.say({"messages": [("user", f"Order {turn}: {LONG}")]})
         assert "__interrupt__" in state
@@ -101,7 +101,7 @@ async def test_approvals_across_restarts_leave_state_and_transcript_alike(
 async def test_a_step_back_in_time_edits_and_deletions_show_after_a_restart(
     colour: Colour, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    at = desk(kind, colour, tmp_path, request)
+    at = inputs(kind, colour, tmp_path, request)
     for turn in range(4):
         await at.say({"messages": [("user", f"Hello for the {turn}th time. {LONG}")]})
     await at.say({"messages": [("user", "The zeppelin lands at noon.")]})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from langchain_core.tracers.schemas import Run
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.slow]
 
 FENCES = (SUMMARY_SECRET, "<conversation_history", "<recalled")
 LONG = "The bolts of this order came late, and the register has to say so. " * 14

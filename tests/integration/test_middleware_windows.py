@@ -9,8 +9,8 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.testing import ScriptedModel
-from langchain_tiered_memory.token_counters import EstimatingCounter
 from tests.agent_builders import built, open_memory, said
 from tests.colours import COLOURS, Colour
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-pytestmark = pytest.mark.parametrize("colour", COLOURS)
+pytestmark = [pytest.mark.parametrize("colour", COLOURS), pytest.mark.slow]
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 WINDOW = 3000
@@ -72,7 +72,7 @@ def test_a_refusal_is_answered_with_one_smaller_request_and_remembered(colour: C
         refused = [place for place, size in enumerate(sizes) if size > WINDOW]
         assert all(sizes[place + 1] <= WINDOW for place in refused)
         assert len(refused) == 1 if tells else len(refused) < 4
-        learned = memory._house.store.windows.read("bounded")
+        learned = memory.core.runtime.store.windows.read("bounded")
         assert learned == WINDOW if tells else learned is not None
 
 
@@ -82,7 +82,7 @@ def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(colour: 
         memory.learn_window("bounded", 3000)
 
         def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-            tokens = 3 * sum(EstimatingCounter().count_message(one) for one in messages)
+            tokens = 4 * sum(EstimatingCounter().count_message(one) for one in messages)
             sizes.append(tokens)
             usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
             return AIMessage("ok", usage_metadata=usage)  # type: ignore[typeddict-item]
@@ -91,7 +91,7 @@ def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(colour: 
         for turn in range(8):
             said(colour, agent, f"Order {turn}: {LONG}")
         assert max(sizes) > 3000
-        assert memory._house.store.windows.read("bounded") == max(sizes)
+        assert memory.core.runtime.store.windows.read("bounded") == max(sizes)
 
 
 def test_an_answer_is_given_though_what_it_taught_of_the_window_cannot_be_written(
@@ -104,12 +104,12 @@ def test_an_answer_is_given_though_what_it_taught_of_the_window_cannot_be_writte
             msg = "the disk is full"
             raise StorageError(msg)
 
-        monkeypatch.setattr(type(memory._house.store.windows), "confirm", full)
+        monkeypatch.setattr(type(memory.core.runtime.store.windows), "confirm", full)
         usage = {"input_tokens": 4000, "output_tokens": 1, "total_tokens": 4001}
         answer = AIMessage("It is due on Monday.", usage_metadata=usage)  # type: ignore[typeddict-item]
         state = said(colour, built(memory, Bounded(answers=[answer]), tools=()), "When is it due?")
         assert state["messages"][-1].text == "It is due on Monday."
-        assert memory._house.store.windows.read("bounded") == 3000
+        assert memory.core.runtime.store.windows.read("bounded") == 3000
 
 
 def test_a_learnt_window_stays_while_nothing_larger_was_taken(colour: Colour) -> None:
@@ -119,4 +119,4 @@ def test_a_learnt_window_stays_while_nothing_larger_was_taken(colour: Colour) ->
         agent = built(memory, bounded(REFUSALS["google"][0], sizes, window=window), tools=())
         for turn in range(14):
             said(colour, agent, f"Order {turn}: {LONG}")
-        assert memory._house.store.windows.read("bounded") == WINDOW
+        assert memory.core.runtime.store.windows.read("bounded") == WINDOW

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langchain_tiered_memory.decisions.validity_rules import check_valid
 from langchain_tiered_memory.extensions import CondensationHook
-from langchain_tiered_memory.outcomes import FailureReason
+from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, StrategySettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import (
     NOW,
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.settings import Settings
 
+pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("colour", COLOURS)
-TURNS = 160
+TURNS = 100
 BUDGETS = (700, 2000)
 LEVELS = (
     LevelSettings(messages=10, strategy="detailed", target_ratio=0.5, max_tokens=160),
@@ -259,7 +260,7 @@ def test_a_hook_that_raises_leaves_the_summary_as_it_was_written(colour: Colour)
             raise RuntimeError
 
     plain, hooked = open_memory(None), open_memory(None)
-    hooked._house.condenser.register_hook(Broken())
+    hooked.core.runtime.condenser.register_hook(Broken())
     for memory in (plain, hooked):
         told(colour, memory.session("s").add_messages, conversation(10), at=NOW)
         told(colour, memory.session("s").flush)

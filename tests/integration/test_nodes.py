@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.nodes import (
+from langchain_tiered_memory.integrations.nodes import (
     amodel_input,
     checkpoint_run,
     condense_node,
@@ -22,7 +22,7 @@ from langchain_tiered_memory.nodes import (
     model_input,
     remember_node,
 )
-from langchain_tiered_memory.state import STATE_KEY, TieredState, current, merged, zone_in
+from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, current, merged, zone_in
 from langchain_tiered_memory.testing import summarising_model
 from tests.colours import COLOURS, Colour
 from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.memory import TieredMemory
+
+pytestmark = pytest.mark.slow
 
 SAVERS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -95,7 +97,7 @@ async def test_a_crash_between_context_and_model_is_made_good_by_the_nodes_of_th
             chat_graph(memory, model).compile(checkpointer=saver, interrupt_before=["answer"]), ask(0), thread()
         )
         again = chat_graph(memory, model).compile(checkpointer=saver)
-        from langchain_tiered_memory.graph_faces import handover  # noqa: PLC0415 - what a new process does not have
+        from langchain_tiered_memory.integrations.graph import node_cache as handover  # noqa: PLC0415 - what a new process does not have
 
         handover.handover_of(memory)._contexts.clear()
         await runner.invoke(again, None, thread())
@@ -279,7 +281,7 @@ def test_importing_the_nodes_loads_neither_langgraph_nor_chroma() -> None:
     import sys  # noqa: PLC0415
 
     code = (
-        "import sys, langchain_tiered_memory.nodes\n"
+        "import sys, langchain_tiered_memory.integrations.nodes\n"
         "print([one for one in ('chromadb', 'langgraph', 'langchain') if one in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -13,9 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.graph_faces.node_numbers import Numbers
-from langchain_tiered_memory.nodes import evict_node, model_input, remember_node
-from langchain_tiered_memory.state import STATE_KEY, ArchivedPart, BranchRecord
+from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
+from langchain_tiered_memory.integrations.nodes import evict_node, model_input, remember_node
+from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord
 from tests.colours import COLOURS, Colour
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.integration.test_nodes_branches import before_turn, said, whole
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.messages import BaseMessage
+
+pytestmark = pytest.mark.slow
 
 SMALL = {"keep_messages": 4, "at_messages": 8}
 
@@ -146,7 +148,7 @@ def test_what_the_archive_cannot_give_back_stays_in_state_and_is_reported() -> N
 def test_a_damaged_or_forgotten_archive_is_noticed_before_anything_is_moved(tmp_path: Path) -> None:
     from sqlalchemy import update  # noqa: PLC0415 - plants the fault
 
-    from langchain_tiered_memory.stores.schema import entries  # noqa: PLC0415
+    from langchain_tiered_memory.sql.schema import entries  # noqa: PLC0415
 
     with open_memory(tmp_path / "memory.db") as memory:
         state: dict[str, Any] = {"messages": conversation(10)}

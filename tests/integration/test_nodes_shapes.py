@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.graph_faces.node_numbers import Numbers
-from langchain_tiered_memory.nodes import (
+from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
+from langchain_tiered_memory.integrations.nodes import (
     acheckpoint_run,
     amodel_input,
     condense_node,
@@ -32,7 +32,7 @@ from langchain_tiered_memory.nodes import (
     model_input,
     remember_node,
 )
-from langchain_tiered_memory.state import STATE_KEY, TieredState, merged, part_of
+from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, merged, part_of
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.colours import COLOURS, Colour
 from tests.embedders import HashingEmbeddings
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.messages import BaseMessage
+
+pytestmark = pytest.mark.slow
 
 
 class AsTypedDict(TypedDict, total=False):

@@ -9,7 +9,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_tiered_memory.nodes import condense_node
+from langchain_tiered_memory.integrations.nodes import condense_node
 from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from tests.graph_builders import answering, ask, chat_graph, thread
 from tests.memory_builders import open_memory
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
+
+pytestmark = pytest.mark.slow
 
 SECRET = "zanzibar"  # only the condensing model says it
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.decisions.validity_rules import check_valid
+from langchain_tiered_memory.messages.validity.rules import check_valid
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import open_memory, quick_settings
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
+
+pytestmark = pytest.mark.slow
 
 APPROVAL = {"name": "deploy", "args": {"to": "production"}, "id": "approval"}
 

@@ -10,13 +10,13 @@ from langchain_core.messages import AIMessage, HumanMessage
 from sqlalchemy import insert
 
 from langchain_tiered_memory.settings import LevelSettings
-from langchain_tiered_memory.stores.schema import digest_of, packed, tasks
+from langchain_tiered_memory.sql.schema import digest_of, packed, tasks
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of, summaries_of
 from tests.store_builders import append, claim, incoming, plan, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.records import SessionRef
-    from langchain_tiered_memory.stores.sql import SqlStore
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
 
 FAR_AWAY = (LevelSettings(messages=100, strategy="detailed", target_ratio=0.5, max_tokens=200),)
 

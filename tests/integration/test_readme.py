@@ -12,13 +12,17 @@ import pytest
 
 from tests.openai_server import OpenAIServer
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).parents[2] / "README.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
 def test_every_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared: dict[str, Any] = {"__name__": "readme"}
     opened: dict[int, Any] = {}
+    by_hand: list[Any] = []
     with OpenAIServer() as server:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("OPENAI_API_KEY", "made-up")
@@ -26,15 +30,17 @@ def test_every_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
         for number, code in enumerate(BLOCKS):
             exec(compile(code, f"README.md, example {number}", "exec"), shared)  # noqa: S102 - our own README
             opened[id(shared["memory"])] = shared["memory"]
+            if "builder.compile" in code:
+                by_hand = shared["memory"].session("bob").messages()
         asked = [str(one.messages[-1]["content"]) for one in server.answered]
         for memory in opened.values():
             memory.close()
     assert [one for one in asked if "4711" in one]
     assert [one for one in asked if "my name" in one]
     assert (tmp_path / "memory.db").exists()
+    assert [one.type for one in by_hand] == ["human", "ai"], "the graph by hand keeps its last answer"
 
 
-@pytest.mark.slow
 def test_a_type_checker_accepts_every_example_of_the_readme(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     examples = tmp_path / "readme.py"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from langchain.agents.middleware import ModelRequest, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
 
-from langchain_tiered_memory.graph_faces.resent import _overlap
 from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.text.overlap import overlap
 from tests.agent_builders import built, open_memory, openai_model, said
 from tests.colours import COLOURS, Colour, told
 from tests.graph_builders import chat_graph, thread
@@ -178,4 +178,4 @@ def test_other_words_under_the_same_roles_are_another_conversation() -> None:
 def test_the_overlap_is_the_longest_there_is(first: list[str], last: list[str]) -> None:
     longest = max(n for n in range(min(len(first), len(last)) + 1) if first[:n] == last[len(last) - n :])
     said_first, said_last = ([("user", one, (), None) for one in words] for words in (first, last))
-    assert _overlap(said_first, said_last) == longest
+    assert overlap(said_first, said_last) == longest

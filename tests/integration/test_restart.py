@@ -10,8 +10,8 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from langchain_core.messages import HumanMessage
 
-from langchain_tiered_memory.records import SummaryState
 from langchain_tiered_memory.testing import ScriptedModel, summarising_model
+from langchain_tiered_memory.types.records import SummaryState
 from tests.colours import COLOURS, Colour, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import (
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.messages import BaseMessage
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_a_summary_that_a_dead_process_was_making_is_taken_over_when_its_lease_e
 
 
 def _plans(memory: object) -> Iterator[object]:
-    from langchain_tiered_memory.drafts import SummaryPlan  # noqa: PLC0415 - only here
+    from langchain_tiered_memory.types.drafts import SummaryPlan  # noqa: PLC0415 - only here
 
     del memory
     yield SummaryPlan(id="0" * 32, level=1, strategy="detailed", track="main", source_seqs=(1, 2, 3, 4))

@@ -13,7 +13,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.retriever import TieredMemoryRetriever
+from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, tool_turn
 

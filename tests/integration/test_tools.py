@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.errors import MixedOwnersError, SettingsError
-from langchain_tiered_memory.tools import memory_tools
+from langchain_tiered_memory.integrations.tools import memory_tools
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import conversation, entries_of, open_memory, summaries_of, tool_turn
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from langchain_tiered_memory.memory import TieredMemory
+
+pytestmark = pytest.mark.slow
 
 CONFIG: Any = {"configurable": {"thread_id": "s"}}
 

@@ -14,6 +14,8 @@ from tests.writers import choices, doubled, start, write_and_condense
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TURNS = 15
 WORDS, VECTORS = False, True
 
@@ -79,7 +81,7 @@ def test_a_reader_sees_the_text_and_the_vectors_that_another_process_wrote(
         assert {message.id for message in session.messages()} >= set(written)
         found = {hit.id for hit in session.search("customs order team bolts", levels=[0])}
         assert found & set(written)
-        index = reader._house.open_index()
+        index = reader.core.runtime.open_index()
         assert index is not None
         near = index.search("customs", session_keys=[1], limit=1000)
         assert {passage for passage, _ in near} == index.ids()

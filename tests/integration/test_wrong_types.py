@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.records import Entry
+from langchain_tiered_memory.types.records import Entry
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import conversation, open_memory
 
@@ -127,7 +127,7 @@ def test_a_large_system_prompt_never_costs_the_users_last_message(memory: Tiered
     session.flush()
     system = "rule " * 2000
     budget = 2400
-    count = memory._house.counter.count_text
+    count = memory.core.runtime.counter.count_text
     system = system[: int(len(system) * share * budget / count(system))]
     context = session.context(max_tokens=budget, system=system)
     assert any("LASTQUESTION" in str(message.content) for message in context.messages)
@@ -138,8 +138,8 @@ def test_what_one_model_taught_is_not_applied_to_another(memory: TieredMemory) -
     session = memory.session("s")
     session.add_messages(conversation(40))
     session.flush()
-    plans = memory._house.store.plans
-    counter = memory._house.counter.fingerprint
+    plans = memory.core.runtime.store.plans
+    counter = memory.core.runtime.counter.fingerprint
     plans.set_calibration("cheap", counter, ratio=0.5, samples=9)
     plans.set_calibration("dear", counter, ratio=2.0, samples=9)
     cheap = session.context("", max_tokens=1200, model="cheap")
@@ -172,7 +172,10 @@ def test_the_recall_view_shows_the_users_question_where_none_is_given(memory: Ti
 
 def test_a_memory_that_something_copies_along_stays_the_same_one(memory: TieredMemory) -> None:
     held = {"memory": memory, "session": memory.session("s")}
-    assert copy.deepcopy(held)["memory"] is memory
+    copied = copy.deepcopy(held)
+    assert copied["memory"] is memory
+    copied["session"].add_messages([HumanMessage("said to the copy")])
+    assert [one.text for one in memory.session("s").messages()] == ["said to the copy"]
     with pytest.raises(InvalidInputError, match="open it anew"):
         pickle.dumps(memory)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
 from sqlalchemy import text
 
 from langchain_tiered_memory.testing import ScriptedModel
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.stores.chroma import ChromaIndex
+    from langchain_tiered_memory.recall.chroma.index import ChromaIndex
+
+pytestmark = pytest.mark.slow
 
 
 def index_of(memory: TieredMemory) -> ChromaIndex:
-    index: Any = memory._house.open_index()
+    index: Any = memory.core.runtime.open_index()
     assert index is not None
     return index
 
@@ -75,6 +78,47 @@ def test_after_a_flush_sql_text_index_and_chroma_hold_the_same_passages(
         sql, words, vectors = ids_everywhere(memory)
         assert sql == words == vectors
         assert memory.verify().problems == ()
+
+
+def test_a_summary_of_texts_that_no_database_stores_is_counted_as_it_is_stored() -> None:
+    with open_memory(None) as memory:
+        args = "\xb2\x00\\\x1f \x0c\xc4\xc7\r\U0009b419\U0008e20a\x9d\x12\xa1"
+        odd = InvalidToolCall(
+            type="invalid_tool_call", id="functions.bash:0", name="search", args=args, error="no JSON"
+        )
+        image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+        calling = AIMessage([image], invalid_tool_calls=[odd])
+        memory.session("s").add_messages([calling])
+        memory.session("s").add_messages([HumanMessage("the", id="h0"), *turn(1)])
+        for number in range(1, 4):
+            memory.session("s").add_messages([HumanMessage("the", id=f"h{number}"), AIMessage("the", id=f"a{number}")])
+        memory.flush()
+        assert memory.verify().summaries
+        assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "touching",
+    [
+        AIMessage("", tool_calls=[{"name": "read_file", "args": {"path": "src/a.py"}, "id": None}]),
+        ToolMessage("src/a.py\nsrc/b.py", name="glob", tool_call_id="c1"),
+    ],
+    ids=["a call without an id", "a result that finds files"],
+)
+def test_files_that_a_message_touches_are_no_fault_and_stay(touching: BaseMessage) -> None:
+    with open_memory(None) as memory:
+        call = AIMessage("", tool_calls=[{"name": "glob", "args": {"pattern": "src"}, "id": "c1"}])
+        memory.session("s").add_messages([HumanMessage("look"), call, touching])
+
+        def touched() -> list[Any]:
+            with store_of(memory).database.read() as connection:
+                return list(connection.execute(text("SELECT seq, path FROM ltm_files ORDER BY seq, path")))
+
+        before = touched()
+        assert before
+        assert memory.verify().problems == ()
+        assert memory.doctor().found == ()
+        assert touched() == before
 
 
 LAST_ENTRY = "(SELECT max(seq) FROM ltm_entries WHERE session_key = 1)"

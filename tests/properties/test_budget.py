@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.decisions.request import MARK
-from langchain_tiered_memory.decisions.validity_rules import check_valid
+from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.messages.validity.rules import check_valid
 from tests.memory_builders import counted, entries_of, open_memory, quick_settings, summaries_of, tool_turn, turn
 from tests.properties.test_cover import distinct, unaccounted
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, odd_text
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.types.contexts import Context
+
+pytestmark = pytest.mark.slow
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "search", "description": "Find things.", "parameters": {"type": "object", "properties": {"q": {}}}},
@@ -168,12 +171,16 @@ def test_a_context_shows_a_call_with_all_its_results_or_not_at_all() -> None:
     for number in range(20):
         session.add_messages(tool_turn(number, results=3))
     session.flush()
+    shown: list[int] = []
     for budget in range(150, 1500, 50):
         context = session.context("", max_tokens=budget)
         assert context.repairs == (), "nothing had to be mended on a healthy history"
         calls = [call["id"] for one in context.messages for call in getattr(one, "tool_calls", ())]
         results = [one.tool_call_id for one in context.messages if isinstance(one, ToolMessage)]
         assert calls == results
+        shown.append(len(results))
+    assert shown[-1] >= 6, "a wide view has calls of several turns in it"
+    assert len(set(shown)) > 1, "and a narrow one has fewer"
 
 
 def test_interleaved_tracks_that_have_no_room_are_all_named() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import event
 
+from langchain_tiered_memory.settings import Settings, TreeSettings
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of, turn
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
+
+pytestmark = pytest.mark.slow
 
 _STEP = 20
 
@@ -64,22 +68,21 @@ def dearest(meter: Meter, session: Session, *, start: int, turns: int) -> tuple[
     return tuple(max(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
-@pytest.mark.slow
-def test_a_turn_costs_the_same_after_200_and_after_5000_messages() -> None:
+def test_a_turn_costs_the_same_after_200_and_after_2000_messages() -> None:
     memory = open_memory(None, settings=quick_settings(messages=10, sources=5))
     session = memory.session("s")
     meter = Meter.on(memory)
     session.add_messages(conversation(100))
     session.flush()
     early = dearest(meter, session, start=100, turns=30)
-    for start in range(130, 2500, 200):
+    for start in range(130, 1000, 200):
         session.add_messages(conversation(200, start=start))
         session.flush()
-    late = dearest(meter, session, start=2600, turns=30)
+    late = dearest(meter, session, start=1200, turns=30)
     add_statements, add_steps, context_statements, context_steps = zip(early, late, strict=True)
     assert add_statements[1] <= add_statements[0]
     assert add_steps[1] <= 1.3 * add_steps[0]
-    # A cover made anew looks into one summary more for each further level: two levels more at 25 times the length.
+    # A cover made anew looks into one summary more for each further level.
     assert context_statements[1] <= context_statements[0] + 12
     assert context_steps[1] <= 1.5 * context_steps[0]
 
@@ -97,3 +100,36 @@ def test_adding_a_message_runs_as_many_statements_after_600_messages_as_after_20
         session.add_messages(conversation(300, start=1000))
     assert costs[0][0] == costs[1][0]
     assert costs[1][1] <= 1.5 * costs[0][1]
+
+
+@pytest.mark.parametrize("view", ["default", "recall"])
+def test_a_context_where_nothing_is_condensed_costs_no_more_in_a_session_four_times_as_long(view: str) -> None:
+    def cost(turns: int) -> list[tuple[int, int]]:
+        settings = Settings(tree=TreeSettings(enabled=False, background=False))
+        with open_memory(settings=settings) as memory:
+            session = memory.session("s")
+            session.add_messages(conversation(turns))
+            meter = Meter.on(memory)
+            found = []
+            # The first makes a plan; another budget makes another; after more messages the window slides.
+            for number, budget in enumerate((2000, 2000, 3000, 2000, 2000)):
+                meter.reset()
+                session.context("", max_tokens=budget, view=view)
+                found.append((meter.statements, meter.steps))
+                session.add_messages(conversation(6, start=10_000 + 6 * number))
+            return found
+
+    for (short_statements, short_steps), (long_statements, long_steps) in zip(cost(1500), cost(6000), strict=True):
+        assert long_statements <= short_statements + 2
+        assert long_steps <= short_steps * 1.3 + 1000
+
+
+def test_what_is_left_out_uncondensed_is_counted_as_it_is_in_one_track() -> None:
+    with open_memory(settings=Settings(tree=TreeSettings(enabled=False, background=False))) as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(1200))
+        shown = session.context("", max_tokens=2000)
+        missing = 2400 - len(shown.entry_ids)
+        said = " ".join(message.text for message in shown.messages)
+        # The goal and the last questions stand inside the span, and are shown all the same.
+        assert 0 <= sum(map(int, re.findall(r"(\d+) not shown", said))) - missing <= 4

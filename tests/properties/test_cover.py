@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.memory_builders import (
     NOW,
@@ -25,8 +27,10 @@ from tests.strategies import broken_histories, healthy_histories, interleaved_hi
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.types.contexts import Context
+
+pytestmark = pytest.mark.slow
 
 histories = st.one_of(healthy_histories(max_turns=6), interleaved_histories(), broken_histories(max_size=14))
 batches = st.lists(
@@ -123,7 +127,7 @@ def test_every_entry_stands_exactly_once_among_the_roots_and_the_raw(
     assert cover_faults(session) == []
     session.flush()
     assert cover_faults(session) == []
-    assert session._memory.verify().problems == ()
+    assert verify(session.core.runtime).problems == ()
 
 
 @quickly
@@ -154,7 +158,7 @@ def test_the_cover_is_whole_however_the_model_behaves(
         context = session.context("", max_tokens=3000)
         assert unaccounted(session, context) == []
         clock.advance(4000)
-    assert session._memory.verify().problems == ()
+    assert verify(session.core.runtime).problems == ()
 
 
 @quickly

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.memory import TieredMemory
 
+pytestmark = pytest.mark.slow
+
 BEYOND_MENDING = {"message_changed", "unreadable_message"}
 """What a message said cannot be derived from anything."""
 

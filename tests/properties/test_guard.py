@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.outcomes import OutcomeKind
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.memory_builders import NOW, entries_of, open_memory, quick_settings, turn
 from tests.properties.test_budget import faults
 from tests.properties.test_cost import Meter
@@ -21,9 +22,11 @@ from tests.properties.test_prefix import starts_with
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.contexts import Context
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.contexts import Context
+
+pytestmark = pytest.mark.slow
 
 FILES = ("src/crane.py", "src/quay.py", "docs/tide.md", "tests/test_crane.py")
 CHANGES = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)

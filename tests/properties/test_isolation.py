@@ -16,6 +16,8 @@ from tests.memory_builders import open_memory, summaries_of
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
+pytestmark = pytest.mark.slow
+
 session_ids = st.lists(
     st.sampled_from(["a", "A", "a ", "a/b", "a%", "a_", "s1l0", "1", "ä", "a\x00", "..", "a'"]),
     min_size=2,

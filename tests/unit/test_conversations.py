@@ -11,9 +11,9 @@ from langchain_tiered_memory.conversations import parse_date, read_conversation,
 from langchain_tiered_memory.conversations.exporting import export_line
 from langchain_tiered_memory.conversations.speaking import message_of, provider_name, spoken
 from langchain_tiered_memory.conversations.timing import SITTING_PAUSE, place_in_time
-from langchain_tiered_memory.decisions.messages import encode
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.records import Entry
+from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.types.records import Entry
 
 
 def moment(*parts: int) -> dt.datetime:

@@ -3,10 +3,10 @@ import json
 from rich.console import Console
 
 from langchain_tiered_memory.conversations import Conversation
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, Measured, measure, steps_of
 from langchain_tiered_memory.evaluation.report import renderables
 from langchain_tiered_memory.evaluation.summary import as_json, is_rival, summarise, value
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.unit.evaluation.conversation_builders import conversation, question
 
 SITTINGS = (

@@ -1,7 +1,11 @@
+import pytest
+
 from langchain_tiered_memory import Settings, TieredMemory, TreeSettings
-from langchain_tiered_memory.decisions.counting import EstimatingCounter
 from langchain_tiered_memory.evaluation.replay import ReplayReport, calls_a_model, replay
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from tests.unit.evaluation.conversation_builders import conversation
+
+pytestmark = pytest.mark.slow
 
 TEXTS = [f"Point {number}: the pump in hall {number % 7} was checked and found in order." for number in range(40)]
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from langchain_tiered_memory.embeddings import fingerprint_of
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings
+from langchain_tiered_memory.models.embeddings import fingerprint_of
 
 
 class Lengths(Embeddings):

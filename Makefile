@@ -1,0 +1,38 @@
+# Tasks of this project. `make` lists them. They use the environment that is active; PYTHON=... names another.
+
+PYTHON ?= python
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fast test lint format types check floors ci
+
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install the package with everything that its tests need
+	$(PYTHON) -m pip install -e '.[dev,benchmarks]'
+
+fast: ## the fast lane: every test that is not marked slow
+	$(PYTHON) -m pytest -m "not slow" -n $(WORKERS)
+
+test: ## every test
+	$(PYTHON) -m pytest -n $(WORKERS)
+
+lint: ## look for faults of style and form; changes nothing
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+format: ## format, and mend what can be mended
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+types: ## check types
+	$(PYTHON) -m mypy
+
+check: lint types fast ## lint, types and the fast lane: before each push
+
+floors: ## the integrations' tests on the lowest versions that pyproject.toml allows, in an environment of their own
+	.ci/floors
+
+ci: ## what the workflow runs: lint, types and every test, in an environment of their own
+	.ci/run

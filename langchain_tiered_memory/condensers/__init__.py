@@ -1,1 +1,0 @@
-"""Who writes a summary: a model, or rules that need neither key nor download."""

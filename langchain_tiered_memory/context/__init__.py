@@ -1,0 +1,1 @@
+"""The context of one model call, put together and accounted for."""

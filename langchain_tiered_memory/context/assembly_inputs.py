@@ -1,0 +1,56 @@
+"""What one assembly works with: the session, how its budget is split, what must be shown, what was read already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
+    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.required_messages import RequiredMessages
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import ViewSettings
+    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
+
+
+@dataclass(slots=True, kw_only=True)
+class Library:
+    """What was read or rendered during one assembly, so that nothing is twice."""
+
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    users: dict[int, Entry | None] = field(default_factory=dict)
+    """User messages by `seq`; `None`: there is none any more."""
+    masks: dict[tuple[int, int], Piece] = field(default_factory=dict)
+    """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
+
+    def add(self, found: Iterable[Summary]) -> list[Summary]:
+        """Keep what was read."""
+        kept = list(found)
+        self.summaries |= {one.id: one for one in kept}
+        return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblyInputs:
+    """The fixed part of one assembly."""
+
+    runtime: Runtime
+    ref: SessionRef
+    allocation: BudgetAllocation
+    required: RequiredMessages
+    track: str
+    room: int
+    """Raw tokens for goal, pins, cover and recent messages together."""
+    ratio: float
+    library: Library
+    off: frozenset[int]
+    """`seq`s that are not on this branch."""
+    alone: bool = False
+    """Whether other tracks are not shown."""
+    works_on_files: bool = False
+    """Whether this track is an agent's run that touched files."""
+    look: ViewSettings | None = None
+    """A view of the user's own; `None` for the default one."""

@@ -1,0 +1,1 @@
+"""How much a context may take, how that is divided, and when a view is condensed."""

@@ -1,0 +1,113 @@
+"""How a budget is split before anything is fetched: it depends on `max_tokens` and on whether there is a question.
+
+All figures are raw counts of our counter: a budget in a model's own tokens is divided by what calibration learnt first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from langchain_tiered_memory.errors import BudgetError
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.settings import ContextSettings
+
+View: TypeAlias = Literal["default", "recall"]
+
+_MARGIN_TOKENS = 8
+"""Framing of a message and rounding, kept free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetAllocation:
+    """The rooms of one context, in raw tokens."""
+
+    total: int
+    """Everything, system prompt and tools included."""
+    fixed: int
+    """System prompt and tool schemas."""
+    goal: int
+    """Cap of the first user message where it stands apart from the recent ones."""
+    pins: int
+    queries: int
+    """Cap of earlier user messages quoted behind the cover."""
+    cover: int
+    """Cap of what stands for older history."""
+    keep: int
+    """What remains of the recent messages after a condensation of the view."""
+    recent_least: int
+    recall: int
+    """Set aside for recall; it also gets what nobody else used."""
+    code: int
+    summaries: int
+    files: int
+    """Cap of the list of files that what is not shown touched."""
+
+    @property
+    def hard(self) -> int:
+        """The most that everything but recall may take, system prompt and tools included."""
+        return self.total - self.recall
+
+
+def split(
+    max_tokens: int,
+    *,
+    fixed: int,
+    ratio: float,
+    has_query: bool,
+    view: View,
+    settings: ContextSettings,
+    files_share: float = 0.0,
+    recall_share: float | None = None,
+) -> BudgetAllocation:
+    """Split a budget.
+
+    Args:
+        max_tokens: The budget, in the model's tokens.
+        fixed: Raw tokens of the system prompt and the tool schemas.
+        ratio: Billed tokens per raw token, from calibration.
+        has_query: Whether something is asked.
+        view: `default` for a conversation that goes on, `recall` for a question over a history.
+        settings: Shares and caps.
+        files_share: Of the budget, for the list of touched files.
+        recall_share: In the place of the settings' one: an agent at work needs its room for what it works on.
+
+    Raises:
+        BudgetError: when the budget is below 1, or the fixed part alone fills it.
+    """
+    if max_tokens < 1:
+        msg = f"max_tokens is {max_tokens}: a context needs a budget of at least 1 token"
+        raise BudgetError(msg)
+    total = math.floor(max_tokens / ratio)
+    if fixed > total - _MARGIN_TOKENS:
+        msg = (
+            f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave "
+            "no room for a conversation: raise max_tokens, or shorten them"
+        )
+        raise BudgetError(msg)
+    shares = settings.shares
+    if view == "recall":
+        recall, cover, keep = total - fixed, 0, 0
+    else:
+        share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
+        recall = round(share * (total - fixed)) if has_query else 0
+        # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
+        spare = 0 if has_query else round(settings.spare_for_cover * settings.recall_share * total)
+        cover = round(settings.cover_share * total) + spare
+        keep = min(settings.keep_recent_tokens, round(settings.keep_recent_share * total))
+    return BudgetAllocation(
+        total=total,
+        fixed=fixed,
+        goal=round(settings.goal_share * total),
+        pins=round(settings.pins_share * total),
+        queries=round(shares.user_queries * total),
+        cover=cover,
+        keep=keep,
+        recent_least=round(shares.recent_turns * total),
+        recall=recall,
+        code=round(shares.code_results * total),
+        summaries=round(shares.level_1_summaries * total),
+        files=round(files_share * total),
+    )

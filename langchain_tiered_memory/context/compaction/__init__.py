@@ -1,0 +1,1 @@
+"""How a view is made smaller: condensing, masking, sliding, pruning, and recovery from an overflow."""

@@ -1,0 +1,306 @@
+"""Measures a view before a request and, where it is due, makes it smaller. Writes nothing.
+
+In this order, each step only while it is needed: tool outputs are masked, summaries take the place of messages, the
+window slides or (in the critical zone) what is least important is pruned. The commit, and what happens when not even
+that suffices, stand in `guard`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.budget.cache_timing import cache_ran_out, early_due
+from langchain_tiered_memory.context.budget.threshold_resolution import percent_for
+from langchain_tiered_memory.context.budget.thresholds import due
+from langchain_tiered_memory.context.budget.zones import zone_of
+from langchain_tiered_memory.context.compaction.deadlines import until
+from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
+from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
+from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
+from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.context.view.planning import plan_view
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
+from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.tree.condense import condense
+from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.triggers import due_entries
+from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
+from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+_PREVIEWED = "a preview was asked for"
+_MISSING_FINISHED = "summaries that were missing are finished"
+_NOTHING = "nothing but what must stay is there to condense"
+_WAITING_ENTRIES = 64
+"""So many messages without a summary are due, whatever the triggers are."""
+
+
+def propose(
+    runtime: Runtime, ref: SessionRef, question: ViewQuestion, inputs_for: Callable[[float], AssemblyInputs]
+) -> Flow[Proposal]:
+    """Measure a view, and make it smaller where that is due."""
+    stored = runtime.store.transcript.kept_view(ref, question.name, track=question.track, tail=lambda *_: None)
+    kept, total = stored.plan, stored.tokens
+    plan = ViewPlan.from_json(kept) if kept is not None else None
+    if kept is not None and plan is None and runtime.view_cache.first_time(("plan_unreadable", ref.key, question.name)):
+        what = "the plan of a view is damaged, or of another version: it is made anew"
+        runtime.report(EventName.DAMAGED_ROW, what, session_id=ref.session_id, table="ltm_plans", column="payload")
+    inputs = inputs_for(plan.ratio if plan is not None else question.ratio)
+    start = render_view(inputs, plan or ViewPlan(border=0, tail_from=1, ratio=inputs.ratio))
+    # Without a plan the view is the whole track, unless there is so much of it that not even all was read.
+    whole = plan is not None or is_whole(inputs, start)
+    before = start if whole else None
+    if before is not None and _shows_all(before.plan) and before.tokens <= inputs.room + inputs.allocation.recall:
+        inputs = _without_recall(inputs)
+    used = billed(inputs, start.tokens if whole else max(start.tokens, total))
+    zone = zone_of(used, question.window.limit, settings=runtime.settings.guard)
+    percent = percent_for(runtime, ref, question, used=used, zone=zone)
+    why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
+    if not why and start.plan.provisional and not _slides_only(runtime) and _can_advance(inputs, start.plan):
+        why = _MISSING_FINISHED
+    if before is not None and not why:
+        return Proposal(inputs=inputs, kept=kept, before=before, rendered=before, used_tokens=used, zone=zone)
+    if before is not None and before.plan.held and before.tokens <= inputs.room:
+        return Proposal(
+            inputs=inputs,
+            kept=kept,
+            before=before,
+            rendered=before,
+            used_tokens=used,
+            zone=zone,
+            kind=OutcomeKind.FAILED,
+            reason=FailureReason.UNDONE,
+            why=why,
+        )
+    proposal = Proposal(
+        inputs=inputs_for(question.ratio),
+        kept=kept,
+        before=before,
+        rendered=start,
+        used_tokens=used,
+        zone=zone,
+        why=why,
+    )
+    return (yield from _made_smaller(runtime, question, proposal))
+
+
+def _why(
+    inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, used: int, percent: float, zone: Zone
+) -> str:
+    """Why a view has to become smaller; empty where it has not."""
+    window, settings = question.window, inputs.runtime.settings.condensation
+    why = due(used, window, percent=percent)
+    if not why and start.tokens > inputs.room:
+        why = f"the view takes {start.tokens:,} tokens, and {max(inputs.room, 0):,} are left for it"
+    if not why and zone is Zone.CRITICAL:
+        why = f"{used:,} of {window.limit:,} tokens are critical"
+    if not why and start.plan.border < inputs.required.recent.guard:
+        last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
+        if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
+            why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
+    return why or (_PREVIEWED if question.forced else "")
+
+
+def _shows_all(plan: ViewPlan) -> bool:
+    """Whether nothing that was said on this track is out of sight: then there is nothing to quote of it."""
+    return plan.border == 0 and not (plan.left or plan.masked or plan.held)
+
+
+def _without_recall(inputs: AssemblyInputs) -> AssemblyInputs:
+    """The inputs with recall's room given to the view: a history that fits is shown whole. What is left is recall's."""
+    return replace(inputs, allocation=replace(inputs.allocation, recall=0), room=inputs.room + inputs.allocation.recall)
+
+
+def _can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
+    """Whether a finished summary stands where the border could move to."""
+    tree, track = inputs.runtime.store.tree, inputs.track
+    found = tree.borders(inputs.ref, track=track, after=plan.border, limit=1)
+    if not found or found[0][2] >= inputs.required.recent.guard:
+        return False
+    blocked = tree.first_uncondensed(inputs.ref, track=track, after=plan.border)
+    return blocked is None or found[0][2] < blocked
+
+
+def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:
+    """Mask, condense, then slide or prune, each as far as needed."""
+    inputs, before, zone = proposal.inputs, proposal.before, proposal.zone
+    target = raw_room(
+        inputs, min(round(runtime.settings.guard.prune_to * question.window.limit), question.window.allowed)
+    )
+    if before is not None:
+        proposal = _with_masks(proposal, question, target)
+    if "masked" not in proposal.steps or proposal.rendered.tokens > target:
+        proposal = yield from _condensed(runtime, question, proposal, complete=before is not None)
+    if proposal.fits and zone is not Zone.CRITICAL and _slides_only(runtime):
+        if "masked" in proposal.steps and proposal.rendered.tokens <= target:
+            return proposal
+        return _slid(proposal, room=min(target, proposal.rendered.tokens - 1))
+    if proposal.fits and (zone is not Zone.CRITICAL or proposal.kind is OutcomeKind.CONDENSED):
+        return proposal
+    if before is None or "masked" not in proposal.steps:
+        proposal = _with_masks(proposal, question, target)
+    return _cut(runtime, proposal, target=target)
+
+
+def _cut(runtime: Runtime, proposal: Proposal, *, target: int) -> Proposal:
+    """Messages leave without a summary: the least important ones in the critical zone, else the oldest."""
+    inputs = proposal.inputs
+    strategies = runtime.settings.condensation.strategies
+    if not proposal.fits and strategies.fallback == "error" and proposal.reason is not None:
+        return replace(proposal, refused=True)
+    if proposal.zone is Zone.CRITICAL and proposal.rendered.tokens > target and not _prefers_window(runtime):
+        smaller, left = pruned_view(inputs, proposal.rendered, target=min(target, inputs.room))
+        if smaller is not proposal.rendered:
+            kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
+            proposal = replace(proposal.stepped(smaller, "pruned", left), kind=kind)
+    if proposal.fits and not (proposal.zone is Zone.CRITICAL and _prefers_window(runtime)):
+        return proposal
+    return _slid(proposal, room=min(target, inputs.room) if proposal.fits else inputs.room)
+
+
+def _prefers_window(runtime: Runtime) -> bool:
+    """Whether a user chose what leaves a view: the window by a setting, or a selector of their own."""
+    chosen = runtime.settings.condensation
+    by_setting = not chosen.automatic or chosen.strategies.primary == "truncation"
+    return by_setting or runtime.condenser.views.truncation_selector is not None
+
+
+def _slid(proposal: Proposal, *, room: int) -> Proposal:
+    """The window slid until it takes no more than `room`, or until nothing more may go."""
+    smaller, left = slid_view(proposal.inputs, proposal.rendered, room=room)
+    if smaller is not proposal.rendered:
+        return replace(proposal.stepped(smaller, "slid", left), kind=OutcomeKind.TRUNCATED)
+    if proposal.kind is OutcomeKind.NOT_NEEDED:
+        return _failed(proposal, FailureReason.TOO_FEW_MESSAGES, _NOTHING)
+    return proposal
+
+
+def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Proposal:
+    inputs = proposal.inputs
+    least = round(inputs.runtime.settings.guard.masks.batch_share * question.window.limit / inputs.ratio)
+    rendered, left = masked_view(inputs, proposal.rendered, target=target, least=least)
+    if rendered is proposal.rendered:
+        return proposal
+    kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.MASKED
+    return replace(proposal.stepped(rendered, "masked", left), kind=kind)
+
+
+def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, complete: bool) -> Flow[Proposal]:
+    """Summaries take the place of older messages, or the reason why they do not."""
+    settings = runtime.settings
+    start = proposal.rendered
+    if _slides_only(runtime):
+        return proposal
+    found = _renewed(proposal, complete=complete)
+    short = found.tokens > proposal.inputs.room or found.plan.border == start.plan.border
+    if short and question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm":
+        yield from _condense_now(runtime, proposal.inputs.ref, seconds=question.foreground_seconds)
+        found = _renewed(proposal, complete=complete)
+    freed = start.tokens - found.tokens if complete else start.tokens
+    least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.inputs.ratio)
+    moved = found.plan.border > start.plan.border
+    # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
+    mends = start.plan.provisional and found.tokens <= proposal.inputs.room
+    if moved and complete and freed <= 0 and not mends:
+        return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
+    if moved and complete and freed < least and proposal.fits and not mends and proposal.why != _PREVIEWED:
+        return _failed(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
+    if moved:
+        left = _what_left(start, found) if complete else ()
+        return replace(proposal.stepped(found, "condensed", left), kind=OutcomeKind.CONDENSED, reason=None, error=None)
+    reason, error = _reason(proposal)
+    failed = _failed(proposal, reason, error)
+    # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
+    return replace(failed, rendered=found) if not complete else failed
+
+
+def _condense_now(runtime: Runtime, ref: SessionRef, *, seconds: float) -> Flow[None]:
+    """Have missing summaries made, where they can be kept."""
+    if not may_write(runtime):
+        return
+    try:
+        yield from until(condense(runtime, ref), seconds=seconds, monotonic=runtime.monotonic)
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+
+
+def _slides_only(runtime: Runtime) -> bool:
+    """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
+    settings = runtime.settings
+    summarises = settings.condensation.automatic and settings.tree.enabled
+    return not summarises or settings.condensation.strategies.primary == "truncation"
+
+
+def _renewed(proposal: Proposal, *, complete: bool) -> RenderedView:
+    """The sight of a plan made anew; masks go on where their messages stay."""
+    previous = proposal.rendered.plan if complete else None
+    plan = plan_view(proposal.inputs, previous)
+    if previous is not None:
+        plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
+    rendered = render_view(proposal.inputs, plan)
+    rendered = with_file_work(proposal.inputs, rendered)
+    return with_files(proposal.inputs, rendered)
+
+
+def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
+    stays = {entry.seq for entry in found.tail}
+    gone = [entry for entry in start.tail if entry.seq not in stays]
+    left: tuple[LeftOut, ...] = ()
+    if gone:
+        span = f"{gone[0].seq}-{gone[-1].seq}"
+        left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
+    shown = {node.id for node in nodes_of(found.plan.items)}
+    return left + tuple(
+        LeftOut(what=node.id, reason="condensed into a higher level, or no room", tokens=node.tokens)
+        for node in nodes_of(start.plan.items)
+        if node.id not in shown
+    )
+
+
+def _failed(proposal: Proposal, reason: FailureReason, error: str) -> Proposal:
+    kind = proposal.kind if proposal.kind is OutcomeKind.MASKED else OutcomeKind.FAILED
+    return replace(proposal, kind=kind, reason=reason, error=error)
+
+
+def _reason(proposal: Proposal) -> tuple[FailureReason, str]:
+    """Why no summary could take the place of messages."""
+    inputs = proposal.inputs
+    plan = proposal.rendered.plan
+    waiting = [entry for entry in proposal.rendered.tail if entry.seq < inputs.required.recent.guard]
+    if not waiting:
+        return FailureReason.TOO_FEW_MESSAGES, _NOTHING
+    blocking = inputs.runtime.store.tree.first_unfinished(inputs.ref, track=inputs.track, after=plan.border)
+    if blocking is None and not _is_due(inputs):
+        told = f"{len(waiting)} messages since the last summary are not due yet"
+        return (FailureReason.CONDENSED_RECENTLY if plan.border else FailureReason.TOO_FEW_MESSAGES), told
+    if blocking is not None and blocking.reason:
+        return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
+    return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
+
+
+def _is_due(inputs: AssemblyInputs) -> bool:
+    """Whether messages wait for a summary that nobody has begun yet."""
+    tree = inputs.runtime.settings.tree
+    waiting = inputs.runtime.store.tree.waiting_entries(inputs.ref, track=inputs.track, limit=_WAITING_ENTRIES)
+    if len(waiting) == _WAITING_ENTRIES:
+        return True
+    found = due_entries(
+        waiting,
+        tree.level(1),
+        more=False,
+        idle_seconds=tree.idle_seconds,
+        by_task=tree.on_finished_task,
+        now=inputs.runtime.now(),
+    )
+    return found is not None

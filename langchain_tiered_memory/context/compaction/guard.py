@@ -1,0 +1,247 @@
+"""The one function that decides the view of a request, and writes down what it decided.
+
+It measures the request and its zone, has the view made smaller where that is due (`compaction_steps`), saves a
+checkpoint where a trigger fires, and swaps the view's plan together with its outcome, in one transaction. When not even
+the required messages fit, it recovers: from the last checkpoint, with the essentials alone; or it says what takes the
+room, with everything saved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
+from langchain_tiered_memory.context.compaction.compaction_steps import propose
+from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
+from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
+from langchain_tiered_memory.context.view_cache import ViewStanding
+from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
+from langchain_tiered_memory.runs.checkpoints import ViewSnapshot, checkpoint
+from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
+from langchain_tiered_memory.types.outcomes import (
+    CUTTING_STEPS,
+    GuardReport,
+    Outcome,
+    OutcomeKind,
+    StepKind,
+    Zone,
+)
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
+    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.outcomes import Alert, Window
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The view of one request, and the account of how it came about."""
+
+    proposal: Proposal
+    pieces: tuple[Piece, ...]
+    report: GuardReport
+    left_out: tuple[LeftOut, ...] = ()
+    """Recent messages that the plan shows and this request does not."""
+
+
+def decide(
+    runtime: Runtime, ref: SessionRef, question: ViewQuestion, inputs_for: Callable[[float], AssemblyInputs]
+) -> Flow[Decided]:
+    """Decide the view of a request, and write down what was decided.
+
+    Raises:
+        ContextOverflowError: when not even the essentials fit; everything is saved.
+        CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
+    """
+    standing = _standing(runtime, ref, question)
+    proposal = yield from propose(runtime, ref, question, inputs_for)
+    alert = _alert(runtime, ref, question, proposal, standing)
+    saved = _checkpointed(runtime, ref, question, proposal, standing)
+    # Before anything can be raised: who asks again is not alerted again, and nothing is saved twice.
+    noted = _noted(runtime, ref, question, proposal, standing, saved=saved is not None)
+    if proposal.refused:
+        refuse(runtime, ref, question, proposal, noted)
+    pieces, steps = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
+    outcome = identified(outcome_of(runtime, question, proposal, steps, pieces), ref, question, proposal, noted)
+    write_account(runtime, ref, question, proposal, outcome=outcome, standing=noted)
+    report = GuardReport(
+        window=question.window,
+        used_tokens=proposal.used_tokens,
+        zone=proposal.zone,
+        outcome=outcome,
+        steps=outcome.steps,
+        alert=alert,
+        checkpoint_id=saved,
+    )
+    return Decided(proposal=proposal, pieces=pieces, report=report, left_out=_missing(proposal, pieces, steps))
+
+
+def _missing(proposal: Proposal, pieces: Sequence[Piece], steps: tuple[StepKind, ...]) -> tuple[LeftOut, ...]:
+    """What the plan shows and this request does not; the plan itself names everything else."""
+    if not CUTTING_STEPS & set(steps):
+        return ()
+    shown = {entry.seq for piece in pieces for entry in (*piece.whole_entries, *piece.passages)}
+    standing = {one for piece in pieces for one in piece.summary_ids}
+    gone = [entry for entry in proposal.rendered.tail if entry.seq not in shown]
+    nodes = [node for node in nodes_of(proposal.rendered.plan.items) if node.id not in standing]
+    return (
+        *(LeftOut(what=node.id, reason="no room beside what must be shown", tokens=node.tokens) for node in nodes),
+        *(LeftOut(what=entry.id, reason="not essential", tokens=entry.tokens) for entry in gone),
+    )
+
+
+def _standing(runtime: Runtime, ref: SessionRef, question: ViewQuestion) -> ViewStanding:
+    known = runtime.view_cache.view(ref.key, question.name)
+    if known is not None:
+        return known
+    run = runtime.store.runs.read(ref)
+    since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
+    zone = Zone(run.zones.get(question.name, Zone.SAFE))
+    return ViewStanding(zone=zone, over_share=None, checkpoint_at=since)
+
+
+def _noted(
+    runtime: Runtime,
+    ref: SessionRef,
+    question: ViewQuestion,
+    proposal: Proposal,
+    standing: ViewStanding,
+    *,
+    saved: bool,
+) -> ViewStanding:
+    """Remember the zone of a view, also for other processes; and when its run was saved."""
+    if proposal.zone is not standing.zone:
+        set_zone = runtime.store.runs.set_zone
+        write_if_possible(runtime, ref.session_id, set_zone, ref, question.name, proposal.zone.value, now=runtime.now())
+    noted = replace(
+        standing,
+        zone=proposal.zone,
+        over_share=is_over_share(proposal.used_tokens, question.window.tokens, settings=runtime.settings.checkpoints),
+        checkpoint_at=runtime.now() if saved else standing.checkpoint_at,
+    )
+    runtime.view_cache.note(ref.key, question.name, noted)
+    return noted
+
+
+def _alert(
+    runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> Alert | None:
+    alert = alert_for(
+        proposal.zone,
+        before=standing.zone,
+        used_tokens=proposal.used_tokens,
+        limit_tokens=question.window.limit,
+    )
+    if alert is not None:
+        runtime.report(
+            EventName(f"zone_{alert.zone.value}"),
+            f"{alert.used_tokens:,} of {alert.limit_tokens:,} tokens ({alert.ratio:.0%}). {alert.recommendation}",
+            session_id=ref.session_id,
+            zone=alert.zone.value,
+            used_tokens=alert.used_tokens,
+            limit_tokens=alert.limit_tokens,
+            ratio=alert.ratio,
+            recommendation=alert.recommendation,
+            track=question.track,
+        )
+    return alert
+
+
+def _checkpointed(
+    runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> str | None:
+    """Save the run's state before anything is changed, where a trigger fires."""
+    settings = runtime.settings.checkpoints
+
+    def reasons_since(since: float | None) -> tuple[str, ...]:
+        return due_reasons(
+            settings=settings,
+            used_tokens=proposal.used_tokens,
+            window_tokens=question.window.tokens,
+            zone=proposal.zone,
+            zone_before=standing.zone,
+            was_over_share=standing.over_share,
+            seconds_since_last=runtime.now() - since if since is not None else None,
+        )
+
+    reasons = reasons_since(standing.checkpoint_at)
+    if "time_interval" in reasons:
+        # Another view, or somebody else, may have saved the run since this one was looked at.
+        run = runtime.store.runs.read(ref)
+        reasons = reasons_since(run.checkpoint_at if run.checkpoint_at is not None else run.started_at)
+    if not reasons or not may_write(runtime):
+        return None
+    shown = proposal.before if proposal.before is not None else proposal.rendered
+    pieces = (*shown.head, *shown.recent())
+    view = ViewSnapshot(
+        name=question.name,
+        zone=proposal.zone,
+        used_tokens=proposal.used_tokens,
+        window=question.window,
+        messages=tuple(piece.message for piece in pieces),
+        summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
+    )
+    try:
+        made = checkpoint(
+            runtime,
+            ref.session_id,
+            track=question.track,
+            reasons=reasons,
+            view=view,
+            langgraph_checkpoint_id=question.langgraph_checkpoint_id,
+        )
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+        runtime.report(EventName.CHECKPOINT_FAILED, str(error), session_id=ref.session_id, reasons=list(reasons))
+        return None
+    return made.id
+
+
+def previewed(
+    runtime: Runtime, ref: SessionRef, question: ViewQuestion, inputs_for: Callable[[float], AssemblyInputs]
+) -> Flow[tuple[Proposal, Outcome]]:
+    """What a condensation now would do. Nothing is written, and no model is called."""
+    asked = replace(question, forced=True, foreground_seconds=0.0)
+    proposal = yield from propose(runtime, ref, asked, inputs_for)
+    return proposal, outcome_of(runtime, asked, proposal, proposal.steps)
+
+
+def joined(first: GuardReport, last: GuardReport) -> GuardReport:
+    """The report of a request whose view was decided twice, because what had to be repaired in it took room."""
+    changed = last.outcome.kind is not OutcomeKind.NOT_NEEDED
+    outcome = last.outcome if changed else first.outcome
+    return replace(
+        first,
+        outcome=outcome,
+        steps=tuple(dict.fromkeys((*first.steps, *last.steps))),
+        alert=first.alert if first.alert is not None else last.alert,
+        checkpoint_id=first.checkpoint_id if first.checkpoint_id is not None else last.checkpoint_id,
+    )
+
+
+def undecided(runtime: Runtime, window: Window, used_tokens: int, track: str) -> GuardReport:
+    """The report of a request that has no view to decide: recall alone, or a session without a message."""
+    return GuardReport(
+        window=window,
+        used_tokens=used_tokens,
+        zone=zone_of(used_tokens, window.limit, settings=runtime.settings.guard),
+        outcome=Outcome(
+            id="",
+            kind=OutcomeKind.NOT_NEEDED,
+            at=runtime.now(),
+            track=track,
+            tokens_before=used_tokens,
+            tokens_after=used_tokens,
+        ),
+    )

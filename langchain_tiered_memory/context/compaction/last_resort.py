@@ -1,0 +1,132 @@
+"""Last resort when required messages alone overflow: they are shown head and tail, then the essentials alone.
+
+The essentials are those of the design's aggressive pruning: system prompt, current task, active file, last user
+message, last error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.compaction.essentials import essentials
+from langchain_tiered_memory.context.layout import Piece, shortened, shown
+from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
+from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.text.fair_share import water_level, whole_again
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.view.rendered_view import RenderedView
+    from langchain_tiered_memory.types.records import Entry
+
+LEAST_READABLE_TOKENS = 48
+"""A message shown head and tail with less can hardly be worked with: rather fewer of them."""
+LEAST_TOKENS = 10
+"""With less, a message says nothing at all."""
+_LEAST_CALL_TOKENS = 8
+"""A call takes more, and so do its result and any message: bounds how many there can be room for."""
+_REST_SHARE = 0.4
+"""Of the room, for what stands beside a message whose calls have to be folded."""
+_TOUCHED_FILES = 100
+_READ_ENTRIES = 200
+"""Newest messages among which a minimal view looks for what is essential."""
+
+
+def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:
+    """Head and recent messages within the room, the longest head and tail; `None` where that says too little.
+
+    They come before recall: what is set aside for it is theirs when they need it.
+    """
+    wanted = rendered.tail_tokens
+    folding = folding_head(rendered.tail) is not None
+    head = list(rendered.head)
+    if rendered.tokens > inputs.room:
+        # No must: what it stands for is named in the account all the same.
+        head = [piece for piece in head if piece.part not in ("history", "files")]
+    head_tokens = sum(piece.tokens for piece in head)
+    room = min(max(inputs.room, head_tokens + wanted), inputs.room + inputs.allocation.recall) - head_tokens
+    if wanted <= room:
+        return [*head, *rendered.recent()]
+    level = water_level([piece.tokens for piece in rendered.recent()], room)
+    if level < LEAST_READABLE_TOKENS:
+        return None
+    cut = _cut(inputs, rendered.recent(), level, room=room)
+    # Calls take room however short they are: where they are many, some of them have to be folded.
+    return None if folding and sum(piece.tokens for piece in cut) > room else [*head, *cut]
+
+
+def _cut(inputs: AssemblyInputs, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:
+    """Pieces cut to a level; the newest of those that gave up more than they had to are whole again."""
+    counter = inputs.runtime.counter
+    cut = [
+        piece
+        if piece.tokens <= level or piece.entry is None
+        else shortened(piece.entry, max_tokens=level, counter=counter, part=piece.part)
+        for piece in pieces
+    ]
+    stays = whole_again([piece.tokens for piece in cut], [piece.tokens for piece in pieces], room)
+    return [pieces[at] if at in stays else piece for at, piece in enumerate(cut)]
+
+
+def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, least_tokens: int) -> list[Piece] | None:
+    """The essentials within the room, cut where they are too long; `None` where `least_tokens` of each do not fit."""
+    tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
+    groups = as_groups(tail)
+    store = inputs.runtime.store
+    touched = store.files.latest(inputs.ref, track=inputs.track, limit=_TOUCHED_FILES)
+    touches = [one for one in touched if one.seq not in inputs.off]
+    tasks = store.runs.tasks(inputs.ref, newest_finished=0)
+    current = store.runs.current_task(inputs.ref, inputs.track)
+    chosen = essentials(groups, tasks=tasks, current_task=current, touches=touches).keys
+    # A call that waits for its result must be shown with what comes, and results that are news to the model.
+    waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
+    entries = [entry for group in groups if group.first_seq in {*chosen, *waiting} for entry in group.entries]
+    there = {entry.seq for entry in entries}
+    goal = [entry for entry in inputs.required.opening if entry.seq not in there]
+    last = inputs.required.last_user
+    if last is not None and last.seq not in there | {entry.seq for entry in goal}:
+        entries = [last, *entries]
+    wanted = sorted([*goal, *entries], key=lambda entry: entry.seq)
+    room = inputs.room + inputs.allocation.recall
+    opening = frozenset(entry.seq for entry in goal)
+    pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
+    if sum(entry.tokens for entry in wanted) <= room:
+        return pieces
+    level = water_level([entry.tokens for entry in wanted], room)
+    cut = _cut(inputs, pieces, level, room=room) if level >= least_tokens else None
+    head = folding_head(wanted)
+    if head is None or (cut is not None and sum(piece.tokens for piece in cut) <= room):
+        return cut
+    return _with_folded(inputs, head, pieces, room=room) if least_tokens <= LEAST_TOKENS else None
+
+
+def _with_folded(inputs: AssemblyInputs, head: Entry, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
+    """Pieces with the calls of one message folded, all else cut to a share of the room."""
+    group = {piece.entry.seq: piece.entry for piece in pieces if piece.entry and piece.entry.group == head.group}
+    rest = [piece for piece in pieces if piece.entry is None or piece.entry.seq not in group]
+    share = min(sum(piece.tokens for piece in rest), round(_REST_SHARE * room))
+    level = water_level([piece.tokens for piece in rest], share)
+    if rest and level < LEAST_TOKENS and level < max(piece.tokens for piece in rest):
+        return None
+    cut = _cut(inputs, rest, level, room=share)
+    left = room - sum(piece.tokens for piece in cut)
+    folded = folded_calls(head, list(group.values()), room=left, counter=inputs.runtime.counter)
+    if folded is None:
+        return None
+    before = [piece for piece in cut if piece.entry is None or piece.entry.seq < head.seq]
+    return [*before, *folded, *cut[len(before) :]]
+
+
+def _newest(inputs: AssemblyInputs) -> list[Entry]:
+    found = inputs.runtime.store.transcript.entries(
+        inputs.ref,
+        track=inputs.track,
+        newest_first=True,
+        limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS),
+    )
+    numbers = {entry.seq for entry in found}
+    heads = {entry.group for entry in found[-1:]} - numbers
+    before = inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(heads))
+    return [entry for entry in (*before, *reversed(found)) if entry.seq not in inputs.off]

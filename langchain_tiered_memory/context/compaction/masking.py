@@ -1,0 +1,118 @@
+"""Which tool outputs leave a view first, and what stands there instead.
+
+An output is the cheapest thing to leave out: its call stays, the transcript keeps it, and a pointer leads there. Taken
+in the order of what is lost: what a later output says word for word, what a later call replaced, then giants, the
+oldest first; in batches, for each batch breaks a prompt cache once. What is pinned, or not yet read by the model, is
+left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from langchain_tiered_memory.settings import MaskSettings
+    from langchain_tiered_memory.types.records import Entry, Group
+
+OVERHEAD_TOKENS = 40
+"""Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""
+_LEAST_GAIN_TOKENS = 16
+"""A mask that frees less is not worth its pointer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """A tool output that leaves the view, save its ends."""
+
+    seq: int
+    reason: Literal["repeated", "replaced", "giant"]
+    frees_tokens: int
+    """At least so many raw tokens."""
+    keep_tokens: int
+    """Of its head and tail, that stay."""
+
+
+def masks(
+    groups: Sequence[Group],
+    *,
+    settings: MaskSettings,
+    unseen_from: int,
+    already: frozenset[int],
+    tokens_to_free: int,
+    twins: Mapping[int, str],
+    least_tokens: int = 0,
+    limit_tokens: int = 0,
+) -> tuple[Mask, ...]:
+    """The next batch of tool outputs to mask, cheapest loss first; empty where it would not be worth a broken prefix.
+
+    Args:
+        groups: What the view shows as itself, oldest first.
+        settings: What is giant, what of it stays, whether repeats count.
+        unseen_from: `seq` of the first message that no model call has seen; nothing from there on is masked.
+        already: `seq`s of outputs that are masked in this view.
+        tokens_to_free: Raw tokens; the batch ends as soon as it frees them.
+        twins: By `seq` of a tool output a key of what it is a look at: tool and arguments, or a file as a whole. Of
+            those with one key a later one replaces the earlier. A call that failed replaces nothing: leave it out.
+        limit_tokens: Of the whole request, for what the settings give as shares of it.
+        least_tokens: What a batch must free; one that could not is not begun, and a smaller need is filled up to it.
+
+    Returns:
+        Masks in the order they were chosen. They free at least `least_tokens`; less than `tokens_to_free` only when
+        there is nothing more to mask.
+    """
+    if not settings.enabled or tokens_to_free <= 0:
+        return ()
+    outputs = [
+        entry
+        for group in groups
+        for entry in group.entries
+        if (entry.answers is not None or entry.role == "tool") and not entry.pinned
+    ]
+    outputs.sort(key=lambda entry: entry.seq)
+    wanted = max(tokens_to_free, least_tokens)
+    chosen: dict[int, Mask] = {}
+    freed = 0
+    for mask in _candidates(outputs, settings=settings, already=already, twins=twins, limit=limit_tokens):
+        if mask.seq >= unseen_from or mask.seq in already or mask.seq in chosen:
+            continue
+        chosen[mask.seq] = mask
+        freed += mask.frees_tokens
+        if freed >= wanted:
+            break
+    return tuple(chosen.values()) if freed >= least_tokens else ()
+
+
+def _candidates(
+    outputs: Sequence[Entry],
+    *,
+    settings: MaskSettings,
+    already: frozenset[int],
+    twins: Mapping[int, str],
+    limit: int,
+) -> Iterator[Mask]:
+    """Everything that could be masked, cheapest loss first; an output may come more than once."""
+    if settings.repeated:
+        # What is masked already does not say the text any more: only a shown output makes an earlier one a repeat.
+        last_saying = {entry.text: entry.seq for entry in outputs if entry.seq not in already}
+        for entry in outputs:
+            if entry.seq < last_saying.get(entry.text, 0):
+                yield from _mask(entry, "repeated", settings.keep_tokens)
+        last_look = {twins[entry.seq]: entry.seq for entry in outputs if entry.seq in twins}
+        for entry in outputs:
+            if entry.seq in twins and entry.seq < last_look[twins[entry.seq]]:
+                yield from _mask(entry, "replaced", settings.keep_tokens)
+    giant = max(settings.giant_tokens, round(settings.giant_share * limit))
+    keep = max(settings.keep_tokens, round(settings.giant_keep_share * limit))
+    for entry in outputs:
+        if entry.tokens > giant:
+            yield from _mask(entry, "giant", keep)
+
+
+def _mask(entry: Entry, reason: Literal["repeated", "replaced", "giant"], keep_tokens: int) -> Iterator[Mask]:
+    # Media stay whole, so of a message that is mostly images its text alone can be freed: hardly a token a character.
+    frees = min(entry.tokens, len(entry.text)) - keep_tokens - OVERHEAD_TOKENS
+    if frees >= _LEAST_GAIN_TOKENS:
+        yield Mask(seq=entry.seq, reason=reason, frees_tokens=frees, keep_tokens=keep_tokens)

@@ -1,0 +1,189 @@
+"""Groups of a context as items for pruning: which branch of the tree, which row of the matrix, how close to the task.
+
+Where a session names its tasks, belonging is a matter of record. Where it does not, the work at hand shows in the
+files: what is about the files touched last is taken for the current task's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_tiered_memory.context.compaction.pruning_kinds import named_kind
+from langchain_tiered_memory.context.compaction.pruning_reads import read_groups
+from langchain_tiered_memory.context.compaction.pruning_run import RunFacts, run_facts
+from langchain_tiered_memory.context.compaction.scoring import PruneItem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.compaction.pruning_kinds import NamedKind
+    from langchain_tiered_memory.context.compaction.pruning_reads import GroupReading
+    from langchain_tiered_memory.context.compaction.scoring import Bond, Category, ContentKind, Priority
+    from langchain_tiered_memory.types.records import Group
+    from langchain_tiered_memory.types.runs import FileAccess, Task
+
+USER_MESSAGES_KEPT = 3
+FEEDBACK_ITEMS = 5
+RECENT_TASKS = 3
+TASKS_UNTIL_PRUNED = 5
+RECENT_MINUTES = 120.0
+"""Where no task tells: as long as age gives points."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A group with what its place in the run makes of it."""
+
+    at: int
+    reading: GroupReading
+    named: NamedKind | None
+    task: str | None
+    bond: Bond
+    category: Category
+    relevant: bool
+    tasks_ago: int | None
+    """How many tasks were finished since its own; `None` where that is not finished, or it has none."""
+
+
+def prune_items(
+    groups: Sequence[Group],
+    *,
+    now: float,
+    tasks: Sequence[Task],
+    current_task: str | None,
+    touches: Sequence[FileAccess],
+    must_stay: frozenset[int],
+) -> list[PruneItem]:
+    """The groups of a context as `prune` takes them, in their order.
+
+    Args:
+        groups: What the context shows, oldest first.
+        now: Seconds since the epoch.
+        tasks: Active tasks, and the last finished ones.
+        current_task: Id of the task being worked on.
+        touches: Files that were touched, with the message that touched each last; those that the groups themselves
+            touch need not be among them.
+        must_stay: `first_seq` of groups that the caller needs; pinned ones are added.
+    """
+    readings = read_groups(groups)
+    run = run_facts(readings, now=now, tasks=tasks, current_task=current_task, touches=touches, must_stay=must_stay)
+    return [_item(_place(at, reading, run), run) for at, reading in enumerate(readings)]
+
+
+def _item(placed: _Placed, run: RunFacts) -> PruneItem:
+    group = placed.reading.group
+    priority, reason = next(
+        ((priority, reason) for priority, reason, holds in MATRIX if holds(placed, run)), (3, "old_task_history")
+    )
+    return PruneItem(
+        key=group.first_seq,
+        tokens=group.tokens,
+        category=placed.category,
+        kind=_content_kind(placed, run),
+        task=placed.task,
+        age_minutes=max(0.0, run.now - group.entries[-1].at) / 60,
+        references=placed.reading.references,
+        bond=placed.bond,
+        relevant=placed.relevant,
+        referenced_recently=placed.reading.referenced_recently,
+        priority=priority,
+        reason=reason,
+        must_stay=group.first_seq in run.must_stay or any(entry.pinned for entry in group.entries),
+    )
+
+
+def _place(at: int, reading: GroupReading, run: RunFacts) -> _Placed:
+    named = next((kind for entry in reading.group.entries if (kind := named_kind(entry.kind))), None)
+    task = run.task_of(reading.group)
+    known = run.tasks.get(task) if task is not None else None
+    bond = _bond(reading, task, run)
+    ago = run.finished - known.number if known is not None and known.state == "finished" else None
+    return _Placed(
+        at=at,
+        reading=reading,
+        named=named,
+        task=task,
+        bond=bond,
+        category=_category(at, reading, named, task=task, tasks_ago=ago, run=run),
+        relevant=bond != "none" or bool(reading.names & {path.casefold() for path in run.active_files}),
+        tasks_ago=ago,
+    )
+
+
+def _bond(reading: GroupReading, task: str | None, run: RunFacts) -> Bond:
+    if run.current is not None:
+        if task == run.current.id:
+            return "task"
+        return "dependency" if task in run.current.depends_on else "none"
+    if reading.paths & run.active_files:
+        return "task"
+    return "dependency" if reading.paths & run.nearby_files else "none"
+
+
+def _category(
+    at: int, reading: GroupReading, named: NamedKind | None, *, task: str | None, tasks_ago: int | None, run: RunFacts
+) -> Category:
+    if named == "system" or reading.group.entries[0].role == "system":
+        return "system"
+    if named == "examples":
+        return "examples"
+    if run.current is not None and task is not None:
+        if task == run.current.id:
+            return "current_task"
+        recent = tasks_ago < RECENT_TASKS if tasks_ago is not None else task in run.tasks
+        return "recent_history" if recent else "old_history"
+    if run.current is None and run.users and at >= run.users[0]:
+        return "current_task"
+    age = (run.now - reading.group.entries[-1].at) / 60
+    return "recent_history" if age < RECENT_MINUTES else "old_history"
+
+
+def _content_kind(placed: _Placed, run: RunFacts) -> ContentKind:
+    by_name: dict[NamedKind, ContentKind] = {
+        "system": "system_prompt",
+        "task": "current_task",
+        "criteria": "acceptance_criteria",
+        "code": "active_code",
+        "feedback": "recent_feedback",
+        "examples": "examples",
+    }
+    if placed.category == "system":
+        return "system_prompt"
+    if placed.named in by_name and run.belongs(placed.task):
+        return by_name[placed.named]
+    if placed.at == run.description:
+        return "current_task"
+    if placed.reading.paths & run.active_files:
+        return "active_code"
+    return "recent_feedback" if placed.at in run.users[:FEEDBACK_ITEMS] else "task_history"
+
+
+Row: TypeAlias = tuple["Priority", str, Callable[[_Placed, RunFacts], bool]]
+
+MATRIX: tuple[Row, ...] = (
+    (1, "system_role_prompt", lambda one, _: one.category == "system"),
+    (1, "current_task_description", lambda one, run: one.at == run.description),
+    (1, "current_task_description", lambda one, run: one.named == "task" and run.belongs(one.task)),
+    (1, "current_task_acceptance_criteria", lambda one, run: one.named == "criteria" and run.belongs(one.task)),
+    (1, "active_file_being_edited", lambda one, run: one.at == run.showing),
+    (1, "last_3_user_messages", lambda one, run: one.at in run.users[:USER_MESSAGES_KEPT]),
+    (1, "critical_error_context", lambda one, run: one.at == run.error),
+    (4, "completed_task_details", lambda one, _: one.tasks_ago is not None and one.tasks_ago >= TASKS_UNTIL_PRUNED),
+    (4, "resolved_error", lambda one, _: one.reading.resolved),
+    (4, "deprecated_context", lambda one, _: one.named == "deprecated"),
+    (4, "temporary_debug_info", lambda one, _: one.named == "debug"),
+    (4, "redundant_information", lambda one, _: one.reading.repeated),
+    (3, "success_metrics", lambda one, _: one.named == "metric"),
+    (3, "project_guidelines", lambda one, _: one.named == "guideline"),
+    (3, "example_code_snippets", lambda one, _: one.named == "examples"),
+    (3, "documentation_links", lambda one, _: one.named == "link"),
+    (2, "active_pr_context", lambda one, _: one.named == "pull_request"),
+    (2, "dependency_information", lambda one, _: one.named == "dependency" or one.bond == "dependency"),
+    (2, "current_file_structure", lambda one, run: one.named == "structure" or one.at == run.listing),
+    (2, "recent_feedback", lambda one, run: one.named == "feedback" or one.at in run.users[:FEEDBACK_ITEMS]),
+    (2, "recent_task_history", lambda one, _: one.category in ("current_task", "recent_history")),
+    (3, "old_task_history", lambda _, __: True),
+)
+"""The priority matrix: the first row that holds places a group. What must be kept stands before what must go."""

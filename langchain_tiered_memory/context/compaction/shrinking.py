@@ -1,0 +1,239 @@
+"""Makes a view smaller without summaries: tool outputs masked, the window slid, what is least important pruned.
+
+Each gives the smaller sight and the ledger's rows of what left, or the same sight where there was nothing to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.compaction.masking import masks
+from langchain_tiered_memory.context.compaction.pruning import prune
+from langchain_tiered_memory.context.compaction.pruning_items import prune_items
+from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
+from langchain_tiered_memory.context.view.call_fingerprints import same_looks
+from langchain_tiered_memory.context.view.cover_builder import gap_counter
+from langchain_tiered_memory.context.view.file_retention import with_files
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
+from langchain_tiered_memory.extensions import TruncationQuestion
+from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.summaries.critical_groups import critical_groups
+from langchain_tiered_memory.summaries.tree.cover import Gap, fitted, merged_gaps, nodes_of, tokens_of
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.summaries.tree.cover import GapReason
+    from langchain_tiered_memory.types.records import Entry, Group
+
+_LINE_TOKENS = 32
+"""A line that names what was left out."""
+_REPEATS = 3
+"""Times that a window is slid on, because the lines for what left take room themselves."""
+_FINISHED_TASKS = 8
+_TOUCHED_FILES = 100
+
+
+def masked_view(
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, least: int
+) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` with the next batch of tool outputs masked, to come down to `target` raw tokens."""
+    settings = inputs.runtime.settings.guard.masks
+    if not settings.enabled or rendered.tokens <= target:
+        return rendered, ()
+    seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
+    groups = as_groups(rendered.tail)
+    twins = same_looks(groups)
+    batch = masks(
+        groups,
+        settings=settings,
+        unseen_from=seen,
+        already=frozenset(seq for seq, _ in rendered.plan.masked),
+        tokens_to_free=rendered.tokens - target,
+        twins=twins,
+        least_tokens=least,
+        limit_tokens=inputs.allocation.total,
+    )
+    if not batch:
+        return rendered, ()
+    masked = dict(rendered.plan.masked) | {one.seq: one.keep_tokens for one in batch}
+    plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
+    ids = {entry.seq: entry.id for entry in rendered.tail}
+    left = tuple(
+        LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
+    )
+    return seen_with(inputs, plan, rendered.tail), left
+
+
+def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` with older groups left out until it takes no more than `room`, by the sliding window that was chosen.
+
+    The user's own selector is asked first. Groups with constraints, decisions or unresolved errors stay while there is
+    room without them. A window that would not make the view smaller is not slid.
+    """
+    start, room_tokens = rendered, room
+    left: tuple[LeftOut, ...] = ()
+    unread = earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    for attempt in range(_REPEATS):
+        groups = as_groups(rendered.tail)
+        room = room_tokens - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
+        required = _required(inputs, groups)
+        critical = critical_groups(groups) if not attempt else frozenset[int]()
+        going = _selected(inputs, groups, must_stay=required, room=room)
+        rest = [group for group in groups if group.first_seq not in going]
+        going |= set(_window(inputs, rest, must_stay=required | critical, room=room, begins=rendered.plan.border == 0))
+        if critical and _tokens(groups, without=going) > room:
+            rest = [group for group in groups if group.first_seq not in going]
+            going |= set(_window(inputs, rest, must_stay=required, room=room, begins=rendered.plan.border == 0))
+        if not (going or earlier):
+            break
+        rendered, rows = _without(inputs, rendered, going, why="slid", earlier=earlier)
+        earlier = 0
+        left += rows
+        if rendered.tokens <= room_tokens:
+            break
+    if rendered.tokens >= start.tokens and not unread:
+        rendered, left = start, ()
+    leaner = _leaner(inputs, rendered)
+    shown = {node.id for node in nodes_of(leaner.plan.items)}
+    gone = [node for node in nodes_of(rendered.plan.items) if node.id not in shown]
+    return leaner, left + tuple(LeftOut(what=node.id, reason="no room for it", tokens=node.tokens) for node in gone)
+
+
+def _required(inputs: AssemblyInputs, groups: Sequence[Group]) -> frozenset[int]:
+    recent = inputs.required.recent
+    return recent.held | frozenset(
+        group.first_seq
+        for group in groups
+        if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
+    )
+
+
+def _newest(groups: Sequence[Group], *, room: int) -> frozenset[int]:
+    """The newest groups that together fit `room`."""
+    kept: set[int] = set()
+    for group in reversed(groups):
+        room -= group.tokens
+        if room < 0:
+            break
+        kept.add(group.first_seq)
+    return frozenset(kept)
+
+
+def _tokens(groups: Sequence[Group], *, without: Collection[int]) -> int:
+    return sum(group.tokens for group in groups if group.first_seq not in without)
+
+
+def _selected(inputs: AssemblyInputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int) -> set[int]:
+    views = inputs.runtime.condenser.views
+    if views.truncation_selector is None:
+        return set()
+    inputs.runtime.store.database.end_snapshot()  # a selector is somebody else's code, in a thread of its own
+    question = TruncationQuestion(groups=tuple(groups), must_stay=must_stay, room_tokens=room)
+    answer = views.select_truncation(question, session_id=inputs.ref.session_id)
+    return set(chosen_by(answer, groups, must_stay=must_stay))
+
+
+def _window(
+    inputs: AssemblyInputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int, begins: bool
+) -> tuple[int, ...]:
+    chosen = inputs.runtime.settings.condensation.strategies
+    if chosen.window == "last":
+        return keep_last(groups, must_stay=must_stay, room_tokens=room, keep=chosen.keep_last, keeps_first=begins)
+    return drop_half(groups, must_stay=must_stay, room_tokens=room, share=chosen.drop_share, keeps_first=begins)
+
+
+def pruned_view(
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int
+) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be."""
+    runtime, ref = inputs.runtime, inputs.ref
+    groups = as_groups(rendered.tail)
+    tasks = runtime.store.runs.tasks(ref, newest_finished=_FINISHED_TASKS)
+    current = runtime.store.runs.current_task(ref, inputs.track)
+    touches = runtime.store.files.latest(ref, track=inputs.track, limit=_TOUCHED_FILES)
+    items = prune_items(
+        groups,
+        now=runtime.now(),
+        tasks=tasks,
+        current_task=current,
+        touches=touches,
+        must_stay=_required(inputs, groups)
+        | _newest(groups, room=round(inputs.runtime.settings.guard.newest_share * target)),
+    )
+    room = target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
+    pruned = prune(items, target_tokens=max(room, 0), settings=runtime.settings.guard)
+    if not pruned.dropped:
+        return rendered, ()
+    reasons = {one.key: one.reason for one in pruned.dropped}
+    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+
+
+def _without(
+    inputs: AssemblyInputs,
+    rendered: RenderedView,
+    going: Collection[int],
+    *,
+    why: GapReason,
+    earlier: int,
+    reasons: Mapping[int, str] | None = None,
+) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` without the groups that begin at `going`, nor the `earlier` messages that were not even read."""
+    plan, groups = rendered.plan, as_groups(rendered.tail)
+    gone = [group for group in groups if group.first_seq in going]
+    stays = [entry for group in groups if group.first_seq not in going for entry in group.entries]
+    recent = [entry.seq for entry in stays if entry.seq >= plan.tail_from]
+    tail_from = min(recent, default=rendered.tail[-1].seq + 1 if rendered.tail else plan.tail_from)
+    newer = [group for group in gone if group.first_seq not in plan.kept]
+    spans: list[Gap] = list(plan.left_spans)
+    if earlier:
+        last = rendered.recent_from - 1
+        spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, ids=(), why=why))
+    spans += [
+        Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), ids=(), why=why)
+        for group in newer
+    ]
+    hidden = {*plan.left, *(group.first_seq for group in newer)}
+    users = [entry.seq for entry in inputs.required.recent.users if entry.seq < tail_from or entry.group in hidden]
+    smaller = replace(
+        plan,
+        tail_from=tail_from,
+        left=tuple(sorted(seq for seq in hidden if seq >= tail_from or _reaches(groups, seq, tail_from))),
+        kept=tuple(seq for seq in plan.kept if seq not in going),
+        left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
+        queries=tuple(users),
+        provisional=True,
+    )
+    rows = tuple(
+        LeftOut(
+            what=f"{group.first_seq}-{group.last_seq}",
+            reason=f"{why}: {reasons[group.first_seq]}" if reasons else "left out by the sliding window",
+            tokens=group.tokens,
+        )
+        for group in gone
+    )
+    if earlier:
+        span = f"{plan.tail_from}-{rendered.recent_from - 1}"
+        rows = (LeftOut(what=span, reason="left out: more than fits was not condensed yet"), *rows)
+    kept: tuple[Entry, ...] = tuple(sorted(stays, key=lambda entry: entry.seq))
+    rendered = seen_with(inputs, smaller, kept)
+    return with_files(inputs, rendered), rows
+
+
+def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
+    return any(group.first_seq == first_seq and group.last_seq >= tail_from for group in groups)
+
+
+def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` with as much less of its cover as the rest needs. The next condensation makes it anew."""
+    excess = rendered.tokens - inputs.room
+    if excess <= 0 or not rendered.plan.items:
+        return rendered
+    tokens = gap_counter(inputs.runtime)
+    cap = max(tokens_of(rendered.plan.items, gap_tokens=tokens) - excess, 0)
+    plan = replace(rendered.plan, items=fitted(rendered.plan.items, cap=cap, gap_tokens=tokens), provisional=True)
+    return seen_with(inputs, plan, rendered.tail)

@@ -1,0 +1,210 @@
+"""Stores outcomes of condensation decisions, written together with the plan of their view."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, func, select, update
+
+from langchain_tiered_memory.context.history.outcome_rows import insert_outcome, outcome_of
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.runs.plans import drop_plan, write_plan
+from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import digest_of, entries, outcomes, packed, plans
+from langchain_tiered_memory.sql.session_rows import lock_session
+from langchain_tiered_memory.sql.stored_json import read_json
+from langchain_tiered_memory.transcript.outbox import write_down
+from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.reports import Event
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredOutcome:
+    """An outcome with what it did to its view."""
+
+    outcome: Outcome
+    view: str
+    """The digest of the view's name."""
+    plan_before: str | None
+    """`None` where the view had no plan, and where a message that it may speak of was forgotten."""
+    plan_after: str | None
+    """`None` where the view was not changed, and as above."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Reads and writes outcomes. Each method is one transaction."""
+
+    database: Database
+
+    def swap(
+        self,
+        ref: SessionRef,
+        view_name: str,
+        plan_json: str,
+        *,
+        border: int,
+        now: float,
+        outcome: Outcome,
+        plan_before: str | None,
+        keep: int,
+        event: Event | None = None,
+    ) -> bool:
+        """Give a view its new plan and write down what that was: both or neither.
+
+        Args:
+            ref: The session, with the epoch that the plan was made under.
+            view_name: Which view.
+            plan_json: The new plan.
+            border: Up to which message summaries stand in it.
+            now: When it was made.
+            outcome: What became of the question; it needs an id.
+            plan_before: The plan that is replaced.
+            keep: Outcomes kept of a session, the newest.
+            event: Written down with it.
+
+        Returns:
+            `False` when the epoch moved on or the session was removed: nothing was written then.
+        """
+        with self.database.write() as connection:
+            session = lock_session(connection, ref.key)
+            if session is None or session["epoch"] != ref.epoch:
+                return False
+            write_plan(connection, ref, digest_of(view_name), plan_json, now=now, border=border)
+            insert_outcome(
+                connection, ref, view_name, outcome, plan_before=plan_before, plan_after=plan_json, keep=keep
+            )
+            write_down(connection, event, ref.key)
+        return True
+
+    def add(self, ref: SessionRef, view_name: str, outcome: Outcome, *, keep: int, event: Event | None = None) -> bool:
+        """Write down an outcome that changed no plan, and its event. One that repeats the last is not kept again.
+
+        Returns:
+            Whether it was written: not where it repeats the last one, nor when the session was removed.
+        """
+        mine = and_(outcomes.c.session_key == ref.key, outcomes.c.view == digest_of(view_name))
+        newest = select(outcomes).where(mine).order_by(outcomes.c.key.desc()).limit(1)
+        with self.database.write() as connection:
+            if lock_session(connection, ref.key) is None:
+                return False
+            last = readable(connection, connection.execute(newest).mappings(), outcome_of)
+            if last and _repeats(outcome, last[0]):
+                return False
+            insert_outcome(connection, ref, view_name, outcome, plan_before=None, plan_after=None, keep=keep)
+            write_down(connection, event, ref.key)
+        return True
+
+    def read(self, ref: SessionRef, *, limit: int, kinds: Collection[str] | None = None) -> list[Outcome]:
+        """The last outcomes of a session, of all its views, newest first."""
+        query = select(outcomes).where(outcomes.c.session_key == ref.key)
+        if kinds is not None:
+            query = query.where(outcomes.c.kind.in_([str(kind) for kind in kinds]))
+        with self.database.read() as connection:
+            found = connection.execute(query.order_by(outcomes.c.key.desc()).limit(limit)).mappings()
+            return readable(connection, found, outcome_of)
+
+    def get(self, ref: SessionRef, outcome_id: str) -> StoredOutcome:
+        """An outcome with the plans before and after it.
+
+        Raises:
+            NotFoundError: when the session has no such outcome.
+            DamagedRowError: when it cannot be read.
+        """
+        with self.database.read() as connection:
+            row = _row(connection, ref, outcome_id)
+        return StoredOutcome(
+            outcome=outcome_of(row), view=row["view"], plan_before=row["plan_before"], plan_after=row["plan_after"]
+        )
+
+    def undo(self, ref: SessionRef, outcome_id: str, *, now: float, plan_before: str | None = None) -> bool:
+        """Give a view back the plan that it had before an outcome.
+
+        Args:
+            ref: The session.
+            outcome_id: Which outcome.
+            now: When it was undone.
+            plan_before: The plan to give back, where it is to differ from the one that was kept.
+
+        Returns:
+            `False` when it was undone already.
+
+        Raises:
+            NotFoundError: when the session has no such outcome, or was removed.
+            InvalidInputError: when the view's plan is another by now; nothing was changed then.
+        """
+        with self.database.write() as connection:
+            session = locked_session(connection, ref)
+            row = _row(connection, ref, outcome_id)
+            if row["undone_at"] is not None:
+                return False
+            mine = and_(plans.c.session_key == ref.key, plans.c.name == row["view"], plans.c.epoch == session["epoch"])
+            present = connection.scalar(select(plans.c.payload).where(mine))
+            if row["plan_after"] is None or present != row["plan_after"]:
+                msg = (
+                    f"{outcome_id!r} cannot be undone: its view shows something else by now. Only the last "
+                    "condensation of a view can be undone, while nothing it shows was edited, pinned or forgotten"
+                )
+                raise InvalidInputError(msg)
+            restored = plan_before if plan_before is not None else row["plan_before"]
+            if restored is None:
+                drop_plan(connection, ref, row["view"])
+            else:
+                there = dataclasses.replace(ref, epoch=session["epoch"])
+                write_plan(connection, there, row["view"], restored, now=now, border=_border_of(restored))
+            connection.execute(update(outcomes).where(outcomes.c.key == row["key"]).values(undone_at=now))
+        return True
+
+    def assistant_calls(self, ref: SessionRef, track: str, *, after: int, up_to: int | None) -> int:
+        """How many messages of the assistant a track has behind one number and up to another."""
+        query = select(func.count()).where(
+            entries.c.session_key == ref.key,
+            entries.c.track == packed(track),
+            entries.c.role == "assistant",
+            entries.c.seq > after,
+        )
+        if up_to is not None:
+            query = query.where(entries.c.seq <= up_to)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+
+def _repeats(one: Outcome, last: Outcome) -> bool:
+    return one.kind is OutcomeKind.FAILED and (one.kind, one.reason, one.last_seq) == (
+        last.kind,
+        last.reason,
+        last.last_seq,
+    )
+
+
+def _row(connection: Connection, ref: SessionRef, outcome_id: str) -> RowMapping:
+    query = select(outcomes).where(outcomes.c.session_key == ref.key, outcomes.c.id == packed(outcome_id))
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        msg = (
+            f"the session {ref.session_id!r} has no outcome {outcome_id!r}: it never was, or newer ones took its place"
+        )
+        raise NotFoundError(msg)
+    return row
+
+
+def _border_of(plan: str) -> int:
+    """The border in a plan's own JSON; 0 where it has none."""
+    try:
+        border = read_json(plan, dict[str, Any]).get("border")
+    except ValueError:
+        return 0
+    return border if isinstance(border, int) else 0

@@ -1,0 +1,121 @@
+"""Lays out the messages of one call: their order, and the form of what stands before the recent ones.
+
+[system] [first user message] [pins] [history] [last user message, if older than what follows] [recent messages], with
+recall before the last user message, or at the end when the next word is the user's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
+from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
+from langchain_tiered_memory.messages.media import with_described_media
+from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.text.truncation import shorten_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.types.records import Entry
+
+MARK = "tiered_memory"
+"""Key in `additional_kwargs` of messages that this package wrote."""
+
+
+Part: TypeAlias = Literal["system", "goal", "pinned", "history", "files", "recent", "recall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One message of the request, the part it belongs to, and what it shows."""
+
+    part: Part
+    message: BaseMessage
+    tokens: int
+    entry: Entry | None = None
+    """The entry that stands in it as itself."""
+    quoted: tuple[Entry, ...] = ()
+    """Entries quoted in it whole."""
+    passages: tuple[Entry, ...] = ()
+    """Entries of which a part is quoted in it, or shown."""
+    summary_ids: tuple[str, ...] = ()
+    text: str = ""
+    """What it says, where the text is ours."""
+    damaged: str | None = None
+    """Why its entry cannot be read, where another message stands in for it."""
+
+    @property
+    def whole_entries(self) -> tuple[Entry, ...]:
+        """Entries whose whole text is in it."""
+        return self.quoted if self.entry is None or self.entry in self.passages else (self.entry, *self.quoted)
+
+
+def system_message(system: str | BaseMessage | None) -> BaseMessage | None:
+    """The request's own system prompt as a message."""
+    if system is None or (isinstance(system, str) and not system):
+        return None
+    return SystemMessage(system) if isinstance(system, str) else system
+
+
+def shown(entry: Entry, *, part: Part = "recent") -> Piece:
+    """An entry as it was; where it cannot be read, a message that says so."""
+    message, damaged = message_or_stand_in(entry)
+    if damaged is None:
+        return Piece(part=part, message=message, tokens=entry.tokens, entry=entry)
+    # Nobody counts here: bytes are never fewer than tokens.
+    most = len(str(message.content).encode("utf-8", "replace"))
+    return Piece(part=part, message=message, tokens=most, entry=entry, passages=(entry,), damaged=damaged)
+
+
+def shortened(entry: Entry, *, max_tokens: int, counter: TokenCounter, part: Part = "recent") -> Piece:
+    """An entry within `max_tokens`: whole where it fits, else head and tail around a pointer.
+
+    Media that there is no room for are described in a line, arguments of calls shortened.
+    """
+    if entry.tokens <= max_tokens:
+        return shown(entry, part=part)
+    message, damaged = message_or_stand_in(entry)
+    count = counter.count_text
+    pointer = pointer_to(entry)
+
+    def framing(of: BaseMessage) -> int:
+        return counter.count_message(shorten_message(of, max_tokens=0, count=count))
+
+    if framing(message) > max_tokens and entry.calls:
+        excess = framing(message) - max_tokens
+        message = with_shorter_calls(message, excess_tokens=excess, count=count, pointer=pointer)
+    message = with_described_media(message, fits=lambda one: framing(one) <= max_tokens)
+    room = max(0, max_tokens - framing(message))
+    cut = shorten_message(message, max_tokens=room, count=count, pointer=pointer)
+    return Piece(
+        part=part, message=cut, tokens=counter.count_message(cut), entry=entry, passages=(entry,), damaged=damaged
+    )
+
+
+def masked(entry: Entry, *, keep_tokens: int, counter: TokenCounter) -> Piece:
+    """A tool output as a pointer between a few tokens of its head and of its tail."""
+    return shortened(entry, max_tokens=keep_tokens + OVERHEAD_TOKENS, counter=counter)
+
+
+def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece:  # noqa: ANN401 - fields of `Piece`
+    """A message of ours, told from the user's by a mark that no provider is sent."""
+    message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})
+    return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
+
+
+def recall_position(pieces: Sequence[Piece]) -> int:
+    """Where recall stands: before the last user message, or at the end where the assistant has finished."""
+    last = pieces[-1].message if pieces else None
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        return len(pieces)
+    for place in range(len(pieces) - 1, -1, -1):
+        message = pieces[place].message
+        if isinstance(message, HumanMessage) and MARK not in message.additional_kwargs:
+            return place
+    return len(pieces)

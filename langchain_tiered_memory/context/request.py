@@ -1,0 +1,191 @@
+"""A request for a context, and what of it stays the same at each attempt to assemble it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library
+from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, split
+from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
+from langchain_tiered_memory.context.layout import system_message
+from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
+from langchain_tiered_memory.context.view.rendered_view import plan_name
+from langchain_tiered_memory.models.calibration import Calibration
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_ANY = 2**62
+"""Behind every message."""
+_FOREGROUND_SECONDS = 30.0
+"""How long a view that does not fit waits for its summaries where no worker makes them in the background."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a caller asks for."""
+
+    track: str
+    query: str | None
+    """`None`: the last user message asks; blank: nothing does."""
+    max_tokens: int | None
+    """`None`: as the settings and the model's window say."""
+    system: str | BaseMessage | None
+    tools: Sequence[Any]
+    model: ModelProfile
+    view: str
+    profile: str | None = None
+    """Whose threshold counts; the model's name where it is not given."""
+    branch: tuple[str, ...] | None = None
+    """Ids of the messages on this branch; `None`: all are."""
+    off: frozenset[int] | None = None
+    """The same as numbers of the messages that are *not* on it, where somebody has these."""
+    alone: bool = False
+    """Whether other tracks are not shown: the messages are a conversation of their own."""
+    langgraph_checkpoint_id: str | None = None
+    """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
+    complete: bool = False
+    """Whether it is sent as it is: then the assistant does not have the last word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestInputs:
+    """What is the same at each attempt of one request."""
+
+    system: BaseMessage | None
+    fixed: int
+    """Raw tokens of system prompt and tool schemas."""
+    ratio: float
+    required: RequiredMessages
+    query: str
+    off: frozenset[int]
+    works_on_files: bool
+    """Whether this track is an agent's run that touched files."""
+    name: str
+    """Of the view's plan."""
+
+    @property
+    def has_query(self) -> bool:
+        """Whether something is asked."""
+        return bool(self.query.strip())
+
+    def allocation(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> BudgetAllocation:
+        """The split of the budget for a ratio of billed to raw tokens."""
+        return split(
+            budget.max_tokens,
+            fixed=self.fixed,
+            ratio=ratio,
+            has_query=self.has_query,
+            view="recall" if request.view == "recall" else "default",
+            settings=runtime.settings.context,
+            recall_share=runtime.settings.files.recall_share if self.works_on_files else None,
+            files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
+        )
+
+
+def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
+    """What a model tells of itself, and what its refusals told."""
+    if told.name is None:
+        return told
+    learned = runtime.store.windows.read(told.name)
+    return replace(told, learned=learned)
+
+
+def request_inputs_of(
+    runtime: Runtime, ref: SessionRef | None, request: Request, told: ModelProfile, budget: Budget
+) -> RequestInputs:
+    """Read what is the same at each attempt."""
+    calibration = _calibration(runtime, told.name)
+    system = system_message(request.system)
+    fixed = PRIMING_TOKENS + runtime.counter.count_tools(request.tools)
+    fixed += runtime.counter.count_message(system) if system is not None else 0
+    off = request.off or frozenset[int]()
+    if ref is not None and request.branch is not None:
+        off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
+    required = read_required(runtime, ref, request.track, off=off) if ref is not None else RequiredMessages()
+    query = required.last_user_text if request.query is None else request.query
+    works = False
+    if ref is not None and runtime.settings.files.enabled:
+        busy = runtime.settings.files
+        touched = runtime.store.files.worked_on(ref, track=request.track, before=_ANY, limit=busy.busy_messages)
+        works = len(touched) == busy.busy_messages and touched[-1] > required.last_seq - busy.busy_among
+    name = plan_name(
+        request.view,
+        request.track,
+        max_tokens=budget.max_tokens,
+        has_query=bool(query.strip()),
+        model=told.name,
+        settings=runtime.settings.context,
+        off=off,
+        alone=request.alone,
+    )
+    return RequestInputs(
+        system=system,
+        fixed=fixed,
+        ratio=calibration.ratio,
+        required=required,
+        query=query,
+        off=off,
+        works_on_files=works,
+        name=name,
+    )
+
+
+def question_of(runtime: Runtime, request: Request, budget: Budget, request_inputs: RequestInputs) -> ViewQuestion:
+    """What the guard is asked about this request's view."""
+    settings = runtime.settings
+    seconds = settings.condensation.foreground_seconds
+    if seconds is None:
+        seconds = 0.0 if settings.tree.background else _FOREGROUND_SECONDS
+    return ViewQuestion(
+        name=request_inputs.name,
+        track=request.track,
+        window=budget.window,
+        profile=request.profile or request.model.name,
+        ratio=request_inputs.ratio,
+        foreground_seconds=seconds,
+        look=settings.context.views.get(request.view),
+        minimal=request.view == "minimal",
+        langgraph_checkpoint_id=request.langgraph_checkpoint_id,
+    )
+
+
+def inputs_maker(
+    runtime: Runtime, ref: SessionRef, request: Request, budget: Budget, request_inputs: RequestInputs, *, margin: int
+) -> Callable[[float], AssemblyInputs]:
+    """Makes the inputs of an assembly for a ratio of billed to raw tokens; all of them share one library."""
+    library = Library()
+
+    def inputs_for(ratio: float) -> AssemblyInputs:
+        allocation = request_inputs.allocation(runtime, request, budget, ratio)
+        return AssemblyInputs(
+            runtime=runtime,
+            ref=ref,
+            allocation=allocation,
+            required=request_inputs.required,
+            track=request.track,
+            room=allocation.hard - allocation.fixed - margin,
+            ratio=ratio,
+            library=library,
+            off=request_inputs.off,
+            alone=request.alone,
+            works_on_files=request_inputs.works_on_files,
+            look=runtime.settings.context.views.get(request.view),
+        )
+
+    return inputs_for
+
+
+def _calibration(runtime: Runtime, model: str | None) -> Calibration:
+    if model is None:
+        return Calibration()
+    known = runtime.store.plans.calibration(model, runtime.counter.fingerprint)
+    return Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()

@@ -1,0 +1,89 @@
+"""Section report of a context: what is in, what stayed out and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason
+from langchain_tiered_memory.types.contexts import Section
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
+    from langchain_tiered_memory.context.layout import Part, Piece
+
+
+_REASONS: dict[GapReason, str] = {
+    "of_branch": "condensed together with messages of another branch",
+    "not_in_view": "not at a level that this view shows",
+    "slid": "left out by the sliding window",
+    "pruned": "pruned: least important for the task at hand",
+}
+
+
+def reason_of(gap: Gap) -> str:
+    """Why a gap is one."""
+    if gap.why is not None:
+        return _REASONS[gap.why]
+    return "does not fit" if gap.ids else "not condensed yet"
+
+
+def account(
+    pieces: Sequence[Piece],
+    *,
+    allocation: BudgetAllocation,
+    items: Sequence[CoverItem],
+    other_left_out: Sequence[LeftOut],
+    recalled_left_out: Sequence[LeftOut],
+) -> tuple[Section, ...]:
+    """One section for each part that is there; `system` stands for the system prompt and the tool schemas."""
+    used = sum(piece.tokens for piece in pieces)
+    recalled = sum(piece.tokens for piece in pieces if piece.part == "recall")
+    caps: dict[Part, int] = {
+        "system": allocation.fixed,
+        "goal": allocation.goal,
+        "pinned": allocation.pins,
+        "history": allocation.cover + allocation.queries,
+        "files": allocation.files + allocation.queries,
+        "recent": max(allocation.hard - allocation.fixed, 0),
+        "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
+    }
+    left_out: dict[Part, tuple[LeftOut, ...]] = {
+        "history": tuple(
+            LeftOut(
+                what=f"{item.first_seq}-{item.last_seq}",
+                reason=reason_of(item),
+                tokens=0,
+            )
+            for item in items
+            if isinstance(item, Gap)
+        )
+        + tuple(other_left_out),
+        "recall": tuple(recalled_left_out),
+        "recent": tuple(
+            LeftOut(what=entry.id, reason="too large: shown head and tail", tokens=entry.tokens)
+            for piece in pieces
+            if piece.part == "recent"
+            for entry in piece.passages
+        ),
+    }
+    sections = [Section(name="system", tokens=allocation.fixed, cap=allocation.total)]
+    for part, cap in caps.items():
+        mine = [piece for piece in pieces if piece.part == part]
+        if part == "system" or not (mine or left_out.get(part)):
+            continue
+        sections.append(
+            Section(
+                name=part,
+                tokens=sum(piece.tokens for piece in mine),
+                cap=cap,
+                entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
+                passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
+                summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
+                left_out=left_out.get(part, ()),
+                text="\n".join(piece.text for piece in mine if piece.text),
+            )
+        )
+    return tuple(sections)

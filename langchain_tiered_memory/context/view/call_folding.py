@@ -1,0 +1,149 @@
+"""Folds a message with too many tool calls: some with their results, the others in a line.
+
+Every call that a provider sees wants its result, and a call takes tokens however short it is cut. So of a thousand
+calls side by side those answered last are shown as they are, each with its result, and a note before them says what
+the others were and how to get at them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage
+
+from langchain_tiered_memory.context.layout import Piece, ours, shortened
+from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
+from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.messages.validity.message_repairs import blocks_of, without_reasoning
+from langchain_tiered_memory.summaries.rendering import notice_block
+from langchain_tiered_memory.text.fair_share import water_level
+from langchain_tiered_memory.text.fencing import plain_name
+from langchain_tiered_memory.text.truncation import shorten_message
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.types.records import Entry
+
+_RESULT_TOKENS = 48
+"""Of a result, where it has to be cut: with less it can hardly be worked with."""
+_SAID_SHARE = 0.15
+"""Of the room, for what the message says beside its calls."""
+_NAMED_TOOLS = 4
+
+
+def folding_head(entries: Sequence[Entry]) -> Entry | None:
+    """The message that makes the most calls, where it makes several: the one to fold."""
+    most = max(entries, key=lambda entry: len(entry.calls), default=None)
+    return most if most is not None and len(most.calls) > 1 else None
+
+
+def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: TokenCounter) -> list[Piece] | None:
+    """`head` with as many of its calls as fit, newest results first, those results, and a note on the others before.
+
+    Args:
+        head: A message that makes calls.
+        results: The results of its calls that are there, in order.
+        room: Tokens for all of it.
+        counter: Counts them.
+
+    Returns:
+        Note, message and results; `None` where not one call fits, or the message cannot be read as one that calls.
+    """
+    message = decode(head.payload)
+    calls = {call.id: call for call in requested_calls(message) if call.id is not None}
+    if not isinstance(message, AIMessage) or not calls:
+        return None
+    said = shorten_message(
+        _with_calls(message, ()),
+        max_tokens=round(_SAID_SHARE * room),
+        count=counter.count_text,
+        pointer=pointer_to(head),
+    )
+    answered = {entry.answers: entry for entry in results if entry.answers in calls}
+    order = [one for one in calls if one not in answered] + list(answered)  # those without a result go first
+    left = room - counter.count_message(said) - _noted(head, calls.values(), counter)[0].tokens
+    made: dict[str, dict[str, Any]] = {}
+    for identity in reversed(order):
+        call, tokens = _short_call(calls[identity], pointer=pointer_to(head), counter=counter)
+        entry = answered.get(identity)
+        left -= tokens + (_RESULT_TOKENS if entry is None else min(entry.tokens, _RESULT_TOKENS))
+        if left < 0:
+            break
+        made[identity] = call
+    while made:
+        shown = {identity: made[identity] for identity in calls if identity in made}
+        whole = said.model_copy(update={"tool_calls": list(shown.values())})
+        tokens = counter.count_message(whole)
+        asked = Piece(part="recent", message=whole, tokens=tokens, entry=head, passages=(head,))
+        note = _noted(head, [call for identity, call in calls.items() if identity not in shown], counter)
+        spare = room - sum(piece.tokens for piece in (*note, asked))
+        pieces = [*note, asked, *_cut_to([answered[one] for one in shown if one in answered], spare, counter)]
+        taken = sum(piece.tokens for piece in pieces)
+        if taken <= room:
+            return pieces
+        # A call takes more beside others than alone, and a result is not cut below its frame: the oldest go.
+        for identity in list(reversed(made))[: len(made) - min(len(made) - 1, len(made) * room // taken)]:
+            del made[identity]
+    return None
+
+
+def _cut_to(results: Sequence[Entry], room: int, counter: TokenCounter) -> list[Piece]:
+    level = water_level([entry.tokens for entry in results], max(room, 0))
+    return [shortened(entry, max_tokens=level, counter=counter) for entry in sorted(results, key=lambda one: one.seq)]
+
+
+def _with_calls(message: AIMessage, calls: Collection[dict[str, Any]]) -> AIMessage:
+    """`message` with `calls` in the place of its own, also where its content repeats them.
+
+    Reasoning goes: a provider ties it to the calls that came behind it.
+    """
+    bare = without_reasoning(message)
+    content = bare.content
+    if isinstance(content, list):
+        content = [block for block in blocks_of(content) if not _is_call(block)]
+    kwargs = {key: value for key, value in bare.additional_kwargs.items() if key not in {"tool_calls", "function_call"}}
+    return message.model_copy(
+        update={
+            "content": content or "",
+            "tool_calls": list(calls),
+            "invalid_tool_calls": [],
+            "additional_kwargs": kwargs,
+        }
+    )
+
+
+def _is_call(block: object) -> bool:
+    return call_id_in(block) is not None or (isinstance(block, dict) and block.get("type") in CALL_TYPES)
+
+
+def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> tuple[dict[str, Any], int]:
+    """A call with its long arguments cut, and how many tokens it takes."""
+    args = call.args if call.raw is None else {"invalid_arguments": call.raw}
+    alone: BaseMessage = AIMessage("", tool_calls=[{"name": call.name, "args": args, "id": call.id}])
+    framing = counter.count_message(AIMessage(""))
+    excess = counter.count_message(alone) - framing - _RESULT_TOKENS
+    alone = with_shorter_calls(alone, excess_tokens=excess, count=counter.count_text, pointer=pointer)
+    made = dict(alone.tool_calls[0]) if isinstance(alone, AIMessage) else {}
+    return made, counter.count_message(alone) - framing
+
+
+def _noted(head: Entry, folded: Collection[RequestedCall], counter: TokenCounter) -> list[Piece]:
+    """The line that says what is not shown; none where all is."""
+    if not folded:
+        return []
+    tools = Counter(plain_name(call.name) or "a tool" for call in folded).most_common()
+    named = ", ".join(f"{name} {count:,} times" for name, count in tools[:_NAMED_TOOLS])
+    more = ", and other tools" if len(tools) > _NAMED_TOOLS else ""
+    note = notice_block(
+        f"[{len(folded):,} more calls of the next message are not shown for want of room, nor are their results:"
+        f" {named}{more}; {pointer_to(head)}]"
+    )
+    return [ours(note, part="history", counter=counter)]

@@ -1,0 +1,179 @@
+"""The plan of a view: what it shows besides the messages that come after it, fixed until the next condensation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NotRequired
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Node
+
+_VERSION = 2
+
+
+class _StoredGap(TypedDict):
+    first: int
+    last: int
+    count: int
+    gap: list[str]
+    why: GapReason | None
+
+
+class _StoredNode(TypedDict):
+    first: int
+    last: int
+    count: int
+    id: str
+    level: int
+    tokens: int
+    facts: NotRequired[list[int] | None]
+
+
+class _Stored(TypedDict):
+    """A plan's JSON: what is not of this form is damaged, or of another version."""
+
+    v: int
+    border: int
+    tail_from: int
+    items: list[_StoredGap | _StoredNode]
+    skip: list[str]
+    queries: list[int]
+    ratio: float
+    provisional: bool
+    masked: list[tuple[int, int]]
+    left: list[int]
+    left_spans: list[_StoredGap]
+    kept: list[int]
+    files: str
+    held: bool
+
+
+@cache
+def _adapter() -> TypeAdapter[_Stored]:
+    return TypeAdapter(_Stored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPlan:
+    """Which summaries, messages and lines a view shows."""
+
+    border: int
+    """Messages up to this number are stood for by `items`."""
+    tail_from: int
+    """The recent messages start here: `border + 1`, or earlier where groups were interleaved."""
+    items: tuple[CoverItem, ...] = ()
+    skip: tuple[str, ...] = ()
+    """Level-1 summaries among `items` that cover messages at or behind `tail_from`."""
+    queries: tuple[int, ...] = ()
+    """`seq`s of user messages that stand behind the cover, because the recent messages did not show them."""
+    ratio: float = 1.0
+    """Billed per raw token, as known when the plan was made."""
+    provisional: bool = False
+    """Whether messages had to be left out that are not condensed yet."""
+    masked: tuple[tuple[int, int], ...] = ()
+    """Tool outputs among the recent messages that stand there by head, pointer and tail: `seq`, and tokens kept."""
+    left: tuple[int, ...] = ()
+    """First `seq`s of groups behind `tail_from` that are not shown: the window slid, or they were pruned."""
+    left_spans: tuple[Gap, ...] = ()
+    """Lines that name them."""
+    kept: tuple[int, ...] = ()
+    """First `seq`s of groups before `tail_from` that are shown as themselves, though the cover stands for them too."""
+    files: str = ""
+    """The list of files that what is not shown touched."""
+    held: bool = False
+    """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
+
+    def to_json(self) -> str:
+        """As kept in the database."""
+        return json.dumps(
+            {
+                "v": _VERSION,
+                "border": self.border,
+                "tail_from": self.tail_from,
+                "items": [_item_to_json(item) for item in self.items],
+                "skip": self.skip,
+                "queries": self.queries,
+                "ratio": self.ratio,
+                "provisional": self.provisional,
+                "masked": self.masked,
+                "left": self.left,
+                "left_spans": [_item_to_json(item) for item in self.left_spans],
+                "kept": self.kept,
+                "files": self.files,
+                "held": self.held,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, payload: str) -> ViewPlan | None:
+        """A kept plan, or `None` where another version wrote it, or it is damaged."""
+        try:
+            stored = _adapter().validate_json(payload, strict=True)
+        except ValueError:
+            return None
+        if stored["v"] != _VERSION:
+            return None
+        return cls(
+            border=stored["border"],
+            tail_from=stored["tail_from"],
+            items=tuple(_item_from_json(item) for item in stored["items"]),
+            skip=tuple(stored["skip"]),
+            queries=tuple(stored["queries"]),
+            ratio=stored["ratio"],
+            provisional=stored["provisional"],
+            masked=tuple((seq, keep) for seq, keep in stored["masked"]),
+            left=tuple(stored["left"]),
+            left_spans=tuple(_gap_from_json(item) for item in stored["left_spans"]),
+            kept=tuple(stored["kept"]),
+            files=stored["files"],
+            held=stored["held"],
+        )
+
+
+def border_of_another_version(payload: str) -> int | None:
+    """The border of a kept plan that another version of this package wrote: made anew when it is needed, no damage."""
+    try:
+        stored = json.loads(payload)
+    except ValueError:
+        return None
+    if not isinstance(stored, dict) or stored.get("v") == _VERSION:
+        return None
+    border = stored.get("border")
+    return border if type(border) is int else None
+
+
+def _item_to_json(item: CoverItem) -> dict[str, Any]:
+    shared = {"first": item.first_seq, "last": item.last_seq, "count": item.entry_count}
+    if isinstance(item, Gap):
+        return shared | {"gap": item.ids, "why": item.why}
+    return shared | {"id": item.id, "level": item.level, "tokens": item.tokens, "facts": item.facts}
+
+
+def _item_from_json(stored: _StoredGap | _StoredNode) -> CoverItem:
+    if "gap" in stored:
+        return _gap_from_json(stored)  # type: ignore[arg-type] # mypy tells no union of these by a key
+    facts = stored.get("facts")
+    return Node(
+        id=stored["id"],
+        level=stored["level"],
+        first_seq=stored["first"],
+        last_seq=stored["last"],
+        entry_count=stored["count"],
+        tokens=stored["tokens"],
+        facts=None if facts is None else tuple(facts),
+    )
+
+
+def _gap_from_json(stored: _StoredGap) -> Gap:
+    return Gap(
+        first_seq=stored["first"],
+        last_seq=stored["last"],
+        entry_count=stored["count"],
+        ids=tuple(stored["gap"]),
+        why=stored["why"],
+    )

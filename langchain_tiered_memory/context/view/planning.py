@@ -1,0 +1,107 @@
+"""Plans a view: where its recent messages start, and which summaries stand for everything before.
+
+A plan is kept until the recent part outgrows its room. Then the border moves over finished level-1 summaries in one
+big step: new nodes are appended behind the old ones while the cover's cap allows, else the cover is made anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
+from langchain_tiered_memory.context.view.plan import ViewPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.summaries.tree.cover import (
+        CoverItem,
+    )
+
+_PAGE = 64
+
+
+def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
+    """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
+    floor = previous.border if previous is not None else 0
+    border, found = _next_border(inputs, floor=floor)
+    cap = inputs.allocation.cover
+    if inputs.works_on_files:
+        settings, total = inputs.runtime.settings.files, inputs.allocation.total
+        least = min(settings.least_cover_tokens, round(settings.least_cover_share * total))
+        cap = min(cap, max(least, round(settings.cover_share * total)))
+    appended: tuple[CoverItem, ...] | None = None
+    if inputs.look is not None and inputs.look.levels is not None:
+        appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
+    elif inputs.runtime.settings.context.older == "selection":
+        appended = selected_cover(inputs, border=border, room=cap)
+    elif previous is not None and not previous.provisional and not inputs.off and not inputs.alone:
+        appended = grown_cover(inputs, previous, border=border, cap=cap)
+    if appended is None:
+        appended = whole_cover(inputs, border=border, cap=cap)
+    skip, tail_from = _overlap(border, found)
+    queries = tuple(entry.seq for entry in inputs.required.recent.users if entry.seq < tail_from)
+    return ViewPlan(
+        border=border,
+        tail_from=tail_from,
+        items=appended,
+        skip=skip,
+        queries=queries,
+        ratio=inputs.ratio,
+        # A call that waits for its result, or just got it, is shown, though everything around it is condensed.
+        kept=tuple(sorted(seq for seq in inputs.required.recent.held if seq < tail_from)),
+    )
+
+
+def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
+    """The new border, and the level-1 summaries around it."""
+    tree, ref, track = inputs.runtime.store.tree, inputs.ref, inputs.track
+    wanted = _keep_from(inputs)
+    blocked = tree.first_uncondensed(ref, track=track, after=floor)
+    guard = inputs.required.recent.guard
+    limit = guard if blocked is None else min(guard, blocked)
+    near = tree.borders(ref, track=track, after=max(wanted - 2, floor), limit=_PAGE)
+    chosen = next((last for _, _, last in near if last < limit), None)
+    if chosen is None:
+        newest = tree.last_border(ref, track=track, before=limit)
+        chosen = newest[2] if newest is not None else 0
+    border = max(chosen, floor)
+    around = tree.borders(ref, track=track, after=border, limit=_PAGE)
+    before = tree.last_border(ref, track=track, before=border + 1)
+    return border, ([before] if before is not None else []) + around
+
+
+def _keep_from(inputs: AssemblyInputs) -> int:
+    """The first of the newest messages that a condensation leaves as they are."""
+    messages = inputs.look.last_messages if inputs.look is not None else None
+    tokens = max(inputs.allocation.keep, inputs.allocation.recent_least)
+    first, up_to = 0, None
+    while True:
+        page = inputs.runtime.store.transcript.entries(
+            inputs.ref,
+            track=inputs.track,
+            up_to=up_to,
+            newest_first=True,
+            limit=_PAGE,
+        )
+        for entry in page:
+            if entry.seq in inputs.off:
+                continue
+            if messages is None:
+                tokens -= entry.tokens
+            else:
+                messages -= 1
+            if tokens < 0 or (messages is not None and messages < 0):
+                return first or entry.seq + 1
+            first = entry.seq
+        if len(page) < _PAGE:
+            return first
+        up_to = page[-1].seq - 1
+
+
+def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[str, ...], int]:
+    """Where the recent part starts when groups were interleaved, and which summaries behind that are in the cover."""
+    behind = [first for _, first, last in found if last > border]
+    tail_from = min([border + 1, *behind])
+    return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from

@@ -1,0 +1,253 @@
+"""Renders a view from its plan: the recent messages, and everything that stands before them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
+from langchain_tiered_memory.messages.quoting import quotes_within
+from langchain_tiered_memory.summaries.rendering import history_block, pins_block
+from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
+    from langchain_tiered_memory.context.view.plan import ViewPlan
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import ContextSettings
+    from langchain_tiered_memory.types.records import Entry
+
+_LEAST_ENTRY_TOKENS = 3
+"""An entry's framing alone: bounds how many entries a room can hold."""
+_MOST_COUNTED = 1000
+"""Messages that nothing stands for may be the whole session: counting them must not grow with it."""
+_OTHER_TRACKS = 16
+_OTHER_SUMMARIES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedView:
+    """What a plan shows, and how much it takes."""
+
+    plan: ViewPlan
+    head: tuple[Piece, ...]
+    """Goal, pins, history, files: everything before the recent messages."""
+    tail: tuple[Entry, ...]
+    """The recent messages that are shown, and before them those that are kept."""
+    masks: tuple[Piece, ...] = ()
+    """Those of them that stand there by head, pointer and tail."""
+
+    @property
+    def recent_from(self) -> int:
+        """`seq` of the first message shown that is not only kept."""
+        kept = frozenset(self.plan.kept)
+        return next((entry.seq for entry in self.tail if entry.group not in kept), self.plan.tail_from)
+
+    @property
+    def head_tokens(self) -> int:
+        """Raw tokens before the recent messages."""
+        return sum(piece.tokens for piece in self.head)
+
+    @property
+    def tail_tokens(self) -> int:
+        """Raw tokens of the recent messages, as shown."""
+        return sum(entry.tokens for entry in self.tail) - self.masked_away
+
+    @property
+    def masked_away(self) -> int:
+        """Raw tokens that masks keep out."""
+        return sum(piece.entry.tokens - piece.tokens for piece in self.masks if piece.entry is not None)
+
+    @property
+    def tokens(self) -> int:
+        """Raw tokens of both."""
+        return self.head_tokens + self.tail_tokens
+
+    def recent(self) -> list[Piece]:
+        """The recent messages as pieces."""
+        by_seq = {piece.entry.seq: piece for piece in self.masks if piece.entry is not None}
+        return [by_seq.get(entry.seq) or shown(entry) for entry in self.tail]
+
+
+def render_view(inputs: AssemblyInputs, plan: ViewPlan) -> RenderedView:
+    """Read what `plan` shows."""
+    tail = _tail(inputs, plan)
+    return seen_with(inputs, plan, tail)
+
+
+def seen_with(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> RenderedView:
+    """What `plan` shows before and of `tail`, whose messages were read already."""
+    hidden = frozenset(plan.left)
+    kept_groups = frozenset(plan.kept)
+    stays = tuple(
+        entry
+        for entry in tail
+        if (entry.group not in hidden and entry.seq >= plan.tail_from) or entry.group in kept_groups
+    )
+    head = _head(inputs, plan, stays)
+    kept = dict(plan.masked)
+    masks = tuple(_masked(inputs, entry, kept[entry.seq]) for entry in stays if entry.seq in kept)
+    return RenderedView(plan=plan, head=tuple(head), tail=stays, masks=masks)
+
+
+def _masked(inputs: AssemblyInputs, entry: Entry, keep_tokens: int) -> Piece:
+    """A masked output, rendered once in a request: of its pieces one at most is shown."""
+    known = inputs.library.masks
+    key = (entry.seq, keep_tokens)
+    if key not in known:
+        known[key] = masked(entry, keep_tokens=keep_tokens, counter=inputs.runtime.counter)
+    return known[key]
+
+
+def _tail(inputs: AssemblyInputs, plan: ViewPlan) -> list[Entry]:
+    """The recent messages of a plan, a few more than fit if there are so many; before them what it keeps."""
+    kept = inputs.runtime.store.transcript.groups_of(inputs.ref, plan.kept) if plan.kept else []
+    hidden = sum(gap.entry_count for gap in plan.left_spans)
+    entries = inputs.runtime.store.transcript.entries(
+        inputs.ref,
+        track=inputs.track,
+        after=plan.tail_from - 1,
+        newest_first=True,
+        limit=max(inputs.room, 0) // _LEAST_ENTRY_TOKENS + 8 + len(inputs.off) + hidden,
+    )
+    recent = [entry for entry in entries if entry.summary_id not in plan.skip and entry.group not in plan.kept]
+    # A group that is kept may have got a late result among the newest messages: that is where it was said.
+    shown = [entry for entry in (*kept, *recent) if entry.seq not in inputs.off]
+    return sorted(shown, key=lambda entry: entry.seq)
+
+
+def is_whole(inputs: AssemblyInputs, rendered: RenderedView) -> bool:
+    """Whether every message of a plan's recent part was read."""
+    first = rendered.recent_from
+    if not rendered.tail or first <= rendered.plan.tail_from:
+        return True
+    limit = len(inputs.off) + 1
+    before = inputs.runtime.store.transcript.entries(
+        inputs.ref,
+        track=inputs.track,
+        after=rendered.plan.tail_from - 1,
+        up_to=first - 1,
+        limit=limit,
+    )
+    return all(entry.seq in inputs.off for entry in before)
+
+
+def count_earlier(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> int:
+    """How many messages of a plan's recent part are older than those that were read of it.
+
+    Many are not counted one by one: then it is the numbers between, which other tracks and removals make too many.
+    """
+    first = next((entry.seq for entry in tail if entry.group not in plan.kept), plan.tail_from)
+    if first <= plan.tail_from:
+        return 0
+    count = inputs.runtime.store.transcript.count_between(
+        inputs.ref,
+        track=inputs.track,
+        after=plan.tail_from - 1,
+        before=first,
+        without=plan.skip,
+        most=_MOST_COUNTED,
+    )
+    return count if count < _MOST_COUNTED else first - plan.tail_from
+
+
+def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
+    """Everything before the recent messages. Depends on the plan and on the first of them alone."""
+    counter = inputs.runtime.counter
+    standing = {entry.seq for entry in tail}
+    head = [
+        shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
+        for entry in inputs.required.opening
+        if entry.seq not in standing
+    ]
+    opening = {entry.seq for entry in inputs.required.opening}
+    pinned = [entry for entry in inputs.required.pinned if entry.seq not in opening | standing]
+    if pinned:
+        head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned))
+    users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]
+    queries = _queries(inputs, users)
+    leads = bool(queries) and bool(tail) and tail[0].role != "user"
+    quoted = queries[:-1] if leads else queries
+    if plan.items or plan.left_spans or quoted:
+        head.append(_history(inputs, plan, quoted))
+    if plan.files:
+        head.append(ours(plan.files, part="files", counter=counter))
+    if leads:
+        most = round(inputs.runtime.settings.context.question_share * inputs.allocation.total)
+        head.append(shortened(queries[-1], max_tokens=most, counter=counter))
+    return head
+
+
+def _queries(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
+    """User messages by their numbers, in order; those that are gone are left out. Each is read once in a request."""
+    known = inputs.library.users
+    known |= {entry.seq: entry for entry in inputs.required.recent.users}
+    missing = [seq for seq in seqs if seq not in known]
+    if missing:
+        found = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, missing)}
+        known |= {seq: found.get(seq) for seq in missing}
+    read = (known[seq] for seq in sorted(set(seqs)))
+    return [entry for entry in read if entry is not None]
+
+
+def pinned_piece(runtime: Runtime, allocation: BudgetAllocation, pinned: Sequence[Entry]) -> Piece:
+    """Pinned messages as one quoting message, within their room."""
+    quotes = quotes_within(pinned, room=allocation.pins, count=runtime.counter.count_text)
+    block = pins_block(quotes.texts, quotes.left_out)
+    return ours(block, part="pinned", counter=runtime.counter, quoted=quotes.whole, passages=quotes.cut)
+
+
+def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
+    library = inputs.library
+    wanted = [node.id for node in nodes_of(plan.items) if node.id not in library.summaries]
+    if wanted:
+        library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
+    quotes = quotes_within(quoted, room=inputs.allocation.queries, count=inputs.runtime.counter.count_text)
+    block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans)
+    return ours(
+        block,
+        part="history",
+        counter=inputs.runtime.counter,
+        quoted=quotes.whole,
+        passages=quotes.cut,
+        summary_ids=tuple(node.id for node in nodes_of(plan.items)),
+    )
+
+
+def plan_name(
+    view: str,
+    track: str,
+    *,
+    max_tokens: int,
+    has_query: bool,
+    model: str | None,
+    settings: ContextSettings,
+    off: frozenset[int],
+    alone: bool = False,
+) -> str:
+    """Under which name a view's plan is kept: one for each view, track, budget, model, branch and way of splitting."""
+    chosen = repr((track, model, settings.model_dump_json(), sorted(off), *(["alone"] if alone else [])))
+    digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    # The essentials are chosen anew at each request, from the plan of the default view.
+    return f"{'default' if view == 'minimal' else view}:{max_tokens}:{int(has_query)}:{digest}"
+
+
+def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:
+    """What other tracks said that no summary of this view stands for yet."""
+    found = inputs.runtime.store.transcript.other_tracks(
+        inputs.ref,
+        track=inputs.track,
+        after=plan.border,
+        tracks=_OTHER_TRACKS,
+        limit=_OTHER_SUMMARIES,
+    )
+    left = [LeftOut(what=f"track {one}", reason="another track, not condensed yet") for one in found.waiting]
+    left += [LeftOut(what=one, reason="another track, condensed after this view") for one in found.later]
+    if found.is_cut:
+        left.append(LeftOut(what=f"{plan.border + 1}-", reason="other tracks, more than are named here"))
+    return tuple(left)

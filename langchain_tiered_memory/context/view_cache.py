@@ -1,0 +1,109 @@
+"""In-process cache of views between two requests, beside what the database keeps.
+
+Zones, so that an alert comes once; what was said once; the last recall of each view, so that it stays as it is during
+a tool loop; what others added to requests. All of it bounded, and safe to lose: after a restart an alert may come
+again, a recall is made anew, and what others add is learnt again from the first request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.sql import forks
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from langchain_tiered_memory.types.outcomes import Zone
+
+_REMEMBERED = 1000
+"""Views, and things said once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewStanding:
+    """How a view stood at its last request."""
+
+    zone: Zone
+    over_share: bool | None
+    """Whether it took more of the window than a checkpoint's trigger; `None` where nobody remembers."""
+    checkpoint_at: float | None
+    """When the session's last checkpoint was made; its run's start where there was none."""
+    failure: str = ""
+    """The failure that was kept last, so that its repetition is not."""
+    outcomes: int = 0
+    """How many it had: of two at one moment each has an id of its own."""
+
+
+class ViewCache:
+    """Bounded maps behind one lock."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._views: dict[tuple[int, str], ViewStanding] = {}
+        self._said: dict[Hashable, None] = {}
+        self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
+        self._asides: dict[Hashable, Any] = {}
+        self._writes_paused_until = float("-inf")
+
+    def view(self, session_key: int, name: str) -> ViewStanding | None:
+        """How a view stood, if it is remembered."""
+        with self._lock:
+            return self._views.get((session_key, name))
+
+    def note(self, session_key: int, name: str, standing: ViewStanding) -> None:
+        """Remember how a view stands."""
+        with self._lock:
+            _put(self._views, (session_key, name), standing)
+
+    def first_time(self, what: Hashable) -> bool:
+        """Whether this was not said before; it is from now on."""
+        with self._lock:
+            new = what not in self._said
+            _put(self._said, what, None)
+            return new
+
+    def recalled(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
+        """What was kept for the last question to a view, if it was asked under the same `key`."""
+        with self._lock:
+            found = self._recalls.get((session_key, name))
+            return found[1] if found is not None and found[0] == key else None
+
+    def keep_recalled(self, session_key: int, name: str, key: Hashable, value: object) -> None:
+        """Keep what was recalled."""
+        with self._lock:
+            _put(self._recalls, (session_key, name), (key, value))
+
+    def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
+        """What was kept of earlier requests under a key."""
+        with self._lock:
+            return self._asides.get(key)
+
+    def keep_aside(self, key: Hashable, value: object) -> None:
+        """Keep what requests had besides what was counted for them."""
+        with self._lock:
+            _put(self._asides, key, value)
+
+    def pause_writes(self, until: float) -> None:
+        """Remember that what is derived could not be written, and when on the monotonic clock to try again."""
+        with self._lock:
+            self._writes_paused_until = until
+
+    def writes_paused(self, now: float) -> bool:
+        """Whether it is too early to try again."""
+        with self._lock:
+            return now < self._writes_paused_until
+
+    def clear(self) -> None:
+        """Let go of everything: something was removed, and what was recalled may quote it."""
+        with self._lock:
+            self._views.clear()
+            self._recalls.clear()
+
+
+def _put(kept: dict[Any, Any], key: object, value: object) -> None:
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > _REMEMBERED:
+        del kept[next(iter(kept))]

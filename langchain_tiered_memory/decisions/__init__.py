@@ -1,1 +1,0 @@
-"""Pure judgement: frozen values in, frozen values out; no clock, store, model or randomness."""

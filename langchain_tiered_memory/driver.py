@@ -1,0 +1,245 @@
+"""Drives what waits for a model, written once for sync and async.
+
+A journey that calls no model is a plain function; its async twin is `off_loop(function, ...)`. One that does is a
+*flow*: a generator that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the
+answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two
+requests blocks, so `arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a
+store nor a long computation stands on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables.config import run_in_executor
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a chat model."""
+
+    model: Runnable[Any, BaseMessage]
+    messages: list[BaseMessage]
+    config: RunnableConfig
+    options: dict[str, Any]
+    deadline_seconds: float | None
+    """How long to wait for it; a model that takes longer gives a `TimeoutError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for somebody else's work."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCall:
+    """A step that only whoever drives the flow can take, such as an agent's own model call."""
+
+
+Request: TypeAlias = ModelCall | Pause | HostCall
+Flow: TypeAlias = Generator[Request, Any, T]
+
+
+def call_model(
+    model: Runnable[Any, BaseMessage],
+    messages: list[BaseMessage],
+    config: RunnableConfig,
+    *,
+    deadline_seconds: float | None = None,
+    **options: object,
+) -> Flow[BaseMessage]:
+    """Ask for one answer of a chat model. `options` go to the model's `invoke` as they are.
+
+    Raises:
+        TimeoutError: when the model took longer than `deadline_seconds`.
+        TypeError: when what was wrapped around the model made something else of its answer than a message.
+    """
+    answer: object = yield ModelCall(model, messages, config, options, deadline_seconds)
+    if not isinstance(answer, BaseMessage):
+        msg = f"it answers with a {type(answer).__name__}: hand over the model without what parses its answer"
+        raise TypeError(msg)
+    return answer
+
+
+def pause(seconds: float) -> Flow[None]:
+    """Ask for a wait."""
+    yield Pause(seconds)
+
+
+def stop_point() -> Flow[None]:
+    """A place where `stopped` may end the flow, and a cancelled call is told: between the rounds of a long loop."""
+    yield Pause(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished(Generic[T]):
+    value: T
+
+
+def each_step(flow: Flow[T], within: Callable[[], AbstractContextManager[object]]) -> Flow[T]:
+    """`flow`, each stretch between two of its requests inside `within()`: nothing is held while it waits."""
+    answer: _Answer | _Failure = _Answer()
+    try:
+        while True:
+            with within():
+                request = _advance(flow, answer)
+            if isinstance(request, _Finished):
+                return request.value
+            try:
+                answer = _Answer((yield request))
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+                answer = _Failure(error)
+    finally:
+        flow.close()
+
+
+class FlowStopped(Exception):  # noqa: N818 - no error: somebody asked for it
+    """A flow was ended between two requests, because `stopped` said so."""
+
+
+def _advance(
+    flow: Flow[T], answer: _Answer | _Failure, stopped: Callable[[], bool] | None = None
+) -> Request | _Finished[T]:
+    """Drive a flow up to its next request or its end. Everything that blocks happens in here."""
+    if stopped is not None and stopped():
+        flow.close()
+        raise FlowStopped
+    try:
+        return flow.throw(answer.error) if isinstance(answer, _Failure) else flow.send(answer.value)
+    except StopIteration as stop:
+        return _Finished(stop.value)
+
+
+def _invoked(request: ModelCall) -> BaseMessage:
+    """Call a model in this thread, or, with a deadline, in one that is left behind when it hangs."""
+    if request.deadline_seconds is None:
+        return request.model.invoke(request.messages, request.config, **request.options)
+    answers: queue.SimpleQueue[BaseMessage | BaseException] = queue.SimpleQueue()
+    context = contextvars.copy_context()
+
+    def call() -> None:
+        try:
+            answers.put(context.run(request.model.invoke, request.messages, request.config, **request.options))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            answers.put(error)
+
+    threading.Thread(target=call, name="tiered-memory-model", daemon=True).start()
+    try:
+        answer = answers.get(timeout=request.deadline_seconds)
+    except queue.Empty:
+        raise _too_late(request) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+async def _ainvoked(request: ModelCall) -> BaseMessage:
+    waiting = request.model.ainvoke(request.messages, request.config, **request.options)
+    try:
+        return await asyncio.wait_for(waiting, request.deadline_seconds)
+    except TimeoutError as error:
+        raise _too_late(request) from error
+
+
+def _too_late(request: ModelCall) -> TimeoutError:
+    return TimeoutError(f"no answer within {request.deadline_seconds} seconds")
+
+
+def _nobody(call: HostCall) -> Any:  # noqa: ANN401 - it never answers
+    msg = f"nobody here takes {type(call).__name__}: give run or arun a `take`"
+    raise TypeError(msg)
+
+
+def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None, take: Callable[[Any], Any] = _nobody) -> T:
+    """Drive a flow in this thread; `take` goes on its errands.
+
+    Raises:
+        FlowStopped: when `stopped` said so between two requests.
+    """
+    answer: _Answer | _Failure = _Answer()
+    while True:
+        request = _advance(flow, answer, stopped)
+        if isinstance(request, _Finished):
+            return request.value
+        try:
+            if isinstance(request, Pause):
+                time.sleep(request.seconds)
+                answer = _Answer()
+            elif isinstance(request, ModelCall):
+                answer = _Answer(_invoked(request))
+            else:
+                answer = _Answer(take(request))
+        except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+            answer = _Failure(error)
+
+
+async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a blocking function in an executor's thread; a cancelled call lets it finish first, then ends."""
+    step = asyncio.ensure_future(run_in_executor(None, call, *args, **kwargs))
+    try:
+        return await asyncio.shield(step)
+    except asyncio.CancelledError:
+        if not step.done():
+            await asyncio.wait([step])
+        if not step.cancelled():
+            step.exception()  # looked at: it is the cancellation that is raised
+        raise
+
+
+async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody) -> T:
+    """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
+    answer: _Answer | _Failure = _Answer()
+    while True:
+        step = asyncio.ensure_future(run_in_executor(None, _advance, flow, answer))
+        try:
+            request = await asyncio.shield(step)
+        except asyncio.CancelledError as cancelled:
+            if step.done():
+                raise  # the flow let an earlier cancellation through
+            await asyncio.wait([step])
+            if step.exception() is not None or isinstance(step.result(), _Finished):
+                raise
+            answer = _Failure(cancelled)  # so that it can give back what it holds
+            continue
+        if isinstance(request, _Finished):
+            return request.value
+        try:
+            if isinstance(request, Pause):
+                await asyncio.sleep(request.seconds)
+                answer = _Answer()
+            elif isinstance(request, ModelCall):
+                answer = _Answer(await _ainvoked(request))
+            else:
+                answer = _Answer(await take(request))
+        except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
+            answer = _Failure(error)

@@ -1,0 +1,139 @@
+"""An opened memory behind its public verbs: parts, worker, and what waits for an answer.
+
+Its methods are public to this package and no part of the public interface: memory, sessions, integrations and the
+command line call them, not each other's private parts. One session of it is a `SessionEngine`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_tiered_memory.driver import Flow, pause
+from langchain_tiered_memory.errors import ClosedError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.maintenance.due_work import flush
+from langchain_tiered_memory.maintenance.worker import Greeted, Worker
+from langchain_tiered_memory.sessions.opening import close_runtime
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.transcript.delivery import confirm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.reports import FlushReport
+    from langchain_tiered_memory.runtime import Runtime
+
+_POLL_SECONDS = 0.01
+_LINES_REMEMBERED = 1000
+
+
+class Engine:
+    """One opened memory: its parts, its background worker, and what is known of requests that wait for their answers.
+
+    Args:
+        runtime: The parts that were chosen when it was opened.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        works = runtime.settings.tree.background and not runtime.store.database.read_only
+        self._worker = Worker(runtime) if works else None
+        self._closed = False
+        self._sent: dict[tuple[str, str], int] = {}
+        """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
+        self._greeted = Greeted()
+        self._lock = forks.Lock()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The parts of the memory.
+
+        Raises:
+            ClosedError: when it was closed.
+        """
+        if self._closed:
+            msg = "this memory was closed: open it again"
+            raise ClosedError(msg)
+        return self._runtime
+
+    def writable_runtime(self) -> Runtime:
+        """The parts, for a verb that writes.
+
+        Raises:
+            ReadOnlyError: where this memory only reads.
+        """
+        runtime = self.runtime
+        runtime.store.database.require_writable()
+        return runtime
+
+    def report(self, name: EventName, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401 - figures of any kind
+        """Send an event; a memory that was closed still can, for what failed because of that."""
+        self._runtime.report(name, reason, session_id=session_id, **details)
+
+    def wake(self, session_id: str) -> None:
+        """Have the background worker look at a session."""
+        if self._worker is not None:
+            self._worker.wake(session_id)
+
+    def greet(self, session_id: str) -> None:
+        """Take up, at the first use of a session here, what another process left undone."""
+        if self._greeted.is_new(session_id):
+            self.wake(session_id)
+
+    def note_sent(self, session_id: str, track: str, raw_tokens: int) -> None:
+        """Remember what a request counted before calibration, for the usage that its answer will report."""
+        line = (session_id, track)
+        with self._lock:
+            self._sent.pop(line, None)
+            self._sent[line] = raw_tokens
+            if len(self._sent) > _LINES_REMEMBERED:
+                del self._sent[next(iter(self._sent))]
+
+    def take_sent(self, session_id: str, track: str, batch: Sequence[object]) -> int | None:
+        """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""
+        if not batch or not getattr(batch[-1], "usage_metadata", None):
+            return None
+        with self._lock:
+            return self._sent.pop((session_id, track), None)
+
+    def flush(self, session_id: str | None, timeout: float | None) -> Flow[FlushReport]:
+        """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
+
+        Args:
+            session_id: Whose work; `None` for all.
+            timeout: In seconds; `None` waits for as long as it takes.
+        """
+        runtime = self.writable_runtime()
+        deadline = None if timeout is None else runtime.monotonic() + timeout
+        while self._worker is not None and not self._worker.is_idle():
+            if deadline is not None and runtime.monotonic() >= deadline:
+                break
+            yield from pause(_POLL_SECONDS)
+        left = None if deadline is None else max(deadline - runtime.monotonic(), 0.0)
+        return (yield from flush(runtime, session_id, timeout=left))
+
+    def close(self) -> None:
+        """Stop the background work after the step in hand, and let go of files and connections. Again: nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._worker is not None:
+                self._worker.stop()
+            confirm(self._runtime)
+            self._release_leases()
+        finally:
+            close_runtime(self._runtime)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself: a session that is copied along, as a chain's config may be, goes on with the same memory."""
+        return self
+
+    def _release_leases(self) -> None:
+        """Let others go on at once with what is in hand here; where that cannot be written, the leases run out."""
+        if self._runtime.store.database.read_only:
+            return
+        try:
+            self._runtime.store.tree.release(owner=self._runtime.worker, now=self._runtime.now())
+        except StorageError as error:
+            self._runtime.report(EventName.BACKGROUND_FAILED, f"leases could not be given back: {error}")

@@ -1,1 +1,0 @@
-"""The data's journeys, one per file, each written once and driven in both colours (see `asking`)."""

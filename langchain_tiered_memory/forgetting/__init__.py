@@ -1,0 +1,1 @@
+"""The one way to remove: rows, summaries above them, vectors, bytes, threads; with a receipt."""

@@ -1,0 +1,240 @@
+"""`forget()`: rows, summaries above them, vectors and bytes, in order, with a receipt that can be checked.
+
+What is about to go is written down first, as numbers. A removal that was broken off anywhere is carried to its end by
+the next open, forget or doctor; until then `verify` names it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import (
+    EmbedderMismatchError,
+    IndexUnavailableError,
+    InvalidInputError,
+    NotFoundError,
+    TieredMemoryError,
+)
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.forgetting.langgraph_threads import (
+    delete_threads,
+    left_in_threads,
+    refuse_what_is_no_checkpointer,
+)
+from langchain_tiered_memory.messages.decoder import let_go_of_kept
+from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
+from langchain_tiered_memory.reports import Problem, Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry
+
+
+def forget_messages(
+    runtime: Runtime,
+    session_id: str,
+    message_ids: Sequence[str],
+    *,
+    track: str,
+    checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+) -> Receipt:
+    """Remove messages of a track. What their summaries covered besides is summarised again.
+
+    An id that the track does not have is that of the one other track that has it.
+
+    What was forgotten before is no error: traces that were left of it are looked for again.
+
+    Raises:
+        NotFoundError: when one of them never was in the session; nothing was removed then.
+        InvalidInputError: when one of them stands on several other tracks; nothing was removed then.
+        StorageError: when the database cannot remove them now; the removal is finished later.
+    """
+    transcript, tombstones = runtime.store.transcript, runtime.store.tombstones
+    ref = transcript.find(session_id)
+    found = transcript.named(ref, message_ids, track=track) if ref is not None else {}
+    missing = set(message_ids) - set(found)
+    missing -= tombstones.named(session_id, missing)
+    if missing or (ref is None and not message_ids):
+        msg = f"the session {session_id!r} has no message {', '.join(map(repr, sorted(missing))) or 'at all'}"
+        raise NotFoundError(msg)
+    seen = type(checkpointer).__name__ if checkpointer is not None else None
+    if seen is None:
+        gone = tombstones.checkpointer_of(session_id)
+        seen = ref.checkpointer if ref is not None else gone
+    going = {entry.seq for entry in found.values()}
+    copies = transcript.by_id(ref, message_ids) if ref is not None else []
+    return _removed(
+        runtime,
+        {ref.key: sorted(going)} if ref is not None and going else {},
+        session_ids=(session_id,),
+        remains=left_in_threads({session_id: seen}, whole=False)
+        + _on_other_tracks(session_id, [entry for entry in copies if entry.seq not in going]),
+    )
+
+
+def _on_other_tracks(session_id: str, copies: Sequence[Entry]) -> tuple[str, ...]:
+    """Where messages of the same ids still stand: a sub-graph may have been handed them too."""
+    tracks: dict[str, list[str]] = {}
+    for entry in copies:
+        tracks.setdefault(entry.track, []).append(entry.id)
+    return tuple(
+        f"The track {track!r} of the session {session_id!r}: {len(there)} messages of the same ids; "
+        f"session(..., track={track!r}).forget(message_ids=...) removes them"
+        for track, there in tracks.items()
+    )
+
+
+def forget_sessions(
+    runtime: Runtime,
+    *,
+    session_id: str | None,
+    user: str | None,
+    checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+) -> Flow[Receipt]:
+    """Remove a session whole, or every session of a user. What is not there any more is no error.
+
+    Args:
+        runtime: The memory.
+        session_id: Which session.
+        user: Whose sessions.
+        checkpointer: LangGraph's, whose threads of these names are to go too.
+
+    Raises:
+        InvalidInputError: when neither or both are named, or the checkpointer cannot delete a thread.
+        StorageError: when the database cannot remove them now; the removal is finished later.
+    """
+    if (session_id is None) == (user is None):
+        msg = "name either a session_id or a user to forget"
+        raise InvalidInputError(msg)
+    refuse_what_is_no_checkpointer(checkpointer)
+    if session_id is not None:
+        ref = runtime.store.transcript.find(session_id)
+        refs = [ref] if ref is not None else []
+    else:
+        refs = runtime.store.transcript.sessions(user=user)
+    there = {one.session_id: one.checkpointer for one in refs}
+    threads = dict(there)
+    if session_id is not None and not refs:
+        threads[session_id] = runtime.store.tombstones.checkpointer_of(session_id)
+    if checkpointer is None:
+        remains = left_in_threads(threads, whole=True)
+    else:
+        remains = yield from delete_threads(runtime, checkpointer, list(threads))
+    return _removed(runtime, {one.key: () for one in refs}, session_ids=tuple(there), remains=remains)
+
+
+def resume_removals(runtime: Runtime) -> None:
+    """Carry removals to their end that were broken off; one that cannot be ended now is reported, and waits."""
+    if not runtime.store.removal.begun():
+        return
+    try:
+        _, remains = _carried_out(runtime)
+    except TieredMemoryError as error:
+        remains = (str(error),)
+    left = runtime.store.removal.begun()
+    if left:
+        runtime.report(
+            EventName.REMOVAL_UNFINISHED,
+            f"{len(left)} removals were begun and cannot be finished now: {'; '.join(remains)}",
+            removals=[one.key for one in left],
+        )
+
+
+def removal_problems(runtime: Runtime) -> list[Problem]:
+    """Removals that were begun and are not finished; the key without which nothing forgotten is known again."""
+    begun = runtime.store.removal.begun()
+    lost = Problem(
+        kind="lost_forgetting_key",
+        what="ltm_meta",
+        detail="the key of what was forgotten is gone or damaged, so it may come back: restore that row from a backup",
+    )
+    return ([] if runtime.store.database.forgetting_key else [lost]) + [
+        Problem(
+            kind="unfinished_removal",
+            what=f"removal {one.key}",
+            detail=(
+                f"{len(one.targets)} sessions still have what was to be forgotten; doctor() removes it"
+                if one.targets
+                else "traces of what was forgotten may still stand in files; doctor() tries again to erase them"
+            ),
+        )
+        for one in begun
+    ]
+
+
+def _removed(
+    runtime: Runtime, targets: Mapping[int, Sequence[int]], *, session_ids: tuple[str, ...], remains: tuple[str, ...]
+) -> Receipt:
+    """Write down what is to go, have it go, and tell what did."""
+    removal = runtime.store.removal
+    key = removal.begin(targets, now=runtime.now())
+    vectors, left = _carried_out(runtime, first=key)
+    removed = removal.removed(key)
+    runtime.report(
+        EventName.FORGOTTEN,
+        f"{removed.entries} messages, {removed.summaries} summaries",
+        sessions=len(session_ids),
+        entries=removed.entries,
+    )
+    return Receipt(
+        session_ids=session_ids,
+        entries=removed.entries,
+        revisions=removed.revisions,
+        summaries=removed.summaries,
+        passages=removed.passages,
+        vectors=vectors,
+        may_remain=remains + left,
+        at=runtime.now(),
+    )
+
+
+def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tuple[str, ...]]:
+    """Carry out every removal that was begun, `first` before the others, and erase the traces of all.
+
+    Returns:
+        How many vectors went, and the places where bytes may remain.
+    """
+    removal = runtime.store.removal
+    begun = removal.begun()
+    for one in sorted(begun, key=lambda one: (one.key != first, one.key)):
+        for target in one.targets:
+            removal.carry_out(one.key, target)
+    let_go_of_kept()
+    runtime.view_cache.clear()
+    runtime.counter.clear()
+    vectors, remains, waits = _without_vectors(runtime)
+    left: tuple[str, ...] = ()
+    # Erasing rewrites the database: not at each open while Chroma is away.
+    if not begun or any(one.targets or not one.is_erased for one in begun):
+        left = removal.erase_traces()
+    # What PostgreSQL keeps is in its nature, and not to be waited for.
+    if not (left and runtime.store.database.dialect == "sqlite"):
+        done = removal.note_erased if waits else removal.finish
+        done([one.key for one in begun], now=runtime.now())
+    return vectors, remains + left
+
+
+def _without_vectors(runtime: Runtime) -> tuple[int, tuple[str, ...], bool]:
+    """Take the vectors of what was forgotten out of Chroma.
+
+    Returns:
+        How many went, where they or their traces may remain, and whether it is to be tried again.
+    """
+    vectors = 0
+    try:
+        index = usable_index(runtime)
+        if index is not None:
+            vectors = drop_forgotten(runtime, index)
+            return vectors, index.compact(), False
+    except EmbedderMismatchError as error:
+        return 0, (f"Chroma: the vectors of what was forgotten, in an index of another embedder ({error})",), False
+    except IndexUnavailableError as error:
+        remains = f"Chroma: the vectors of what was forgotten, until it can be reached again ({error})"
+        return vectors, (remains,), True
+    known = runtime.store.vector_queue.embedder()
+    if known is None:
+        return 0, (), False
+    return 0, (f"Chroma: the vectors of what was forgotten, for this memory was opened without {known}",), False

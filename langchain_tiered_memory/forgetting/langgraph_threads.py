@@ -1,0 +1,92 @@
+"""LangGraph's checkpointer keeps messages too: what can be deleted there is, and what cannot is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.driver import Flow, HostCall
+from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+
+_NAMED = 5
+"""Threads that a receipt names, of many: `session_ids` has all."""
+_IN_MEMORY = "InMemorySaver"
+"""The one of LangGraph's checkpointers that has no files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteThread(HostCall):
+    """Delete a thread from LangGraph's checkpointer."""
+
+    saver: Any
+    thread_id: str
+
+
+def refuse_what_is_no_checkpointer(saver: object) -> None:
+    """Refuse what cannot delete a thread, before anything is removed.
+
+    Raises:
+        InvalidInputError: when it has no `delete_thread`.
+    """
+    if saver is not None and not callable(getattr(saver, "delete_thread", None)):
+        msg = (
+            f"a {type(saver).__name__} is no checkpointer of LangGraph that can delete a thread: hand in the one that "
+            "the graph was compiled with"
+        )
+        raise InvalidInputError(msg)
+
+
+def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> Flow[tuple[str, ...]]:  # noqa: ANN401 - LangGraph's own
+    """Delete threads in LangGraph's checkpointer. Returns what may remain there all the same.
+
+    It comes before anything of ours is removed: killed in between, the same call finds the sessions again.
+    """
+    name = type(saver).__name__
+    remains: list[str] = []
+    deleted: list[str] = []
+    for session_id in session_ids:
+        try:
+            yield DeleteThread(saver=saver, thread_id=session_id)
+        except Exception as error:  # noqa: BLE001 - somebody else's code, and the rest is to be forgotten all the same
+            remains.append(
+                f"LangGraph's checkpointer ({name}): the thread {session_id!r} could not be deleted "
+                f"({type(error).__name__}: {error})"
+            )
+        else:
+            deleted.append(session_id)
+    if deleted:
+        runtime.store.tombstones.threads_deleted(deleted)
+        if name != _IN_MEMORY:
+            remains.append(f"LangGraph's checkpointer ({name}): free space of its database, until it is overwritten")
+    return tuple(remains)
+
+
+def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:
+    """What LangGraph's checkpointers keep of what was forgotten here.
+
+    Args:
+        found: Sessions, each with the class of the checkpointer that was seen with it; `None` for none.
+        whole: Whether the sessions were forgotten, or messages of theirs.
+    """
+    by_name: dict[str, list[str]] = {}
+    for session_id, name in found.items():
+        if name is not None:
+            by_name.setdefault(name, []).append(session_id)
+    remedy = (
+        "forget with checkpointer=... deletes a thread there too"
+        if whole
+        else "take them out of the state with RemoveMessage; its earlier checkpoints go with the thread alone"
+    )
+    return tuple(
+        f"LangGraph's checkpointer ({name}): the messages in {_threads(ids)}; {remedy}" for name, ids in by_name.items()
+    )
+
+
+def _threads(ids: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+    return f"the thread {shown}" if len(ids) == 1 else f"the threads {shown}"

@@ -1,0 +1,303 @@
+"""Removes messages, sessions or a user's sessions from SQL, with every row that was derived from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from langchain_tiered_memory.context.history.outcome_rows import cut_outcomes
+from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.forgetting.emptied_rows import (
+    blank_if_empty,
+    blank_what_is_older,
+    drop_emptied_tasks,
+    ends_of,
+    has_messages_since,
+    numbers_before,
+)
+from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.damage import readable_or
+from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, write_open
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import (
+    checkpoints,
+    entries,
+    events,
+    files,
+    open_calls,
+    outcomes,
+    passages,
+    plans,
+    removal_targets,
+    removals,
+    revisions,
+    runs,
+    sessions,
+    summaries,
+    tasks,
+    unpacked,
+)
+from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.entry_reads import read_named
+from langchain_tiered_memory.transcript.file_rows import drop_touches
+from langchain_tiered_memory.transcript.index_rows import drop_passages
+from langchain_tiered_memory.transcript.summary_ancestry import ancestors
+from langchain_tiered_memory.transcript.tombstones import bury
+from langchain_tiered_memory.types.drafts import Begun, Removed
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, SummaryState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.sql.database import Database
+
+_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events)
+"""Tables whose rows go with their session, uncounted."""
+_COUNTED = ("entries", "revisions", "summaries", "passages")
+_KEPT_SECONDS = 86_400.0
+"""How long a finished removal is kept, for whoever began it while somebody else finished it."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Removes, and makes the bytes go too where the database can."""
+
+    database: Database
+
+    def begin(self, targets: Mapping[int, Sequence[int]], *, now: float) -> int:
+        """Write down what is about to be removed, before anything is; returns the removal's number.
+
+        Args:
+            targets: For each session's key the numbers of its messages; none of them for the session itself, which is
+                all that it has now: the removal may have to wait, and what is said meanwhile is not meant.
+            now: What time it is.
+        """
+        whole = sorted(target for target, seqs in targets.items() if not seqs)
+        with self.database.write() as connection:
+            # Below zero stands the number that the next message might get, and all before it is meant.
+            named = {target: list(dict.fromkeys(seqs)) for target, seqs in targets.items() if seqs}
+            named |= {target: [-end] for target, end in ends_of(connection, whole).items()}
+            connection.execute(delete(removals).where(removals.c.finished_at < now - _KEPT_SECONDS))
+            inserted = connection.execute(insert(removals).values(begun_at=now)).inserted_primary_key
+            key = int(inserted[0]) if inserted is not None else 0
+            insert_all(
+                connection,
+                removal_targets,
+                [{"removal": key, "target": target, "seq": seq} for target, seqs in named.items() for seq in seqs],
+            )
+        return key
+
+    def begun(self) -> list[Begun]:
+        """Removals that are not finished, oldest first, each with the keys of the sessions that it has yet to see."""
+        query = (
+            select(removals.c.key, removals.c.begun_at, removals.c.erased_at, removal_targets.c.target)
+            .outerjoin(removal_targets, removal_targets.c.removal == removals.c.key)
+            .where(removals.c.finished_at.is_(None))
+            .distinct()
+            .order_by(removals.c.key, removal_targets.c.target)
+        )
+        found: dict[int, Begun] = {}
+        with self.database.read() as connection:
+            for key, begun_at, erased_at, target in connection.execute(query):
+                before = found.get(key, Begun(key=key, begun_at=begun_at, is_erased=erased_at is not None))
+                found[key] = before if target is None else replace(before, targets=(*before.targets, target))
+        return list(found.values())
+
+    def carry_out(self, removal: int, target: int) -> None:
+        """Remove what a removal names of one session, and count it; nothing where somebody else has done it."""
+        mine = and_(removal_targets.c.removal == removal, removal_targets.c.target == target)
+        with self.database.write() as connection:
+            row = lock_session(connection, target)
+            seqs = list(connection.scalars(select(removal_targets.c.seq).where(mine).order_by(removal_targets.c.seq)))
+            if row is not None and seqs:
+                end = -seqs[0] if isinstance(seqs[0], int) else 0
+                done = (
+                    self._remove_up_to(connection, row, end)
+                    if end > 0
+                    else self._remove_messages(connection, row, seqs)
+                )
+                counted = {name: removals.c[name] + getattr(done, name) for name in _COUNTED}
+                connection.execute(update(removals).where(removals.c.key == removal).values(counted))
+            connection.execute(delete(removal_targets).where(mine))
+
+    def note_erased(self, keys: Sequence[int], *, now: float) -> None:
+        """Say that traces in the database are erased, which need not be done again while vectors wait."""
+        self._mark(keys, "erased_at", now)
+
+    def finish(self, keys: Sequence[int], *, now: float) -> None:
+        """Say that removals are done, traces included."""
+        self._mark(keys, "finished_at", now)
+
+    def _mark(self, keys: Sequence[int], column: str, now: float) -> None:
+        with self.database.write() as connection:
+            for part in chunks(list(keys)):
+                mine = and_(removals.c.key.in_(part), removals.c[column].is_(None))
+                connection.execute(update(removals).where(mine).values({column: now}))
+
+    def removed(self, removal: int) -> Removed:
+        """What a removal took so far, whoever carried it out."""
+        with self.database.read() as connection:
+            row = connection.execute(select(removals).where(removals.c.key == removal)).mappings().one_or_none()
+        return Removed(**{name: row[name] for name in _COUNTED}) if row is not None else Removed()
+
+    def messages(self, ref: SessionRef, message_ids: Sequence[str], *, track: str = DEFAULT_TRACK) -> Removed:
+        """Remove messages, as `EntryReads.named` means them, with all that hangs on them.
+
+        That is their revisions, every summary above them, all index rows, and the files they touched.
+
+        What those summaries covered besides is free to be summarised again; calls that lost their results are open
+        again. Checkpoints that were made when one of them was there go too, for they hold words of the view; outcomes
+        of that time lose what may quote or name them, and can no longer be undone. So do tasks that had no other
+        messages, and, with the last message, all that was said of the session itself.
+        """
+        with self.database.write() as connection:
+            row = lock_session(connection, ref.key)
+            if row is None:
+                return Removed()
+            meant = read_named(connection, ref, message_ids, track=track)
+            return self._remove_messages(connection, row, sorted(entry.seq for entry in meant.values()))
+
+    def session(self, ref: SessionRef) -> Removed:
+        """Remove a session whole."""
+        with self.database.write() as connection:
+            # Whoever appends at this moment comes before the removal, or makes the session anew after it.
+            row = lock_session(connection, ref.key)
+            return self._remove_session(connection, row) if row is not None else Removed()
+
+    def _remove_messages(self, connection: Connection, row: RowMapping, seqs: Sequence[int]) -> Removed:
+        ref, removed = rows.session_ref(row), Removed()
+        for part in chunks(list(seqs)):
+            bury(connection, self.database.forgetting_key, row, entries.c.seq.in_(part))
+            removed += _remove_entries(connection, ref, part)
+        connection.execute(delete(plans).where(plans.c.session_key == ref.key))
+        if removed.entries:
+            blank_if_empty(connection, ref.key)
+        advance_epoch(connection, ref.key)
+        return removed
+
+    def _remove_up_to(self, connection: Connection, row: RowMapping, end: int) -> Removed:
+        """Remove a session as it was when its next message would have got the number `end`."""
+        if not has_messages_since(connection, row["key"], end):
+            return self._remove_session(connection, row)
+        removed = self._remove_messages(connection, row, numbers_before(connection, row["key"], end))
+        blank_what_is_older(connection, row["key"])
+        return removed
+
+    def _remove_session(self, connection: Connection, row: RowMapping) -> Removed:
+        key = row["key"]
+        bury(connection, self.database.forgetting_key, row, None)
+        index_rows, _ = drop_passages(connection, passages.c.session_key == key)
+        counts: dict[str, int] = {}
+        for name, table in (("entries", entries), ("revisions", revisions), ("summaries", summaries)):
+            counts[name] = connection.execute(delete(table).where(table.c.session_key == key)).rowcount
+        for table in _OF_A_RUN:
+            connection.execute(delete(table).where(table.c.session_key == key))
+        connection.execute(delete(sessions).where(sessions.c.key == key))
+        return Removed(**counts, passages=index_rows, session_ids=(rows.session_ref(row).session_id,))
+
+    def erase_traces(self) -> tuple[str, ...]:
+        """Make removed rows leave no bytes behind; returns the places where that cannot be promised."""
+        if self.database.dialect != "sqlite":
+            with self.database.outside_transaction() as connection:
+                connection.exec_driver_sql(
+                    "VACUUM ltm_sessions, ltm_entries, ltm_revisions, ltm_passages, ltm_summaries, "
+                    + ", ".join(table.name for table in _OF_A_RUN)
+                )
+            return ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
+        with self.database.write() as connection:
+            connection.exec_driver_sql("INSERT INTO ltm_passages_fts(ltm_passages_fts) VALUES ('optimize')")
+        path = self.database.path
+        files = f"{path.name} and {path.name}-wal" if path is not None else "the database in memory"
+        try:
+            busy = self.database.vacuum()
+        except StorageError as error:
+            return (f"SQLite: free pages of {files}, for somebody else holds the file ({error})",)
+        if busy:
+            return (f"SQLite: {files}, as they were before, for another process or connection reads the database",)
+        return ()
+
+
+def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int]:
+    """Remove summaries and everything above them; what they covered is free again.
+
+    Returns:
+        How many summaries went, and how many index rows.
+    """
+    above = ancestors(connection, summary_ids)
+    index_rows = 0
+    for part in chunks(above):
+        index_rows += drop_passages(connection, passages.c.summary_id.in_(part))[0]
+        connection.execute(update(entries).where(entries.c.summary_id.in_(part)).values(summary_id=None))
+        below = summaries.c.parent_id.in_(part)
+        superseded = and_(below, summaries.c.state == SummaryState.SUPERSEDED)
+        connection.execute(update(summaries).where(superseded).values(state=SummaryState.ACTIVE))
+        connection.execute(update(summaries).where(below).values(parent_id=None))
+    for part in chunks(above):
+        connection.execute(delete(summaries).where(summaries.c.id.in_(part)))
+    return len(above), index_rows
+
+
+def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> Removed:
+    mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
+    columns = (
+        entries.c.seq,
+        entries.c.message_id,
+        entries.c.tokens,
+        entries.c.summary_id,
+        entries.c.group_seq,
+        entries.c.task,
+    )
+    found = connection.execute(select(*columns).where(mine)).all()
+    if not found:
+        return Removed()
+    seqs = [row.seq for row in found]
+    # Those of one summary are many: each is named once.
+    covering = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
+    gone_summaries, index_rows = uproot(connection, covering)
+    gone, terms = drop_passages(
+        connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
+    )
+    old = connection.execute(
+        delete(revisions).where(revisions.c.session_key == ref.key, revisions.c.seq.in_(seqs))
+    ).rowcount
+    connection.execute(delete(entries).where(mine))
+    drop_open(connection, ref.key, seqs)
+    drop_touches(connection, ref.key, seqs)
+    named_since = drop_emptied_tasks(connection, ref.key, {row.task for row in found if row.task is not None})
+    drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]))
+    cut_outcomes(connection, ref.key, since=min(seqs), message_ids=[unpacked(row.message_id) for row in found])
+    _open_again(connection, ref, {row.group_seq for row in found} - set(seqs))
+    newest = select(func.max(entries.c.at)).where(entries.c.session_key == ref.key).scalar_subquery()
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.key == ref.key)
+        .values(
+            entries=sessions.c.entries - len(seqs),
+            tokens=sessions.c.tokens - sum(row.tokens for row in found),
+            passages=sessions.c.passages - gone,
+            terms=sessions.c.terms - terms,
+            last_at=newest,
+        )
+    )
+    return Removed(entries=len(seqs), revisions=old, summaries=gone_summaries, passages=index_rows + gone)
+
+
+def _open_again(connection: Connection, ref: SessionRef, heads: set[int]) -> None:
+    """Say anew which calls of these messages have no result."""
+    for head in sorted(heads):
+        mine = and_(entries.c.session_key == ref.key, entries.c.seq == head)
+        columns = (entries.c.seq, entries.c.calls, entries.c.track)
+        row = connection.execute(select(*columns).where(mine)).mappings().one_or_none()
+        if row is not None:
+            calls = readable_or(connection, partial(rows.names_in, entries, row, "calls"), otherwise=())
+            left = unanswered(connection, ref.key, head, calls)
+            waits = write_open(connection, ref.key, head, track=unpacked(row["track"]), calls=left)
+            connection.execute(update(entries).where(mine).values(open_calls=waits))

@@ -1,0 +1,1 @@
+"""LangChain and LangGraph: middleware, nodes, tools, retriever, histories; private parts by kind."""

@@ -1,0 +1,1 @@
+"""What the middleware of `create_agent` is made of."""

@@ -1,0 +1,265 @@
+"""What an agent's model is shown for one call: its messages are remembered, then a context is made and added to."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.context.budget.asides import stepped
+from langchain_tiered_memory.context.request import with_learnt_window
+from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.errors import BudgetError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.agent.asides import aside_of
+from langchain_tiered_memory.integrations.agent.other_middlewares import warn_of_summaries
+from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
+from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch, stored_of
+from langchain_tiered_memory.integrations.graph.client_resends import Recognised, recognised
+from langchain_tiered_memory.integrations.graph.run_identity import session_at
+from langchain_tiered_memory.integrations.graph.tracks import has_company, line_of_agent
+from langchain_tiered_memory.models.window_budget import budget_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage, SystemMessage
+
+    from langchain_tiered_memory.context.budget.asides import Aside
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.integrations.agent.called_models import CalledModels
+    from langchain_tiered_memory.integrations.agent.request import ViewChanges
+    from langchain_tiered_memory.integrations.graph.run_identity import Place
+    from langchain_tiered_memory.integrations.graph.tracks import Line
+    from langchain_tiered_memory.integrations.state import BranchRecord
+    from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.models.window_budget import ModelProfile
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import Context
+
+logger = logging.getLogger("langchain_tiered_memory")
+
+MESSAGES_KEY = "messages"
+"""The key of an agent's state that has its messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """How an agent's requests are assembled."""
+
+    max_tokens: int | None
+    view: str
+    profile: str | None
+    recall: bool
+    project: tuple[str, ...]
+    project_tokens: int
+    track: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as the journey sees it."""
+
+    place: Place
+    held: Sequence[BaseMessage]
+    """The messages of the state."""
+    changes: ViewChanges
+    system: SystemMessage | None
+    tools: Sequence[Any]
+    model: ModelProfile
+    """What the request's model tells of itself."""
+    record: BranchRecord | None
+    """How the state's messages stood to the transcript at the last call."""
+    called: CalledModels
+    """Which models were really called for it."""
+    is_summarised: bool = False
+    """Whether another middleware puts summaries of its own in the place of messages."""
+    alone: bool = False
+    """Whether the messages are a conversation of their own, which is shown nothing of other tracks."""
+    projected: dict[str, Any] = field(default_factory=dict)
+    """Chosen keys of the state."""
+
+    def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
+        """The same with `known` in the place of the state's messages `held`, one for one."""
+        renamed = {str(old.id): str(new.id) for old, new in zip(held, known, strict=True)}
+        edits = {renamed.get(key, key): edit for key, edit in self.changes.edits.items()}
+        left_out = frozenset(renamed.get(key, key) for key in self.changes.left_out)
+        return replace(self, held=tuple(known), changes=replace(self.changes, edits=edits, left_out=left_out))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A context, and all that is needed to make a smaller one."""
+
+    session: Session
+    asked: Asked
+    """The request, with its messages under the ids of the transcript."""
+    record: BranchRecord
+    off: frozenset[int] | None
+    """Numbers of messages that are on other branches, or left out of this request; `None` for none."""
+    room: int
+    """Tokens set aside for what is put beside the context."""
+    aside: Aside
+    """What earlier requests had besides."""
+    learned: int | None
+    """The window that refusals taught of the model before."""
+    context: Context
+
+
+def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[Prepared]:
+    """Remember what is new of the state's messages, and make a context for them."""
+    if asked.is_summarised:
+        warn_of_summaries(memory.core.runtime, asked.place.session_id)
+    held = named(asked.held)
+    line = line_of_agent(memory, asked.place, asked.record, held, track=choices.track)
+    session = _session(memory, asked.place, line)
+    session.core.check_owner()
+    journey = _on_track(session, held, asked, choices, line=line)
+    return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
+
+
+def kept(
+    memory: TieredMemory,
+    place: Place,
+    messages: Sequence[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    track: str | None,
+) -> BranchRecord | None:
+    """Remember what is new of the state's messages where an agent ends; `None` where the database cannot take it now.
+
+    Whatever it is, it is paid for and stands in the state: the next request writes it.
+    """
+    held = named(messages)
+    try:
+        line = line_of_agent(memory, place, record, held, track=track)
+        session = _session(memory, place, line)
+        session.core.check_owner()
+        known = _known(session, held, place, line)
+        return _kept(session, known, record, place, line)
+    except StorageError as error:
+        memory.core.runtime.report(
+            EventName.ANSWER_NOT_STORED, f"{type(error).__name__}: {error}", session_id=place.session_id
+        )
+        return None
+
+
+def _session(memory: TieredMemory, place: Place, line: Line) -> Session:
+    session = session_at(memory, place, track=line.track)
+    session.core.begun_by = line.begun_by
+    return session
+
+
+def _known(session: Session, held: Sequence[BaseMessage], place: Place, line: Line) -> Recognised:
+    """The state's messages; under the ids of the transcript, where a client keeps the conversation and resends it."""
+    if place.has_checkpointer or line.is_apart:
+        return Recognised(messages=list(held))
+    return recognised(session, held)
+
+
+def _kept(session: Session, known: Recognised, record: BranchRecord | None, place: Place, line: Line) -> BranchRecord:
+    held = known.messages
+    if record is None and place.has_checkpointer and not line.is_apart:
+        record = first_record(session, MESSAGES_KEY, held, place)
+    is_truth = place.has_checkpointer or line.is_apart
+    record = keep_branch(session, held, record=record, is_truth=is_truth, forgotten=known.forgotten)
+    return replace(record, apart=line.is_apart)
+
+
+def _on_track(
+    session: Session, held: Sequence[BaseMessage], asked: Asked, choices: Choices, *, line: Line
+) -> Flow[Prepared]:
+    runtime = session.core.runtime
+    known = _known(session, held, asked.place, line)
+    asked = asked.under_ids(held, known.messages)
+    record = _kept(session, known, asked.record, asked.place, line)
+    asked = replace(asked, alone=line.is_apart or has_company(session.core.engine, asked.place))
+    off = off_branch(session, known.messages, record)
+    if asked.changes.left_out:
+        off = (off or frozenset()) | _left_out(session, asked)
+    room = _room_aside(runtime, asked, choices)
+    told = with_learnt_window(runtime, asked.model)
+    aside = aside_of(runtime, session, told.name)
+    most = _most_tokens(runtime, told, choices, room + aside.tokens)
+    try:
+        context = yield from context_of(session, asked, choices, max_tokens=most, off=off)
+    except BudgetError:
+        if not aside.tokens:
+            raise
+        # What others added may be gone by now, and what they add is theirs to answer for: let the provider decide.
+        context = yield from context_of(
+            session, asked, choices, max_tokens=_most_tokens(runtime, told, choices, room), off=off
+        )
+    return Prepared(
+        session=session,
+        asked=asked,
+        record=record,
+        off=off,
+        room=room,
+        aside=aside,
+        learned=told.learned,
+        context=context,
+    )
+
+
+def _left_out(session: Session, asked: Asked) -> frozenset[int]:
+    """Numbers of the messages that other middlewares left out of this request: they are as if on another branch."""
+    gone = [one for one in asked.held if one.id in asked.changes.left_out]
+    stored = stored_of(session, gone)
+    return frozenset(entry.seq for entry in stored.values())
+
+
+def context_of(
+    session: Session, asked: Asked, choices: Choices, *, max_tokens: int | None, off: frozenset[int] | None
+) -> Flow[Context]:
+    """The context of a request within `max_tokens`."""
+    return (
+        yield from session.core.context(
+            None if choices.recall else "",
+            max_tokens=max_tokens,
+            system=asked.system,
+            tools=asked.tools,
+            model=asked.model,
+            view=choices.view,
+            profile=choices.profile,
+            off=off,
+            alone=asked.alone,
+            langgraph_checkpoint_id=asked.place.checkpoint_id,
+            complete=True,
+        )
+    )
+
+
+def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: int) -> int | None:
+    """`max_tokens` of the context: as chosen, else all that the window of this request's model allows."""
+    wished = choices.max_tokens
+    if wished is None:
+        wished = runtime.settings.guard.window or told.window or told.learned
+        if wished is None:
+            _warn_of_window(told.name, runtime.settings.context.max_tokens)
+    if not room:
+        return wished
+    return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
+
+
+_warned: set[str | None] = set()
+
+
+def _warn_of_window(name: str | None, tokens: int) -> None:
+    if name not in _warned:
+        _warned.add(name)
+        logger.warning(
+            "%s does not tell its window; a budget of %d tokens is used (pass max_tokens, or set guard.window)",
+            name or "the model",
+            tokens,
+        )
+
+
+def _room_aside(runtime: Runtime, asked: Asked, choices: Choices) -> int:
+    """Tokens of what is put beside the context, in steps."""
+    count = runtime.counter.count_message
+    changes = asked.changes
+    added = sum(count(message) for message in (*changes.before, *changes.behind))
+    held = {message.id: message for message in asked.held if message.id in changes.edits}
+    added += sum(max(count(edit) - count(held[key]), 0) for key, edit in changes.edits.items())
+    return stepped(added) + (choices.project_tokens if choices.project else 0)

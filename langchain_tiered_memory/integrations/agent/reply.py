@@ -1,0 +1,97 @@
+"""Turns a context into the agent's request: the system prompt apart, with what others and the projection add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.driver import HostCall
+from langchain_tiered_memory.integrations.agent.other_middlewares import is_summary
+from langchain_tiered_memory.integrations.graph.forgotten import copy_id
+from langchain_tiered_memory.messages.validity.repair import make_valid
+from langchain_tiered_memory.runs.projection import state_note
+from langchain_tiered_memory.text.fencing import short_id
+from langchain_tiered_memory.text.truncation import shorten_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared
+    from langchain_tiered_memory.memory import TieredMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing(HostCall):
+    """What the model is sent: call it, and give its response."""
+
+    system: SystemMessage | None
+    messages: list[BaseMessage]
+
+    @property
+    def all(self) -> list[BaseMessage]:
+        """The messages, system prompt included."""
+        return self.messages if self.system is None else [self.system, *self.messages]
+
+
+def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> Outgoing:
+    """The context as a request: the system prompt apart, and with it what others and the projection add."""
+    runtime, asked = memory.core.runtime, prepared.asked
+    shown = _as_edited(prepared.context.messages, asked, prepared.session.track, count=runtime.counter.count_text)
+    last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
+    shown[last_user:last_user] = [one for one in asked.changes.before if not is_summary(one)]
+    first_said = next((at for at, one in enumerate(shown) if not isinstance(one, SystemMessage)), len(shown))
+    shown[first_said:first_said] = [one for one in asked.changes.before if is_summary(one)]
+    shown += asked.changes.behind
+    if asked.projected and _is_partial(asked.held, prepared):
+        framing = runtime.counter.count_message(_note(""))
+        note = state_note(
+            asked.projected, max_tokens=choices.project_tokens - framing, count=runtime.counter.count_text
+        )
+        shown += [_note(note)] if note else []
+    if asked.changes.any:
+        shown = make_valid(shown, unanswered=runtime.settings.context.unanswered, complete=True).messages
+    first = shown[0] if shown else None
+    if isinstance(first, SystemMessage):
+        return Outgoing(system=first, messages=shown[1:])
+    return Outgoing(system=None, messages=shown)
+
+
+def _note(text: str) -> HumanMessage:
+    return HumanMessage(text, additional_kwargs={MARK: {"part": "state"}})
+
+
+def _is_users(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
+
+
+def _as_edited(
+    messages: Sequence[BaseMessage], asked: Asked, track: str, *, count: Callable[[str], int]
+) -> list[BaseMessage]:
+    """Messages as the middlewares around word them; one that is shown in part, as that part of their wording."""
+    edits = asked.changes.edits
+    held = {str(one.id): one for one in asked.held if one.id in edits} if edits else {}
+    worded = {name: (one, edits[key]) for key, one in held.items() for name in (key, copy_id(key, track))}
+
+    def edited(message: BaseMessage) -> BaseMessage:
+        if message.id not in worded:
+            return message
+        whole, edit = worded[message.id]
+        if whole.content == message.content:
+            return edit
+        if not isinstance(message.content, str) or not isinstance(edit.content, str):
+            return message
+        pointer = f'expand "{short_id(message.id)}" for the whole'
+        part = shorten_message(edit, max_tokens=count(message.content), count=count, pointer=pointer)
+        return message.model_copy(update={"content": part.content})
+
+    return [edited(message) for message in messages]
+
+
+def _is_partial(held: Sequence[BaseMessage], prepared: Prepared) -> bool:
+    """Whether some message of the state is not shown whole: only then may its plan be out of sight."""
+    shown = set(prepared.context.entry_ids)
+    track = prepared.session.track
+    return any(one.id not in shown and copy_id(str(one.id), track) not in shown for one in held)

@@ -1,0 +1,145 @@
+"""Reads a request of `create_agent`: whose it is, what it sends besides messages, and what others changed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage, ToolMessage
+from langgraph.config import get_config
+
+from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewChanges:
+    """What middlewares around this one changed in the request alone: it is theirs, and not remembered."""
+
+    before: tuple[BaseMessage, ...] = ()
+    """Messages that the state does not have, in front of its last one."""
+    behind: tuple[BaseMessage, ...] = ()
+    """Messages that the state does not have, behind its last one."""
+    edits: Mapping[str, BaseMessage] = field(default_factory=dict)
+    """Messages of the state as the request words them, by id."""
+    left_out: frozenset[str] = frozenset()
+    """Ids of messages of the state that the request does not have."""
+
+    @property
+    def any(self) -> bool:
+        """Whether something was added or worded anew."""
+        return bool(self.before or self.behind or self.edits)
+
+
+def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> ViewChanges:
+    """How the messages of a request differ from those that the state holds.
+
+    What is missing was left out on purpose, by a filter, say: LangChain itself leaves nothing out. Results that it
+    made up for calls it could not read are not looked for: the memory answers such calls itself.
+    """
+    if requested is held or (
+        all(one is other for one, other in zip(requested, held, strict=False)) and (len(requested) == len(held))
+    ):
+        return ViewChanges()
+    meant = _meant(held, requested)
+    last = max(meant, default=-1)
+    before: list[BaseMessage] = []
+    behind: list[BaseMessage] = []
+    edits: dict[str, BaseMessage] = {}
+    for place, message in enumerate(requested):
+        held_one = meant.get(place)
+        if held_one is None:
+            if not isinstance(message, ToolMessage):
+                (behind if place > last else before).append(message)
+        elif message is not held_one and not _says_the_same(message, held_one):
+            edits[str(held_one.id)] = message.model_copy(update={"id": held_one.id})
+    there = {one.id for one in meant.values()}
+    left_out = frozenset(one.id for one in held if one.id and one.id not in there)
+    return ViewChanges(before=tuple(before), behind=tuple(behind), edits=edits, left_out=left_out)
+
+
+def _meant(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> dict[int, BaseMessage]:
+    """By place in the request, which message of the state stands there, worded anew or not.
+
+    One that was built anew may have lost its id: taken for an addition, it would stand there twice, once with the words
+    that a middleware wanted gone.
+    """
+    order = {message.id: number for number, message in enumerate(held) if message.id}
+    meant = {place: held[order[one.id]] for place, one in enumerate(requested) if one.id in order}
+    present = {one.id for one in meant.values()}
+    unnamed = [place for place, one in enumerate(requested) if not one.id]
+    free: dict[tuple[str, ...], list[BaseMessage]] = {}
+    for one in reversed(held) if unnamed else ():
+        if one.id in order and one.id not in present:
+            free.setdefault(_words(one), []).append(one)
+    for place in unnamed if free else ():
+        same = free.get(_words(requested[place]))
+        if same:
+            meant[place] = same.pop()
+    present = {one.id for one in meant.values()}
+    missing = [one for one in held if one.id in order and one.id not in present]
+    unnamed = [place for place in unnamed if place not in meant]
+    if not missing or len(unnamed) < len(missing):
+        return meant  # some were left out, so which is which cannot be told
+    for places in (unnamed[: len(missing)], unnamed[-len(missing) :]):
+        pairs = dict(zip(places, missing, strict=True))
+        numbers = [order[str(one.id)] for _, one in sorted((meant | pairs).items(), key=itemgetter(0))]
+        if numbers == sorted(numbers) and all(requested[place].type == one.type for place, one in pairs.items()):
+            return meant | pairs
+    return meant
+
+
+def _words(message: BaseMessage) -> tuple[str, ...]:
+    said = (message.content, getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None))
+    return (message.type, *map(repr, said))
+
+
+def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
+    return one is other or one.model_copy(update={"id": other.id}) == other
+
+
+def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
+    """All that a request sends as schemas: its tools, and those of its structured answer."""
+    found = list(tools)
+    specs = getattr(response_format, "schema_specs", None)
+    if specs is None:
+        spec = getattr(response_format, "schema_spec", None)
+        specs = [spec] if spec is not None else []
+    if specs:
+        found += [
+            {"name": spec.name, "description": spec.description or "", "parameters": spec.json_schema} for spec in specs
+        ]
+    elif response_format is not None:
+        schema = getattr(response_format, "schema", response_format)
+        if isinstance(schema, type | Mapping):
+            found.append(schema)
+    return found
+
+
+def held_by(request: Any) -> list[BaseMessage]:  # noqa: ANN401 - a `ModelRequest`
+    """The messages of the state: what middlewares around this one changed in the request is not remembered."""
+    return list(request.state.get("messages") or request.messages)
+
+
+def running_config() -> RunnableConfig:
+    """The config of the step that runs.
+
+    Raises:
+        InvalidInputError: outside of a graph.
+    """
+    try:
+        return get_config()
+    except RuntimeError as error:
+        msg = "the middleware was called outside of a graph: hand it to create_agent(middleware=[...])"
+        raise InvalidInputError(msg) from error
+
+
+def stream(request: Any, notice: dict[str, Any]) -> None:  # noqa: ANN401 - a `ModelRequest`
+    """Put a notice into the graph's custom stream."""
+    writer = getattr(request.runtime, "stream_writer", None)
+    if writer is not None:
+        writer(notice)

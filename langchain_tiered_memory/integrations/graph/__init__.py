@@ -1,0 +1,1 @@
+"""What the nodes and the state of a graph are made of."""

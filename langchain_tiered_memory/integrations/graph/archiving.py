@@ -1,0 +1,150 @@
+"""Moves old messages out of a graph's state, after the archive was read back: LangGraph's checkpoints stay bounded.
+
+A message leaves only when the transcript gives back exactly what the state has of it. What cannot be shown to be safe
+stays in state, and the reason is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs, stored_of
+from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
+from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_of
+from langchain_tiered_memory.messages.codec import decode, encode
+from langchain_tiered_memory.messages.ingest import redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.types.records import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What may leave the state, and how the rest then stands to the transcript."""
+
+    ids: tuple[str, ...]
+    """Of messages that are in state, verified in the archive."""
+    record: BranchRecord
+    withheld: dict[str, str]
+    """Why others stay, by id."""
+
+
+def archive_branch(
+    session: Session, messages: Sequence[BaseMessage], record: BranchRecord, *, keep_messages: int
+) -> Moved:
+    """Choose and verify what leaves the state.
+
+    Args:
+        session: On the track of the list.
+        messages: The state's list, each with its id, all of it remembered.
+        record: How it stands, as `keep_branch` just gave it.
+        keep_messages: How many of the newest stay, at least.
+    """
+    candidates = _candidates(messages, keep_messages)
+    if not candidates:
+        return Moved(ids=(), record=record, withheld={})
+    stored = stored_of(session, candidates)
+    redact = session.core.runtime.settings.redact
+    withheld = {
+        str(one.id): reason
+        for one in candidates
+        if (reason := _doubt(one, stored.get(str(one.id)), redact)) is not None
+    }
+    moved = _whole_groups(candidates, withheld)
+    if withheld:
+        session.core.runtime.report(
+            EventName.EVICTION_WITHHELD,
+            f"{len(candidates) - len(moved)} messages stay in graph state: " + next(iter(withheld.values())),
+            session_id=session.session_id,
+            message_ids=list(withheld)[:20],
+        )
+    if not moved:
+        return Moved(ids=(), record=record, withheld=withheld)
+    gone = [stored[str(one.id)] for one in moved]
+    part = _part(session, messages, record, gone)
+    left = [one for one in messages if one.id not in {other.id for other in moved}]
+    ids, said = digests_of(left)
+    after = replace(record, count=len(left), ids=ids, said=said, archived=part)
+    return Moved(ids=tuple(str(one.id) for one in moved), record=after, withheld=withheld)
+
+
+def _candidates(messages: Sequence[BaseMessage], keep_messages: int) -> list[BaseMessage]:
+    """Messages older than the recent part, which begins with a whole group and with whatever waits for a result."""
+    cut = max(len(messages) - keep_messages, 0)
+    answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+    for place, one in enumerate(messages[:cut]):
+        if isinstance(one, AIMessage) and any(call["id"] not in answered for call in one.tool_calls):
+            cut = place
+            break
+    while 0 < cut < len(messages) and isinstance(messages[cut], ToolMessage):
+        cut -= 1
+    last_user = max((place for place, one in enumerate(messages) if isinstance(one, HumanMessage)), default=-1)
+    # The system's word and the user's last one are what other nodes look for in the list.
+    return [
+        one for place, one in enumerate(messages[:cut]) if place != last_user and not isinstance(one, SystemMessage)
+    ]
+
+
+def _doubt(message: BaseMessage, entry: Entry | None, redact: Callable[[str], str] | None) -> str | None:
+    """Why the archive cannot be shown to have this message; `None` where it has."""
+    if entry is None:
+        return "the transcript does not have it: it was forgotten"
+    encoded = encode(message)
+    if encoded.problems:
+        return f"not all of it could be kept: {encoded.problems[0]}"
+    said = encode(redacted(message, redact)).digest if redact is not None else encoded.digest
+    if entry.digest != said:
+        return "the transcript has another wording of it"
+    try:
+        read_back = encode(decode(entry.payload)).digest
+    except (UnknownMessageError, ValueError, KeyError, TypeError) as error:
+        return f"what the transcript has of it cannot be read: {error}"
+    return None if read_back == entry.digest else "what the transcript gives back is not what was written"
+
+
+def _whole_groups(candidates: Sequence[BaseMessage], withheld: dict[str, str]) -> list[BaseMessage]:
+    """Candidates without those of a group that has one withheld; a group is a message with the results of its calls."""
+    group_of: dict[str, int] = {}
+    groups: list[list[BaseMessage]] = []
+    for one in candidates:
+        if isinstance(one, ToolMessage) and one.tool_call_id in group_of:
+            groups[group_of[one.tool_call_id]].append(one)
+            continue
+        if isinstance(one, AIMessage):
+            group_of |= {str(call["id"]): len(groups) for call in one.tool_calls}
+        groups.append([one])
+    safe = {id(one) for group in groups if not any(other.id in withheld for other in group) for one in group}
+    return [one for one in candidates if id(one) in safe]
+
+
+def _part(
+    session: Session, messages: Sequence[BaseMessage], record: BranchRecord, gone: Sequence[Entry]
+) -> ArchivedPart:
+    """The watermark: how far the archive reaches, and what below it is on other branches or stays in state."""
+    before = record.archived
+    last = max(gone, key=lambda entry: entry.seq)
+    if before is not None and before.seq > last.seq:
+        reach, last_id = before.seq, before.last_id
+    else:
+        reach, last_id = last.seq, last.id
+    off: set[int] = set(off_seqs(session, messages, before)) if not record.whole else set()
+    gone_seqs = {entry.seq for entry in gone}
+    staying = stored_of(session, messages)
+    off |= {entry.seq for entry in staying.values()}
+    off |= set(before.off) if before is not None else set()
+    off -= gone_seqs
+    return ArchivedPart(
+        seq=reach,
+        last_id=last_id,
+        count=(before.count if before is not None else 0) + len(gone),
+        digest=chained(before.digest if before is not None else "", [entry.id for entry in gone]),
+        off=Numbers.of(seq for seq in off if seq <= reach),
+    )

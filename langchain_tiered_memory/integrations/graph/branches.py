@@ -1,0 +1,314 @@
+"""Journeys that keep a transcript and the message list of a graph's state in step.
+
+The list is the truth of its branch: forks, steps back in time, edits and deletions all show in it. The transcript has
+everything that was ever said. What is compared each time is the newest part; the whole only where something else
+happened to the session, for that takes time that grows with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, copy_id, forgotten_in
+from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
+from langchain_tiered_memory.messages.codec import coerce, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.types.records import Entry, SessionRef
+
+
+def named(values: Iterable[object]) -> list[BaseMessage]:
+    """A state's messages, each with an id: one without gets it from what it says, and how often that was said before.
+
+    Raises:
+        UnknownMessageError: for a value that is no message.
+    """
+    found: list[BaseMessage] = []
+    said: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, RemoveMessage):
+            continue  # a reducer that keeps commands is none that removes
+        message = value if isinstance(value, BaseMessage) else coerce(value)
+        if not message.id:
+            digest = encode(message).digest[:32]
+            said[digest] = said.get(digest, 0) + 1
+            message = message.model_copy(update={"id": f"{SAID_PREFIX}{digest}-{said[digest]}"})
+        found.append(message)
+    return found
+
+
+def both_ids(messages: Sequence[BaseMessage], track: str) -> list[str]:
+    """The ids under which a track may have these messages."""
+    return [one for message in messages for one in (str(message.id), copy_id(str(message.id), track))]
+
+
+def keep_branch(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    is_truth: bool,
+    kind: str | None = None,
+    task: str | None = None,
+    forgotten: frozenset[str] = frozenset(),
+) -> BranchRecord:
+    """Write what of a state's list the transcript does not have, and say how the list stands to it.
+
+    Args:
+        session: On the track of the list.
+        messages: The list, as `named` gave it.
+        record: How it stood last time.
+        is_truth: Whether the list is all of its branch. Without a checkpointer it is not: what a graph was handed
+            then is only the newest part of a conversation that the transcript alone has.
+        kind: What new messages are, such as `acceptance_criteria`.
+        task: The task that they belong to.
+        forgotten: Ids of messages of the list that are known to have been forgotten.
+
+    Raises:
+        InvalidInputError: for a message that cannot be taken; nothing was written.
+        StorageError: when the database cannot take them; nothing was written.
+    """
+    known = record if record is not None and record.track == session.track else None
+    (ids, said), present = digests_at(messages, known.count if known is not None else 0)
+    archived = known.archived if known is not None else None
+    ref = _ref(session)
+    has_old = known is not None and len(messages) >= known.count and ids == known.ids
+    given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
+    if known is not None and has_old and _is_same(session, ref, known, messages):
+        new = messages[known.count :]
+        if said == known.said and (ref is None or ref.epoch == known.epoch):
+            forgotten |= _buried(session, ref, messages, forgotten, remembered=known.count)
+            _write(session, [one for one in new if one.id not in forgotten], kind=kind, task=task)
+            newest = _newest_if_ours(session, known, new)
+            if newest is not None:
+                after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
+                return replace(after, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
+        # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
+        forgotten = given | _not_there(session, messages[: known.count])
+    elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
+        forgotten |= _forgotten_before(session, messages)
+    remembered = known.count if known is not None and has_old else 0
+    forgotten |= _buried(session, ref, messages, forgotten, remembered=remembered)
+    _write(session, [one for one in messages if one.id not in forgotten], kind=kind, task=task)
+    compared = _compared(session, messages, is_truth=is_truth, archived=archived)
+    return replace(compared, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
+
+
+def off_branch(session: Session, messages: Sequence[BaseMessage], record: BranchRecord) -> frozenset[int] | None:
+    """Numbers of the track's messages that are not on this branch; `None` where all are."""
+    return None if record.whole else off_seqs(session, messages, record.archived)
+
+
+def adopted(session: Session) -> BranchRecord | None:
+    """A record for a new, empty list that goes on where the track stands; `None` where the track has nothing."""
+    ref = _ref(session)
+    if ref is None:
+        return None
+    store = session.core.runtime.store
+    found: list[tuple[int, str]] = store.transcript.numbers(ref, track=session.track)
+    if not found:
+        return None
+    return _recorded(session, [], seq=found[-1][0], epoch=ref.epoch, whole=True, archived=archived_of(found))
+
+
+def archived_of(numbers: Sequence[tuple[int, str]]) -> ArchivedPart:
+    """Messages of a track, as numbers and ids from its first one on, as if they had been moved out of a state."""
+    last_seq, last_id = numbers[-1]
+    return ArchivedPart(
+        seq=last_seq, last_id=last_id, count=len(numbers), digest=chained("", [one for _, one in numbers])
+    )
+
+
+def chained(digest: str, ids: Sequence[str]) -> str:
+    """The digest of an archived part, with further ids behind it."""
+    for one in ids:
+        digest = hashlib.blake2b(f"{digest}\0{one}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return digest
+
+
+def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, Entry]:
+    """The entries of these messages on this track, by the id that the state knows."""
+    ref = _ref(session)
+    if ref is None:
+        return {}
+    track, store = session.track, session.core.runtime.store
+    entries = store.transcript.by_id(ref, both_ids(messages, track), track=track)
+    mine = {entry.id: entry for entry in entries}
+    pairs = ((str(one.id), mine.get(str(one.id)) or mine.get(copy_id(str(one.id), track))) for one in messages)
+    return {message_id: entry for message_id, entry in pairs if entry is not None}
+
+
+def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
+    """Numbers of the track's messages that are on other branches. Reads every number of the track."""
+    ref = _ref(session)
+    if ref is None:
+        return frozenset()
+    store = session.core.runtime.store
+    off = store.transcript.off_branch(ref, both_ids(messages, session.track), track=session.track)
+    return off if archived is None else frozenset(seq for seq in off if not archived.holds(seq))
+
+
+def _compared(
+    session: Session, messages: Sequence[BaseMessage], *, is_truth: bool, archived: ArchivedPart | None
+) -> BranchRecord:
+    """Compare the whole list with the whole track."""
+    store = session.core.runtime.store
+    off = off_seqs(session, messages, archived) if is_truth else frozenset()
+    ref = _ref(session)
+    newest: list[Entry] = []
+    if ref is not None:
+        newest = store.transcript.entries(ref, track=session.track, newest_first=True, limit=1)
+    if ref is not None and archived is not None:
+        archived = _looked_for(session, ref, archived)
+    return _recorded(
+        session,
+        messages,
+        seq=newest[0].seq if newest else 0,
+        epoch=ref.epoch if ref is not None else 0,
+        whole=not off,
+        archived=archived,
+    )
+
+
+def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> ArchivedPart:
+    """Report it when the transcript lacks archived messages: forgotten since, or another database.
+
+    Returns:
+        `archived`; with an empty `last_id` where that message was forgotten, so that no state keeps it.
+    """
+    if not archived.last_id:
+        return archived
+    runtime = session.core.runtime
+    found = runtime.store.transcript.by_id(ref, [archived.last_id], track=session.track)
+    if not found or found[0].seq != archived.seq:
+        runtime.report(
+            EventName.ARCHIVE_CHANGED,
+            f"{archived.count} messages were moved out of graph state up to {archived.last_id!r}, which this memory "
+            "does not have (any more): it was forgotten, or this is another database",
+            session_id=session.session_id,
+            message_id=archived.last_id,
+        )
+        if runtime.store.tombstones.named(session.session_id, [archived.last_id]):
+            return replace(archived, last_id="")
+    return archived
+
+
+def _is_same(session: Session, ref: SessionRef | None, known: BranchRecord, messages: Sequence[BaseMessage]) -> bool:
+    """Whether this is the transcript that `known` is about: not another database, an older copy, or a new beginning.
+
+    What such a one does not have was lost rather than forgotten, so it gets all that the state still has.
+    """
+    if known.seq == 0:
+        return True
+    if ref is None or ref.epoch < known.epoch:
+        return False
+    if ref.epoch > known.epoch:
+        return True  # the newest of that time may have been forgotten
+    store = session.core.runtime.store
+    last = store.transcript.entries(ref, track=session.track, after=known.seq - 1, up_to=known.seq)
+    if not last:
+        return False
+    if not known.whole or (known.archived is not None and known.archived.last_id == last[0].id):
+        return True
+    return any(last[0].id in both_ids([one], session.track) for one in reversed(messages[: known.count]))
+
+
+def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> int | None:
+    """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`."""
+    ref = _ref(session)
+    if ref is None:
+        return 0 if not new and known.seq == 0 else None
+    if ref.epoch != known.epoch:
+        return None
+    store = session.core.runtime.store
+    since = store.transcript.entries(ref, track=session.track, after=known.seq, limit=len(new) + 1)
+    ours = set(both_ids(new, session.track))
+    if any(entry.id not in ours for entry in since):
+        return None
+    return since[-1].seq if since else known.seq
+
+
+def _recorded(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    *,
+    seq: int,
+    epoch: int,
+    whole: bool,
+    archived: ArchivedPart | None,
+) -> BranchRecord:
+    ids, said = digests_of(messages)
+    return BranchRecord(
+        track=session.track,
+        count=len(messages),
+        ids=ids,
+        said=said,
+        seq=seq,
+        epoch=epoch,
+        whole=whole,
+        archived=archived,
+    )
+
+
+def _buried(
+    session: Session,
+    ref: SessionRef | None,
+    messages: Sequence[BaseMessage],
+    forgotten: frozenset[str],
+    *,
+    remembered: int,
+) -> frozenset[str]:
+    """Ids of the list's messages that were forgotten by their tombstones, besides those that are known already."""
+    left = [one for one in messages if one.id not in forgotten]
+    if not left or (ref is not None and not ref.has_forgotten):
+        return frozenset()
+    tombstones = session.core.runtime.store.tombstones
+    buried = tombstones.named(session.session_id, both_ids(left, session.track))
+    if not buried:
+        return frozenset()
+    there = stored_of(session, messages)
+    return forgotten_in(session, messages, buried, frozenset(there), remembered=remembered)
+
+
+def _not_there(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
+    there = stored_of(session, messages)
+    return frozenset(str(one.id) for one in messages if one.id not in there)
+
+
+def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
+    """What is missing before the last message that is there, where the list changed and something was forgotten.
+
+    New messages come behind the others, so what stands between those was remembered once.
+    """
+    there = stored_of(session, messages)
+    last = max((place for place, one in enumerate(messages) if one.id in there), default=0)
+    return frozenset(str(one.id) for one in messages[:last] if one.id not in there)
+
+
+def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | None, task: str | None) -> None:
+    """Write messages to the session's track; one that an older database has there as a copy stays that copy."""
+    if not messages:
+        return
+    ref = _ref(session)
+    copies: set[str] = set()
+    if ref is not None:
+        store = session.core.runtime.store
+        old = [copy_id(str(one.id), session.track) for one in messages]
+        copies = {entry.id for entry in store.transcript.by_id(ref, old, track=session.track)}
+    batch = [
+        one if (old_id := copy_id(str(one.id), session.track)) not in copies else one.model_copy(update={"id": old_id})
+        for one in messages
+    ]
+    session.core.add(batch, kind=kind, task=task, as_given=False)
+
+
+def _ref(session: Session) -> SessionRef | None:
+    return session.core.runtime.store.transcript.find(session.session_id)

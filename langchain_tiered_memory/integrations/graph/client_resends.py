@@ -1,0 +1,209 @@
+"""Recognises messages that a client sends again under other ids.
+
+Without a checkpointer it is the client that keeps the conversation, and many send all of it each time. Messages without
+ids get new ones from LangGraph then, so ids alone would store the conversation again at each call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_tiered_memory.integrations.graph.branches import stored_of
+from langchain_tiered_memory.integrations.graph.forgotten import just_said
+from langchain_tiered_memory.messages.ingest import redacted
+from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
+from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.sql.schema import WORKS
+from langchain_tiered_memory.text.overlap import overlap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.transcript.tombstones import Tombstone
+    from langchain_tiered_memory.types.records import Entry, SessionRef
+
+_Said: TypeAlias = tuple[str, str, tuple[str, ...], str | None]
+"""Role, text, ids of calls, id of the call that is answered."""
+_MOST_READ = 4096
+"""Newest messages of a transcript among which a list's beginning is looked for, at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised:
+    """A resent list with stored ids."""
+
+    messages: list[BaseMessage]
+    """One for one; those that the transcript has, under its ids."""
+    forgotten: frozenset[str] = frozenset()
+    """Ids of those that were forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A message of the track, or what is left of a forgotten one."""
+
+    seq: int
+    said: _Said
+    """Of a forgotten message: that of the list's message with the same words, else nothing that anybody says."""
+    role: str
+    entry: Entry | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Line:
+        return cls(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry)
+
+    def counts(self, *, is_work_aside: bool) -> bool:
+        if self.entry is not None:
+            return _counts(self.said, is_work_aside=is_work_aside)
+        return self.role != "system" and not (is_work_aside and self.role in {WORKS, "tool"})
+
+
+def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
+    """The list with what the transcript ends with, where the list begins so, as the transcript has it.
+
+    What stands behind the last answer of the transcript may be missing from the list: turns that failed. So may all
+    tool work, which many clients never see. A system message counts for itself: clients put it before the newest part
+    of a conversation, and word it anew with the time of day.
+
+    What was forgotten keeps its place among the others, so that these are known again; it is named, unless it is said
+    in the present turn: then it is said anew.
+
+    Args:
+        session: On the track of the list.
+        messages: A list whose ids may be new each time, each message with one. Clients may keep the ids of some alone.
+    """
+    runtime = session.core.runtime
+    ref = runtime.store.transcript.find(session.session_id)
+    tombstones = runtime.store.tombstones
+    has_forgotten = bool(tombstones.newest(session.session_id, track=session.track, limit=1))
+    if ref is None and not has_forgotten:
+        return Recognised(messages=list(messages))
+    redact = runtime.settings.redact
+    said = [_said_by(one if redact is None else redacted(one, redact)) for one in messages]
+    digests = [_digest(session, *one) for one in said] if has_forgotten else []
+    words = dict(zip(digests, said, strict=False))
+    lines = _talked(session, ref, said, words, is_work_aside=False)
+    if not lines:
+        lines = _talked(session, ref, said, words, is_work_aside=True)
+    known = {place: line.entry for place, line in lines.items() if line.entry is not None}
+    known |= _prompts(session, ref, said)
+    own = stored_of(session, messages)
+    gone: frozenset[bytes] = frozenset()
+    if has_forgotten:
+        gone = tombstones.said(session.session_id, digests)
+    found = [
+        message_or_stand_in(known[place])[0] if place in known and one.id not in own else one
+        for place, one in enumerate(messages)
+    ]
+    forgotten = frozenset(
+        str(one.id)
+        for place, one in enumerate(messages[: just_said(messages)] if gone else ())
+        if digests[place] in gone and place not in known and one.id not in own and said[place][0] != "system"
+    )
+    if len(found) > 1 and found[-1] is messages[-1]:
+        before = known.get(len(found) - 2) or own.get(str(found[-2].id))
+        found[-1] = _new_answer(found[-1], found[-2], own.get(str(found[-1].id)), before)
+    return Recognised(messages=found, forgotten=forgotten)
+
+
+def _new_answer(message: BaseMessage, previous: BaseMessage, there: Entry | None, before: Entry | None) -> BaseMessage:
+    """The list's last message; under an id of its own where it is an answer to something newer than what has its id.
+
+    Answers from a cache carry the id of their first time. The id is the same again for the same list.
+    """
+    if there is None or there.role != "assistant" or (before is not None and before.seq < there.seq):
+        return message
+    place = hashlib.blake2b(str(previous.id).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return message.model_copy(update={"id": f"{message.id}-{place}"})
+
+
+def _talked(
+    session: Session,
+    ref: SessionRef | None,
+    said: Sequence[_Said],
+    words: Mapping[bytes, _Said],
+    *,
+    is_work_aside: bool,
+) -> dict[int, _Line]:
+    """The list's beginning as the transcript has it, by the place in the list."""
+    places = [place for place, one in enumerate(said) if _counts(one, is_work_aside=is_work_aside)]
+    for ending in _endings(session, ref, words, len(places), is_work_aside=is_work_aside):
+        count = overlap([said[place] for place in places], [line.said for line in ending])
+        if count:
+            return dict(zip(places, ending[len(ending) - count :], strict=False))
+    return {}
+
+
+def _endings(
+    session: Session,
+    ref: SessionRef | None,
+    words: Mapping[bytes, _Said],
+    wanted: int,
+    *,
+    is_work_aside: bool,
+) -> list[list[_Line]]:
+    """What the transcript ends with, and the same up to its last answer: as many as are `wanted`, where there are."""
+    limit = max(wanted, 1)
+    while True:
+        newest, is_all = _newest(session, ref, words, limit)
+        lines = [one for one in newest if one.counts(is_work_aside=is_work_aside)]
+        answered = max((at for at, one in enumerate(lines, start=1) if one.role in {"assistant", WORKS}), default=0)
+        if answered >= wanted or is_all or limit >= _MOST_READ:
+            return [lines, lines[:answered]]
+        limit *= 4
+
+
+def _newest(
+    session: Session, ref: SessionRef | None, words: Mapping[bytes, _Said], limit: int
+) -> tuple[list[_Line], bool]:
+    """What the track ends with, the forgotten in their places, oldest first; and whether it is all of the track."""
+    store = session.core.runtime.store
+    entries: list[Entry] = []
+    if ref is not None:
+        entries = store.transcript.entries(ref, track=session.track, newest_first=True, limit=limit)
+    gone: list[Tombstone] = []
+    if words:
+        gone = store.tombstones.newest(session.session_id, track=session.track, limit=limit)
+    lines = [_Line.of(entry) for entry in entries]
+    lines += [_Line(seq=one.seq, said=words.get(one.said, _said_by_nobody(one)), role=one.role) for one in gone]
+    since = max((found[-1].seq for found in (entries, gone) if len(found) == limit), default=0)
+    return sorted((one for one in lines if one.seq >= since), key=lambda one: one.seq), not since
+
+
+def _digest(session: Session, role: str, text: str, calls: tuple[str, ...], answers: str | None) -> bytes:
+    tombstones = session.core.runtime.store.tombstones
+    return tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
+
+
+def _said_by_nobody(tombstone: Tombstone) -> _Said:
+    return "forgotten", str(tombstone.seq), (), None
+
+
+def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:
+    """The list's system messages that the transcript has among its first or its newest, by their place."""
+    places = [place for place, one in enumerate(said) if one[0] == "system"]
+    if not places or ref is None:
+        return {}
+    transcript = session.core.runtime.store.transcript
+    first = transcript.entries(ref, track=session.track, limit=len(said))
+    newest = transcript.entries(ref, track=session.track, newest_first=True, limit=len(said))
+    there = {_said_in(entry): entry for entry in (*newest, *first) if entry.role == "system"}
+    return {place: there.pop(said[place]) for place in places if said[place] in there}
+
+
+def _counts(said: _Said, *, is_work_aside: bool) -> bool:
+    role, _, calls, _ = said
+    return role != "system" and not (is_work_aside and (calls or role == "tool"))
+
+
+def _said_by(message: BaseMessage) -> _Said:
+    return role_of(message), text_of(message), calls_of(message), answers_of(message)
+
+
+def _said_in(entry: Entry) -> _Said:
+    return entry.role, entry.text, entry.calls, entry.answers

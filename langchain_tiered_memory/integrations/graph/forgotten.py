@@ -1,0 +1,105 @@
+"""Which messages of a graph's list were forgotten: LangGraph's checkpoints and clients still have them, and send them.
+
+Ids alone do not tell: a new conversation may count its messages from one again. Words alone do not either: people say
+the same things again. But what is new stands behind what is old.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import HumanMessage
+
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.messages.ingest import redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import Session
+
+SAID_PREFIX = "said-"
+"""Begins ids that are made from what a message says, and from how often that was said before."""
+
+
+def copy_id(message_id: str, track: str) -> str:
+    """The id of a track's copy in older databases, where ids were unique per session, not per track."""
+    return f"{message_id}@{hashlib.blake2b(track.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+
+
+def just_said(messages: Sequence[BaseMessage]) -> int:
+    """The place from which on a list is of the present turn: its last user messages, and what came of them.
+
+    All of a list without a user message is.
+    """
+    last = max((place for place, one in enumerate(messages) if isinstance(one, HumanMessage)), default=0)
+    while last and isinstance(messages[last - 1], HumanMessage):
+        last -= 1
+    return last
+
+
+def forgotten_in(
+    session: Session,
+    messages: Sequence[BaseMessage],
+    buried: frozenset[str],
+    there: frozenset[str],
+    *,
+    remembered: int,
+) -> frozenset[str]:
+    """Ids of the list's messages that were forgotten.
+
+    A message was, when its id was forgotten with the words that it has, or stands in front of another old one. Ids that
+    are made from words are no names: what was said after all that was remembered is said anew under them.
+
+    Args:
+        session: On the track of the list.
+        messages: The list, each with its id.
+        buried: Ids under which messages of the session were forgotten, of all that these may have.
+        there: Ids of the list's messages that stand in the transcript.
+        remembered: How many of the list were remembered before, from its beginning; 0 where that is not known.
+    """
+    runtime, track = session.core.runtime, session.track
+    names = {place: (str(one.id), copy_id(str(one.id), track)) for place, one in enumerate(messages)}
+    suspects = [place for place, both in names.items() if both[0] not in there and not buried.isdisjoint(both)]
+    if not suspects:
+        return frozenset()
+    pairs = [(name, said) for place in suspects for said in _digests(session, messages[place]) for name in names[place]]
+    worded = runtime.store.tombstones.worded(session.session_id, pairs)
+    new_from = remembered or just_said(messages)
+    by_words = {place for place in suspects if names[place][0].startswith(SAID_PREFIX)}
+    exact = {place for place in suspects if not worded.isdisjoint(names[place])} - by_words
+    gone = exact | {place for place in by_words if place < new_from}
+    stored = {place for place, both in names.items() if both[0] in there}
+    border = max(remembered, *(place + 1 for place in gone | stored), 0)
+    gone |= {place for place in suspects if place < border} - by_words
+    last = runtime.store.tombstones.last_named(
+        session.session_id,
+        [name for place in gone for name in names[place]],
+    )
+    ended = max((place for place in gone if not last.isdisjoint(names[place])), default=len(messages))
+    # An answer that the session was forgotten before: it stands in the state, and was never stored.
+    gone |= {place for place in range(ended + 1, just_said(messages)) if place not in stored}
+    anew = [name for place in by_words - gone for name in names[place]]
+    if anew:
+        runtime.store.tombstones.lift(session.session_id, anew)
+    unexpected = [names[place][0] for place in sorted(exact) if place >= new_from]
+    if unexpected:
+        runtime.report(
+            EventName.FORGOTTEN_NOT_STORED,
+            f"{len(unexpected)} messages at the end of the list were forgotten under the same id with the same words, "
+            "and are not stored again; to say them anew, give them new ids",
+            session_id=session.session_id,
+            message_ids=unexpected[:20],
+        )
+    return frozenset(names[place][0] for place in gone)
+
+
+def _digests(session: Session, message: BaseMessage) -> list[str]:
+    """What the message says, as it is and as it is kept: redaction may have been switched on or off since."""
+    redact = session.core.runtime.settings.redact
+    whole = encode(message).digest
+    return [whole] if redact is None else [whole, encode(redacted(message, redact)).digest]

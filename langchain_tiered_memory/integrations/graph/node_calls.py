@@ -1,0 +1,87 @@
+"""What a user's own nodes ask of the memory: the messages for a model call, and a checkpoint of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables.config import ensure_config
+
+from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
+from langchain_tiered_memory.integrations.graph.stream_events import unstreamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+
+def model_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Any,  # noqa: ANN401 - those of `context_node`
+) -> list[BaseMessage]:
+    """The messages for the next model call, system prompt included: valid for any provider, within the budget.
+
+    Args:
+        memory: Where the session is: the one that `context_node` was made with.
+        state: The node's state. What it has that was not remembered yet is written first.
+        config: The node's config.
+        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one; and
+            `node`, the name of the `context_node` whose plan is meant, where several run side by side.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
+            process was built for; when several context nodes ran side by side and `node` does not say which.
+        BudgetError: when the budget cannot hold what must be shown.
+    """
+    config = ensure_config(config)
+    with unstreamed(config):
+        return run(input_of_model(memory, state, config, changes))
+
+
+async def amodel_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Any,  # noqa: ANN401 - those of `context_node`
+) -> list[BaseMessage]:
+    """See `model_input`."""
+    config = ensure_config(config)
+    with unstreamed(config):
+        return await arun(input_of_model(memory, state, config, changes))
+
+
+def checkpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: str = "user_id",
+) -> MemoryCheckpoint:
+    """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
+        NotFoundError: when the session has nothing to save yet.
+        StorageError: when it cannot be written; nothing was.
+    """
+    return run_checkpointed(memory, config, reason, project=project, user_key=user_key)
+
+
+async def acheckpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: str = "user_id",
+) -> MemoryCheckpoint:
+    """See `checkpoint_run`."""
+    return await off_loop(run_checkpointed, memory, config, reason, project=project, user_key=user_key)

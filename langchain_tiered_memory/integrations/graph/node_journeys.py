@@ -1,0 +1,167 @@
+"""What the nodes do, written once for sync and async."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.graph.archiving import archive_branch
+from langchain_tiered_memory.integrations.graph.branches import off_branch
+from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of
+from langchain_tiered_memory.integrations.graph.node_plans import plan_in
+from langchain_tiered_memory.integrations.graph.node_removals import without
+from langchain_tiered_memory.integrations.graph.node_wiring import (
+    Found,
+    MemorySource,
+    Wiring,
+    found_in,
+    opened,
+)
+from langchain_tiered_memory.integrations.graph.run_identity import place_of
+from langchain_tiered_memory.integrations.graph.tracks import has_company, line_of_nodes
+from langchain_tiered_memory.integrations.state import part_of, update_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.integrations.state import BranchRecord
+    from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a node leaves."""
+
+    update: dict[str, Any]
+    notices: Sequence[dict[str, Any]] = ()
+    """For the caller's streams, in plain JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """The context of a call, and what is new with it."""
+
+    context: Context
+    record: BranchRecord
+    notices: Sequence[dict[str, Any]] = ()
+
+
+def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
+    """The context of a call for what the state holds now.
+
+    Args:
+        found: What the node works on.
+        call: How the model is called.
+        handover: Where the node before may have left it.
+        take: Whether it is for the model: the next one is made anew then.
+    """
+    session = found.session
+    session.core.check_owner()
+    record = found.remembered()
+    key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
+    known = handover.take(key) if take else handover.look(key)
+    if known is not None:
+        return Assembled(context=known, record=record)
+    context = yield from session.core.context(
+        call.query,
+        max_tokens=call.max_tokens,
+        system=call.system,
+        tools=call.tools,
+        model=call.model,
+        view=call.view,
+        profile=call.profile,
+        off=off_branch(session, found.messages, record) if found.is_truth else None,
+        alone=found.is_apart or has_company(session.core.engine, found.place),
+        langgraph_checkpoint_id=found.place.checkpoint_id,
+        complete=True,
+    )
+    if not take:
+        handover.put(key, context)
+    notices = handover.notices.of(context.guard, session_id=session.session_id, track=session.track)
+    return Assembled(context=context, record=record, notices=notices)
+
+
+def guarded(found: Found, call: ModelCall, wiring: Wiring, handover: Handover) -> Flow[Done]:
+    """Measure a call's request."""
+    made = yield from assembled(found, call, handover)
+    report, outcome = made.context.guard, made.context.guard.outcome
+    figures = {
+        "zone": report.zone.value,
+        "used_tokens": report.used_tokens,
+        "limit_tokens": report.window.limit,
+        "window_tokens": report.window.tokens,
+        "tokens": made.context.tokens,
+        "max_tokens": made.context.max_tokens,
+        "outcome": outcome.kind.value,
+        "reason": outcome.reason.value if outcome.reason is not None else None,
+        "steps": list(report.steps),
+        "alert": report.alert.recommendation if report.alert is not None else None,
+        "checkpoint_id": report.checkpoint_id,
+        "langgraph_checkpoint_id": found.place.checkpoint_id,
+    }
+    return Done(update=update_with(wiring.messages_key, kept(made.record, wiring), guard=figures), notices=made.notices)
+
+
+def evicted(found: Found, messages_key: str, state: object, config: RunnableConfig, *, keep_messages: int) -> Done:
+    """Move old messages out of the state, as far as the archive is shown to have them."""
+    record = found.remembered()
+    moved = archive_branch(found.session, found.messages, record, keep_messages=keep_messages)
+    figures = {"moved": len(moved.ids), "withheld": len(moved.withheld)}
+    update = update_with(messages_key, moved.record, evicted=figures)
+    if moved.ids:
+        update[messages_key] = without(frozenset(moved.ids), part_of(state, messages_key), messages_key, config)
+    return Done(update=update)
+
+
+def input_of_model(
+    memory: MemorySource, state: object, config: RunnableConfig, changes: Mapping[str, Any]
+) -> Flow[list[BaseMessage]]:
+    """The messages of the next call, by the plan in the state and what the caller says besides."""
+    handover = handover_of(memory)
+    plan = plan_in(state, changes.get("node"))
+    wires: dict[str, Any] = {"messages_key": "messages", "track": None, "user_key": "user_id"}
+    wires |= {name: plan[name] for name in wires if name in plan}
+    wires |= {name: changes[name] for name in wires if name in changes}
+    asked = {name: value for name, value in changes.items() if name not in wires and name != "node"}
+    if "tools" in asked:
+        asked["tools"] = tuple(asked["tools"])
+    planned = handover.call(plan["call"]) if plan else ModelCall()
+    if planned is None:
+        if not asked:
+            msg = (
+                "the state's plan is for a call that no context_node of this process was made for: make the node "
+                "before, or pass model_input the same model, system, tools and max_tokens"
+            )
+            raise InvalidInputError(msg)
+        planned = ModelCall()
+    found = found_in(opened(memory), Wiring(**wires), state, config)
+    made = yield from assembled(found, replace(planned, **asked), handover, take=True)
+    return list(made.context.messages)
+
+
+def run_checkpointed(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: str,
+    *,
+    project: Mapping[str, Any] | None,
+    user_key: str,
+) -> MemoryCheckpoint:
+    """Save how a run stands, together with LangGraph's checkpoint."""
+    there = opened(memory)
+    place = place_of(config, user_key)
+    line = line_of_nodes(there, place, None, track=None)
+    session = there.session(place.session_id, user=place.user, track=line.track)
+    return session.checkpoint(reason, project=project, langgraph_checkpoint_id=place.checkpoint_id)
+
+
+def kept(record: BranchRecord, wiring: Wiring) -> BranchRecord | None:
+    """The record, where there is a list for it to be about."""
+    return record if wiring.messages_key is not None else None

@@ -1,0 +1,155 @@
+"""Finds what a node works on: the memory, the session and the track of a run, and the messages in its state."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
+from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
+from langchain_tiered_memory.integrations.graph.client_resends import recognised
+from langchain_tiered_memory.integrations.graph.run_identity import place_of, session_at
+from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, part_of
+from langchain_tiered_memory.messages.codec import coerce
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.integrations.graph.run_identity import Place
+    from langchain_tiered_memory.memory import Session, TieredMemory
+
+MemorySource: TypeAlias = "TieredMemory | Callable[[], TieredMemory]"
+"""A memory, or what opens one when it is first needed: it is called off the event loop, each time anew, so it keeps
+what it opened (`functools.cache`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """Where a node finds what it works on."""
+
+    messages_key: str | None
+    """The state's list of messages; `None` where there is none."""
+    track: str | None
+    """Of all the node's messages; `None`: by the place in the graph."""
+    user_key: str
+    """Key of the config's `configurable` that says whose session it is, where it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a node works on in one run."""
+
+    session: Session
+    place: Place
+    messages: list[BaseMessage]
+    record: BranchRecord | None
+    """How the list stood when it was last remembered."""
+    is_truth: bool
+    """Whether the list is all of its branch: a checkpointer keeps it, or it is a conversation of its own."""
+    is_apart: bool = False
+    """Whether it is a conversation of its own, whatever its track has besides."""
+    forgotten: frozenset[str] = frozenset()
+    """Ids of messages that a client sent again after they were forgotten."""
+
+    def remembered(self, *, kind: str | None = None, task: str | None = None) -> BranchRecord:
+        """Write what the transcript does not have yet of the list, and say how the list stands to it."""
+        record = keep_branch(
+            self.session,
+            self.messages,
+            record=self.record,
+            is_truth=self.is_truth,
+            kind=kind,
+            task=task,
+            forgotten=self.forgotten,
+        )
+        return replace(record, apart=self.is_apart)
+
+
+def opened(memory: MemorySource) -> TieredMemory:
+    """The memory itself."""
+    return memory() if callable(memory) else memory
+
+
+def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: RunnableConfig) -> Found:
+    """The session and messages of a node.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`, or the state's list is none of messages.
+        MixedOwnersError: when the session belongs to another user.
+    """
+    place = place_of(config, wiring.user_key)
+    record = branch_in(state, wiring.messages_key) if wiring.messages_key is not None else None
+    messages = _messages(state, wiring.messages_key)
+    line = line_of_nodes(memory, place, record, track=wiring.track)
+    session = session_at(memory, place, track=line.track)
+    is_truth = wiring.messages_key is not None and (place.has_checkpointer or line.is_apart)
+    if record is None and wiring.messages_key is not None and is_truth and not line.is_apart:
+        session.core.check_owner()
+        record = first_record(session, wiring.messages_key, messages, place)
+    forgotten: frozenset[str] = frozenset()
+    if wiring.messages_key is not None and not is_truth:
+        session.core.check_owner()
+        known = recognised(session, messages)
+        messages, forgotten = known.messages, known.forgotten
+    return Found(
+        session=session,
+        place=place,
+        messages=messages,
+        record=record,
+        is_truth=is_truth,
+        is_apart=line.is_apart,
+        forgotten=forgotten,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidInTurn:
+    """What a step of a graph said, where its state has no list of messages."""
+
+    messages: list[BaseMessage]
+    step_ids: list[str]
+    """For each an id that names the step: the same when it is tried again."""
+
+    def written(self, session: Session, *, kind: str | None, task: str | None) -> None:
+        """Write them. An answer is new at each step, though a cached one carries the id of its first time."""
+        session.core.add_turn(self.messages, kind=kind, task=task, renamed=self.step_ids.__getitem__, as_given=False)
+
+
+def said_in_turn(state: object, config: RunnableConfig, keys: Sequence[tuple[str, bool]]) -> SaidInTurn:
+    """What stands at these keys of a state, each with whether it is the user's: texts, messages, or lists of them.
+
+    What has no id gets one from the run's step, so that a step that is tried again says the same thing once.
+    """
+    step = str((config.get("metadata") or {}).get("langgraph_checkpoint_ns") or "") or uuid.uuid4().hex
+    found: list[BaseMessage] = []
+    step_ids: list[str] = []
+    for key, is_users in keys:
+        value = part_of(state, key)
+        for number, one in enumerate(value if isinstance(value, list | tuple) else [value] if value else []):
+            message = (HumanMessage(one) if is_users else AIMessage(one)) if isinstance(one, str) else coerce(one)
+            said = hashlib.blake2b(f"{step}\0{key}\0{number}".encode(), digest_size=12).hexdigest()
+            step_ids.append(f"turn-{said}")
+            found.append(message if message.id else message.model_copy(update={"id": step_ids[-1]}))
+    return SaidInTurn(messages=found, step_ids=step_ids)
+
+
+def _messages(state: object, key: str | None) -> list[BaseMessage]:
+    if key is None:
+        return []
+    value = part_of(state, key)
+    if value is None:
+        return []
+    if isinstance(value, BaseMessage | str) or not isinstance(value, Sequence):
+        msg = (
+            f"the state's {key!r} holds a {type(value).__name__}, not a list of messages: name the list with "
+            "messages_key, or pass input_key and output_key for single texts"
+        )
+        raise InvalidInputError(msg)
+    return named(value)

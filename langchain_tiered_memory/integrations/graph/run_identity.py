@@ -1,0 +1,125 @@
+"""Identity of a run's step: the thread, the user, the sub-graph, LangGraph's checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.memory import Session, TieredMemory
+
+_MAX_TRACK_CHARS = 120
+_BETWEEN = "|"
+"""Stands between the nodes of a namespace, as in LangGraph; no node's name may have it, or a colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One node on the way to a sub-graph, and its task."""
+
+    name: str
+    task: str | None
+    """The namespace of the task; `None` where it has no id of its own: a sub-graph with `checkpointer=True`, and the
+    second and later ones that one task calls, which LangGraph numbers."""
+    step: str
+    """The LangGraph checkpoint that the node's step began with: the same for all tasks of that step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a graph's run something was asked."""
+
+    session_id: str
+    """The thread's id."""
+    user: str | None
+    """Whose run it is, where the config says so."""
+    namespace: str
+    """Of the sub-graph that it is in; empty for the graph that was called itself."""
+    saver: Any = None
+    """LangGraph's checkpointer of this run. With one the state's messages are all of their branch; without, only what
+    this call was handed."""
+    checkpoint_id: str | None = None
+    """The LangGraph checkpoint that the present step began with."""
+    parts: tuple[Part, ...] = ()
+    """The way from the graph that was called to the sub-graph; empty for that graph itself."""
+
+    @property
+    def has_checkpointer(self) -> bool:
+        """Whether the state's messages are all of their branch."""
+        return self.saver is not None
+
+    @property
+    def checkpointer(self) -> str | None:
+        """Class of LangGraph's checkpointer; `None` without one."""
+        return type(self.saver).__name__ if self.saver is not None else None
+
+
+def place_of(config: RunnableConfig, user_key: str) -> Place:
+    """Where the step with that config runs.
+
+    Raises:
+        InvalidInputError: when the config names no thread.
+    """
+    configurable: Mapping[str, Any] = config.get("configurable") or {}
+    thread_id = configurable.get("thread_id")
+    if thread_id is None or thread_id == "":
+        msg = (
+            "the config has no thread_id, so it is not known whose memory this is: call the graph with "
+            'config={"configurable": {"thread_id": "..."}}'
+        )
+        raise InvalidInputError(msg)
+    checkpoints: Mapping[str, str] = configurable.get("checkpoint_map") or {}
+    # The last part is the step's own node; what is before it is the way to the graph that it is in.
+    namespace = _above(str(configurable.get("checkpoint_ns") or ""))
+    while namespace and checkpoints.get(namespace) == checkpoints.get(_above(namespace), ""):
+        # A task of the functional API has the checkpoint of the step that called it: it is in the same graph.
+        namespace = _above(namespace)
+    user = configurable.get(user_key)
+    saver = configurable.get("__pregel_checkpointer")
+    known = checkpoints.get(namespace) or configurable.get("checkpoint_id")
+    return Place(
+        session_id=str(thread_id),
+        user=str(user) if user is not None else None,
+        namespace=namespace,
+        saver=saver,
+        checkpoint_id=str(known) if known and saver is not None else None,
+        parts=_parts(namespace, checkpoints),
+    )
+
+
+def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:
+    """The session of a place. It is noted with what is written there that LangGraph keeps the thread too."""
+    session = memory.session(place.session_id, user=place.user, track=track)
+    session.core.checkpointer = place.checkpointer
+    return session
+
+
+def short_track(names: Sequence[str]) -> str:
+    """The track of a place, named by the nodes on the way to it; a long name is cut, and stays unique."""
+    name = _BETWEEN.join(names)
+    if len(name) <= _MAX_TRACK_CHARS:
+        return name
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{name[: _MAX_TRACK_CHARS - 20]}...{digest}"
+
+
+def _parts(namespace: str, checkpoints: Mapping[str, str]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    above = ""
+    for named in namespace.split(_BETWEEN) if namespace else ():
+        here = f"{above}{_BETWEEN}{named}" if above else named
+        name, _, task_id = named.partition(":")
+        found.append(Part(name=name, task=here if task_id else None, step=str(checkpoints.get(above) or "")))
+        above = here
+    return tuple(found)
+
+
+def _above(namespace: str) -> str:
+    return namespace.rpartition(_BETWEEN)[0]

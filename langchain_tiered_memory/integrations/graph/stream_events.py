@@ -1,0 +1,119 @@
+"""Stream events: what a caller of a graph or an agent is told, and what is kept out of the streams."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
+
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.outcomes import OutcomeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.types.outcomes import GuardReport
+
+EVENT_NAME = "tiered_memory"
+"""Name of the custom event in callbacks, and `type` of the dict in the graph's custom stream."""
+_LINES_REMEMBERED = 1000
+
+
+class Notices:
+    """Turns the guard's reports into notices, each told once; safe for threads."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[str, str], str] = {}
+        self._lock = forks.Lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Notices:
+        """A new one: what was told to the callers of one agent is news to those of its copy."""
+        return Notices()
+
+    def of(self, report: GuardReport, *, session_id: str, track: str) -> list[dict[str, Any]]:
+        """Plain JSON for what a report tells: an alert, a checkpoint, an outcome; no word of any message."""
+        named = {"type": EVENT_NAME, "session_id": session_id, "track": track}
+        found: list[dict[str, Any]] = []
+        if report.alert is not None:
+            alert = report.alert
+            found.append(
+                named
+                | {
+                    "event": "zone_alert",
+                    "zone": alert.zone.value,
+                    "used_tokens": alert.used_tokens,
+                    "limit_tokens": alert.limit_tokens,
+                    "ratio": round(alert.ratio, 4),
+                    "recommendation": alert.recommendation,
+                }
+            )
+        if report.checkpoint_id is not None:
+            found.append(named | {"event": "checkpoint", "id": report.checkpoint_id})
+        if report.outcome.id and self._is_new(report, (session_id, track)):
+            outcome = report.outcome
+            found.append(
+                named
+                | {
+                    "event": "outcome",
+                    "id": outcome.id,
+                    "outcome": outcome.kind.value,
+                    "reason": outcome.reason.value if outcome.reason is not None else None,
+                    "why": outcome.why,
+                    "steps": list(outcome.steps),
+                    "messages_before": outcome.messages_before,
+                    "messages_after": outcome.messages_after,
+                    "tokens_before": outcome.tokens_before,
+                    "tokens_after": outcome.tokens_after,
+                    "summaries": len(outcome.summary_ids),
+                    "cost": outcome.cost,
+                }
+            )
+        return found
+
+    def _is_new(self, report: GuardReport, line: tuple[str, str]) -> bool:
+        """A condensation that keeps failing for one reason is news once."""
+        failed = report.outcome.kind is OutcomeKind.FAILED
+        reason = f"{report.outcome.reason}" if failed else ""
+        with self._lock:
+            known = self._failures.pop(line, "")
+            if reason:
+                self._failures[line] = reason
+                if len(self._failures) > _LINES_REMEMBERED:
+                    del self._failures[next(iter(self._failures))]
+        return not failed or reason != known
+
+
+@contextlib.contextmanager
+def unstreamed(config: RunnableConfig) -> Iterator[None]:
+    """Run what is inside with the caller's tracers, and without what streams to the caller.
+
+    A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
+    them no trace would show the call and its cost.
+    """
+    token = var_child_runnable_config.set(_without_streams(config))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _without_streams(config: RunnableConfig) -> RunnableConfig:
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        quiet = callbacks.copy()
+        quiet.handlers = [one for one in quiet.handlers if not _streams(one)]
+        quiet.inheritable_handlers = [one for one in quiet.inheritable_handlers if not _streams(one)]
+        return cast("RunnableConfig", {**config, "callbacks": quiet})
+    if callbacks:
+        return cast("RunnableConfig", {**config, "callbacks": [one for one in callbacks if not _streams(one)]})
+    return config
+
+
+def _streams(handler: BaseCallbackHandler) -> bool:
+    return _StreamingCallbackHandler in type(handler).__mro__

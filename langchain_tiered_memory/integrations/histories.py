@@ -1,0 +1,220 @@
+"""Histories in and out: LangChain's chat histories, LangGraph's checkpoints, lists of messages and OpenAI-style dicts.
+
+Bringing the same history in again adds nothing: a message without an id gets one that follows from its place in the
+history and from what it says. Messages that were put in front of it since make it another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.integrations.legacy.message_dicts import messages_of_rows, rows_of_messages
+from langchain_tiered_memory.integrations.legacy.turns import their_own
+from langchain_tiered_memory.messages.codec import coerce, encode
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+    from langchain_tiered_memory.session import Session
+
+_BATCH = 200
+"""Messages per write: what an interrupted import may have to repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arrived:
+    message: BaseMessage
+    at: dt.datetime | None
+
+
+def import_history(
+    session: Session,
+    source: BaseChatMessageHistory | Iterable[Any],
+    *,
+    at: dt.datetime | None = None,
+    label: str = "",
+) -> list[str]:
+    """Add a history to a session. What is there already is left alone, so that it can be repeated and resumed.
+
+    Args:
+        session: Where to.
+        source: A chat history; or messages, as `from_langgraph` gives them; or dicts: OpenAI's, LangChain's, or those
+            that LangGraph's server gives for a thread. Their times (`at`, `timestamp`, `created_at`, `date`) are kept.
+        at: When they were said, where the source does not tell; now by default.
+        label: Tells apart histories of the same words, if several are brought into one session. A message that brings
+            an id keeps it: sources that merely count their messages want a session each.
+
+    Returns:
+        The ids of its messages, in order, new or not.
+
+    Raises:
+        InvalidInputError: when something in it is no message; the batches of 200 before it remain.
+        StorageError: when the database cannot take it; the batches before remain.
+    """
+    arrived = _arrived(source.messages if isinstance(source, BaseChatMessageHistory) else source, label)
+    return [one for batch in _batches(arrived) for one in session.add_messages(**_as_told(batch, at))]
+
+
+async def aimport_history(
+    session: Session,
+    source: BaseChatMessageHistory | Iterable[Any],
+    *,
+    at: dt.datetime | None = None,
+    label: str = "",
+) -> list[str]:
+    """See `import_history`."""
+    given = (await _aread(source))[0] if isinstance(source, BaseChatMessageHistory) else source
+    arrived = await run_in_executor(None, _arrived, given, label)
+    return [one for batch in _batches(arrived) for one in await session.aadd_messages(**_as_told(batch, at))]
+
+
+def export_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
+    """Add the transcript of a session's track to a chat history, after what it has; gives the ids of what was added.
+
+    Messages that it has already, by id or else by what they say, are left alone.
+    """
+    missing = _missing(session.messages(), target.messages)
+    for start in range(0, len(missing), _BATCH):
+        target.add_messages(missing[start : start + _BATCH])
+    return [str(one.id) for one in missing]
+
+
+async def aexport_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
+    """See `export_history`."""
+    theirs, takes_async = await _aread(target)
+    missing = await run_in_executor(None, _missing, await session.amessages(), theirs)
+    for start in range(0, len(missing), _BATCH):
+        batch = missing[start : start + _BATCH]
+        if takes_async:
+            await target.aadd_messages(batch)
+        else:
+            await run_in_executor(None, target.add_messages, batch)
+    return [str(one.id) for one in missing]
+
+
+def to_openai(session: Session) -> list[dict[str, Any]]:
+    """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back."""
+    return rows_of_messages(session.messages())
+
+
+async def ato_openai(session: Session) -> list[dict[str, Any]]:
+    """See `to_openai`."""
+    return await run_in_executor(None, rows_of_messages, await session.amessages())
+
+
+def from_langgraph(
+    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+) -> list[BaseMessage]:
+    """The messages in the state of a thread, as its latest LangGraph checkpoint (or the one in `config`) has them.
+
+    Args:
+        checkpointer: As the graph was compiled with.
+        config: With the thread's `thread_id`, and if wanted a `checkpoint_id` and a `checkpoint_ns`.
+        channel: The key of the state that holds the messages; all others are left alone.
+
+    Raises:
+        NotFoundError: when the thread has no checkpoint.
+        InvalidInputError: when `config` names no thread, or the state has no messages under that key.
+    """
+    return _messages_in(checkpointer.get_tuple(_with_thread(config)), config, channel)
+
+
+async def afrom_langgraph(
+    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+) -> list[BaseMessage]:
+    """See `from_langgraph`."""
+    return _messages_in(await checkpointer.aget_tuple(_with_thread(config)), config, channel)
+
+
+def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
+    if isinstance(source, str | bytes | Mapping | BaseMessage) or not isinstance(source, Iterable):
+        msg = f"a {type(source).__name__} is no history: give a chat history, or a list of messages"
+        raise InvalidInputError(msg)
+    given = list(source)
+    if given and all(isinstance(one, Mapping) for one in given):
+        said = messages_of_rows(given)
+    else:
+        said = [(coerce(one), None) for one in given]
+    return [
+        _Arrived(message=_named(message, number, label), at=moment)
+        for number, (message, moment) in enumerate(said)
+        if their_own([message])
+    ]
+
+
+def _named(message: BaseMessage, place: int, label: str) -> BaseMessage:
+    (whole,) = their_own([message])
+    if whole.id:
+        return whole
+    identity = json.dumps([label, place, encode(whole).digest])
+    return whole.model_copy(update={"id": f"in-{hashlib.sha256(identity.encode('ascii')).hexdigest()[:32]}"})
+
+
+def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
+    return (arrived[start : start + _BATCH] for start in range(0, len(arrived), _BATCH))
+
+
+def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any]:
+    own = [one.at for one in batch]
+    return {"messages": [one.message for one in batch], "at": at if None in own else own}
+
+
+def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Those of `ours` that a history does not have; one without ids has what it says as often as it says it."""
+    ids = {one.id for one in theirs if one.id}
+    unnamed = Counter(encode(one).digest for one in theirs if not one.id)
+    missing = []
+    for one in ours:
+        if one.id in ids:
+            continue
+        digest = encode(one).digest
+        if unnamed[digest]:
+            unnamed[digest] -= 1
+        else:
+            missing.append(one)
+    return missing
+
+
+async def _aread(history: BaseChatMessageHistory) -> tuple[list[BaseMessage], bool]:
+    """The messages of a history, and whether it takes async calls: one that was opened for sync alone refuses it."""
+    try:
+        return await history.aget_messages(), True
+    except (NotImplementedError, ValueError):
+        return await run_in_executor(None, lambda: history.messages), False
+
+
+def _with_thread(config: RunnableConfig) -> RunnableConfig:
+    if not (config or {}).get("configurable", {}).get("thread_id"):
+        msg = 'the config names no thread: give {"configurable": {"thread_id": ...}}'
+        raise InvalidInputError(msg)
+    return config
+
+
+def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel: str) -> list[BaseMessage]:
+    thread = config["configurable"]["thread_id"]
+    if found is None:
+        msg = f"the thread {thread!r} has no checkpoint here"
+        raise NotFoundError(msg)
+    values = found.checkpoint["channel_values"]
+    held = values.get(channel)
+    if isinstance(held, list):
+        return [coerce(one) for one in held]
+    names = ", ".join(sorted(repr(name) for name in values if not name.startswith("__"))) or "nothing"
+    msg = (
+        f"the state of thread {thread!r} has no list of messages under {channel!r}; it has {names}. Name another "
+        "channel; of one that is kept as deltas, bring in graph.get_state(config).values instead"
+    )
+    raise InvalidInputError(msg)

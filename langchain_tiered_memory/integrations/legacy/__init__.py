@@ -1,0 +1,1 @@
+"""Chains: chat histories, `RunnableWithMessageHistory`, and the classic memory."""

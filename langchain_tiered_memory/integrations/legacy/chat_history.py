@@ -1,0 +1,234 @@
+"""The memory as a `BaseChatMessageHistory`, and a `RunnableWithMessageHistory` over it that loses nothing.
+
+`RunnableWithMessageHistory` reads `.messages` before the run and again after it, takes what is longer than the second
+reading for new, and writes only when the run went well; errors of that write are logged by LangChain and go no
+further. A history whose view moves in between stores old messages twice or loses the user's; a model that fails or a
+stream that is broken off loses them too. `TieredChatMessageHistory` is therefore empty for a run that ends, which then
+hands over all that it has, and takes of it what it never showed. That holds for an object that serves many runs at
+once, too. `with_tiered_history` moreover writes what the user said before the model runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.runnables.config import ensure_config
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+HISTORY_VIEWS = ("transcript", "context")
+"""Views that a history has besides those of the engine."""
+_OWN_NAMES = {"context": "default"}
+"""Names of views here, and what the engine calls them."""
+_ENDS_OF_RUNS = frozenset({"_exit_history", "_aexit_history"})
+"""Functions of `RunnableWithMessageHistory` that read a history in order to cut it off from what a run was given."""
+_VIEWS_REMEMBERED = 100
+_gives_back_the_view: ContextVar[bool] = ContextVar("gives_back_the_view", default=False)
+"""Whether the run that ends hands over what it was shown: it asks what to cut off then, and at no other time."""
+
+
+class TieredChatMessageHistory(BaseChatMessageHistory):
+    """One session as a chat history. Making one costs no I/O: `RunnableWithMessageHistory` wants a new one per call.
+
+    Args:
+        memory: Where everything is kept.
+        session_id: Which session.
+        view: What `.messages` shows: `transcript`, all that was said; or `context`, what fits `max_tokens`, older
+            parts condensed; or another view of the engine, such as `recall`.
+        query: What a context recalls for; `None`: for the last user message. Nothing, by default: what is asked next is
+            not known to a history.
+        max_tokens: Bounds a context; `settings.context.max_tokens` by default.
+        system: The system prompt of the request, for its size; it is no part of `.messages`.
+        tools: The tools of the request, for their size.
+        model: The model of the request, or its name: for its window and its calibration.
+        user: Whose session it is; another user's is refused.
+        track: Which line of the session.
+        title: What the session is about.
+
+    Raises:
+        InvalidInputError: when the session id is empty or no string.
+        SettingsError: for another choice that cannot be used.
+    """
+
+    def __init__(
+        self,
+        memory: TieredMemory,
+        session_id: str,
+        *,
+        view: str = "transcript",
+        query: str | None = "",
+        max_tokens: int | None = None,
+        system: str | None = None,
+        tools: Sequence[Any] = (),
+        model: Any = None,  # noqa: ANN401 - a chat model or its name
+        user: str | None = None,
+        track: str = DEFAULT_TRACK,
+        title: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_integration(
+            "TieredChatMessageHistory(memory, session_id)",
+            memory,
+            max_tokens=max_tokens,
+            view=view,
+            more_views=HISTORY_VIEWS,
+            query=query,
+            user=user,
+            track=track,
+        )
+        self.session = memory.session(session_id, user=user, track=track, title=title)
+        self._memory = memory
+        self._view = view
+        self._query = query
+        self._asked: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "system": system,
+            "tools": tools,
+            "model": model,
+            "view": _OWN_NAMES.get(view, view),
+        }
+        self._views: dict[tuple[str, ...], None] = {}
+        """What runs were shown: ids of messages; of a bridge that was put between them, what it says."""
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # every history that reads from a store has it so
+        """The view of the session; empty for a `RunnableWithMessageHistory` that is about to write.
+
+        Raises:
+            BudgetError: when `max_tokens` cannot hold what a context must show.
+        """
+        if _caller_ends_a_run(inspect.currentframe()):
+            _gives_back_the_view.set(True)
+            return []
+        return self._noted(self._read())
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        if _caller_ends_a_run(inspect.currentframe()):
+            _gives_back_the_view.set(True)
+            return []
+        return self._noted(await self._aread())
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Write messages; durable when it returns. What this package wrote, and what a run was shown, stays out.
+
+        An answer is new, whatever id it carries: a cached one has that of its first time. Only a beginning that the
+        history ends with already is a write that is tried once more. Nothing is condensed here.
+        In a `RunnableWithMessageHistory` an error goes no further than LangChain's log: so it is also reported as an
+        event, `history_not_written`.
+
+        Raises:
+            InvalidInputError: for a message that cannot be taken; none was written.
+            StorageError: when the database cannot take them; none was written.
+        """
+        try:
+            self._written(messages)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """See `add_messages`."""
+        try:
+            await off_loop(self._written, messages)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+
+    def clear(self) -> None:
+        """Remove the session for good: every track of it, and everything derived from it."""
+        self.session.forget()
+
+    async def aclear(self) -> None:
+        """See `clear`."""
+        await self.session.aforget()
+
+    def _read(self) -> list[BaseMessage]:
+        if self._view == "transcript":
+            return self.session.messages()
+        context = self.session.context(self._query, **self._asked)
+        return context.messages[1 if self._asked["system"] else 0 :]
+
+    async def _aread(self) -> list[BaseMessage]:
+        if self._view == "transcript":
+            return await self.session.amessages()
+        context = await self.session.acontext(self._query, **self._asked)
+        return context.messages[1 if self._asked["system"] else 0 :]
+
+    def _written(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Write what is new; a run hands over its turn once, and is never a write that is tried once more."""
+        new = with_ids(self._new_among(messages))
+        return self.session.core.add_turn(new, may_be_again=not self._in_a_run())
+
+    def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
+        if self._in_a_run():
+            view = tuple(_name_of(one) for one in their_own(found))
+            self._views.pop(view, None)
+            self._views[view] = None
+            if len(self._views) > _VIEWS_REMEMBERED:
+                del self._views[next(iter(self._views))]
+        return list(found)
+
+    def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Without what a run was shown: a message may be shortened in a view, and is no edit for that."""
+        gives_back = _gives_back_the_view.get()
+        _gives_back_the_view.set(False)
+        found = their_own(messages)
+        if not self._in_a_run():
+            return found
+        names = [_name_of(one) for one in found]
+        if gives_back:
+            shown = max((len(view) for view in list(self._views) if tuple(names[: len(view)]) == view), default=0)
+            found, names = found[shown:], names[shown:]
+        seen = {name for view in list(self._views) for name in view}
+        old = _given_back(identity(found), [name in seen for name in names])
+        return [one for at, one in enumerate(found) if at not in old]
+
+    def _in_a_run(self) -> bool:
+        """Whether it is a `RunnableWithMessageHistory` that asks: then this history stands in its config."""
+        return ensure_config().get("configurable", {}).get("message_history") is self
+
+    def _report_unwritten(self, error: TieredMemoryError) -> None:
+        self._memory.core.report(
+            EventName.HISTORY_NOT_WRITTEN,
+            f"what was said last is not in the session: {error}",
+            session_id=self.session.session_id,
+        )
+
+
+def _name_of(message: BaseMessage) -> str:
+    return message.id or identity([message])[0]
+
+
+def _given_back(said: Sequence[str], seen: Sequence[bool]) -> frozenset[int]:
+    """Places of what a runnable gave back besides its answer: all that it was shown, and the words that it was asked.
+
+    Args:
+        said: What the messages say, from the words that the runnable was asked on.
+        seen: Whether each has the name of one that the runnable was shown. That of an answer may be a cached one's.
+    """
+    again = max((at for at, one in enumerate(said) if one == said[0] and any(seen[1:at])), default=0)
+    asked = next((at for at in range(again) if said[again + at : again + at + 1] != said[at : at + 1]), again)
+    return frozenset({at for at in range(1, again) if seen[at]} | set(range(again, again + asked)))
+
+
+def _caller_ends_a_run(frame: FrameType | None) -> bool:
+    """Whether the code that called `frame` is the end of a run: nothing that is handed over tells it from the start."""
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and caller.f_code.co_name in _ENDS_OF_RUNS

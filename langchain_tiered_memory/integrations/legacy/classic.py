@@ -1,0 +1,283 @@
+"""The memory as `langchain_classic` chains know one: `ConversationChain`, `LLMChain` and whatever takes a `BaseMemory`.
+
+A chain asks for variables before its model runs and hands over input and answer afterwards, and only when all went
+well. So what the user said is written when the chain asks, and a chain that fails, or is cancelled, loses none of it.
+Chains call their memory outside of their own run: callbacks, tags and metadata for its traces are therefore its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_classic.base_memory import BaseMemory
+from langchain_classic.memory import ReadOnlySharedMemory
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager  # noqa: TC002 - pydantic reads it
+from langchain_core.messages import BaseMessage, get_buffer_string
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.legacy.open_turns import OpenTurns, Turn
+from langchain_tiered_memory.integrations.legacy.turns import (
+    answered,
+    asked_in,
+    can_be_said,
+    chosen_key,
+    identity,
+    part_of,
+    said_or_told,
+    their_own,
+    usual_keys,
+    with_ids,
+)
+from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self
+
+    from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.types.contexts import Context
+
+_NOT_SAID = frozenset({"stop"})
+
+
+class ConversationTieredMemory(BaseMemory):
+    """A tiered memory for one conversation of a classic chain.
+
+        memory = ConversationTieredMemory(memory=TieredMemory.open("memory.db"), session_id="alice")
+        chain = ConversationChain(llm=model, memory=memory)
+
+    A sub-chain that only reads wants `memory.read_only()`, not a bare `ReadOnlySharedMemory(memory=memory)`: what it is
+    asked are no words of the user, but what is asked is written when the variables are loaded.
+    A `ConversationalRetrievalChain` wants `memory_key="chat_history"` and `return_messages=True`.
+    Copies, deep ones too, share the memory that they write to.
+    """
+
+    memory: TieredMemory = Field(exclude=True)
+    """Where everything is kept."""
+    session_id: str
+    """Which conversation."""
+    user: str | None = None
+    """Whose; another user's session is refused."""
+    track: str = DEFAULT_TRACK
+    """Which line of the session."""
+
+    memory_key: str = "history"
+    """The prompt's variable for the conversation so far."""
+    summary_key: str | None = None
+    """A variable of its own for the summaries of what is older; they stand in `memory_key`, if not set."""
+    recalled_key: str | None = None
+    """A variable of its own for quotes that bear on the input; they stand in `memory_key`, if not set."""
+    input_key: str | None = None
+    """Which input the user said; found by itself where only one can be."""
+    output_key: str | None = None
+    """Which output is the answer; found by itself where only one can be."""
+    query_key: str | None = None
+    """Which input to recall for, where it is another than what the user said."""
+    return_messages: bool = False
+    """Whether `memory_key` is a list of messages, for a chat prompt's placeholder, or a text."""
+    human_prefix: str = "Human"
+    """Stands before the user's words in a text."""
+    ai_prefix: str = "AI"
+    """Stands before the model's words in a text."""
+
+    max_tokens: int | None = None
+    """Bounds the conversation together with the input, `system` included; `settings.context.max_tokens`, if not set."""
+    view: str = "default"
+    """As `Session.context` takes it."""
+    system: str | None = None
+    """The prompt's fixed text, for its size; it is not repeated in the variables."""
+    model: Any = Field(default=None, exclude=True)
+    """The chain's model or its name: for its window and its calibration."""
+    save_input_first: bool = True
+    """Write the input when the variables are loaded, so that a failing chain does not lose it."""
+
+    callbacks: list[BaseCallbackHandler] | BaseCallbackManager | None = Field(default=None, exclude=True)
+    """Who is told of loads, saves and the summaries that they cause."""
+    tags: list[str] | None = None
+    """Tags of these runs."""
+    metadata: dict[str, Any] | None = None
+    """Metadata of these runs."""
+
+    _turns: OpenTurns = PrivateAttr(default_factory=OpenTurns)
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    if not TYPE_CHECKING:  # type checkers know the fields
+
+        def __init__(self, **choices: object) -> None:
+            """Refuse what cannot be used in words of our own."""
+            asked = {key: choices[key] for key in ("max_tokens", "view", "track", "user") if key in choices}
+            check_integration("ConversationTieredMemory", choices.get("memory"), **asked)
+            super().__init__(**choices)
+
+    @model_validator(mode="after")
+    def _keys_apart(self) -> Self:
+        keys = self.memory_variables
+        if len(set(keys)) < len(keys) or self.input_key in keys:
+            msg = f"memory_key, summary_key, recalled_key and input_key must differ: {[*keys, self.input_key]}"
+            raise ValueError(msg)
+        self.memory.session(self.session_id, user=self.user, track=self.track)
+        return self
+
+    @property
+    def memory_variables(self) -> list[str]:
+        """The prompt variables that it fills."""
+        return [key for key in (self.memory_key, self.summary_key, self.recalled_key) if key is not None]
+
+    def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The variables for a prompt; the input is written first, and is itself no part of them.
+
+        Raises:
+            InvalidInputError: when it cannot be told which input the user said.
+            BudgetError: when `max_tokens` cannot hold what must be shown.
+            StorageError: when the database cannot take the input.
+        """
+        loaded: dict[str, Any] = self._traced(self._load, self._aload, "load_tiered_memory").invoke(inputs)
+        return loaded
+
+    async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """See `load_memory_variables`."""
+        loaded: dict[str, Any] = await self._traced(self._load, self._aload, "load_tiered_memory").ainvoke(inputs)
+        return loaded
+
+    def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        """Write the answer, and the input where that was not written at the load. Summaries come later.
+
+        Raises:
+            InvalidInputError: when it cannot be told which output is the answer; the input is written all the same.
+            StorageError: when the database cannot take them.
+        """
+        self._traced(self._save, self._asave, "save_tiered_memory").invoke({"inputs": inputs, "outputs": outputs})
+
+    async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        """See `save_context`."""
+        await self._traced(self._save, self._asave, "save_tiered_memory").ainvoke(
+            {"inputs": inputs, "outputs": outputs}
+        )
+
+    def read_only(self) -> ReadOnlySharedMemory:
+        """The same conversation for a sub-chain or a tool of the chain: nothing that it is asked or answers is kept."""
+        return ReadOnlySharedMemory(memory=self.model_copy(update={"save_input_first": False}))
+
+    def clear(self) -> None:
+        """Remove the conversation for good, with everything derived from it."""
+        self._turns.clear()
+        self._session.forget()
+
+    async def aclear(self) -> None:
+        """See `clear`."""
+        self._turns.clear()
+        await self._session.aforget()
+
+    def __copy__(self) -> Self:
+        """A handle of its own: a turn that is open here is none of the copy's, whose session may be another."""
+        copied = super().__copy__()
+        copied._turns = OpenTurns()  # noqa: SLF001 - of the same class
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """As `copy`: there is one memory, and one database."""
+        return self.__copy__()
+
+    @property
+    def _session(self) -> Session:
+        return self.memory.session(self.session_id, user=self.user, track=self.track)
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {"max_tokens": self.max_tokens, "view": self.view, "system": self.system, "model": self.model}
+
+    def _traced(
+        self, verb: Callable[[Any], Any], twin: Callable[[Any], Any], run_name: str
+    ) -> Runnable[dict[str, Any], Any]:
+        config = RunnableConfig(run_name=run_name)
+        if self.callbacks is not None:
+            config["callbacks"] = self.callbacks
+        if self.tags:
+            config["tags"] = self.tags
+        if self.metadata:
+            config["metadata"] = self.metadata
+        return RunnableLambda(verb, twin).with_config(config)
+
+    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        turn = self._turn_of(inputs)
+        if turn.variables is None:
+            if self.save_input_first and turn.spoken:
+                turn.wrote(self._session.core.add_turn(turn.spoken))
+            turn.variables = self._variables(self._session.context(turn.query, **self._asked), turn)
+        return dict(turn.variables)
+
+    async def _aload(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        turn = self._turn_of(inputs)
+        if turn.variables is None:
+            if self.save_input_first and turn.spoken:
+                turn.wrote(await off_loop(self._session.core.add_turn, turn.spoken))
+            turn.variables = self._variables(await self._session.acontext(turn.query, **self._asked), turn)
+        return dict(turn.variables)
+
+    def _save(self, both: dict[str, Any]) -> None:
+        self._saved(both["inputs"], both["outputs"])
+
+    async def _asave(self, both: dict[str, Any]) -> None:
+        await off_loop(self._saved, both["inputs"], both["outputs"])
+
+    def _saved(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Close a turn and write all of it: a new turn is new messages, whatever ids a cached answer carries."""
+        spoken = self._spoken(inputs)
+        turn = self._turns.closed(identity(spoken))
+        said = turn.spoken if turn is not None else with_ids(spoken)
+        settled = frozenset(str(one.id) for one in said) if turn is not None and turn.is_written else frozenset[str]()
+        try:
+            answer = with_ids(self._answer(outputs))
+        except InvalidInputError:
+            self._session.core.add_turn(said, settled=settled)
+            raise
+        self._session.core.add_turn([*said, *answer], settled=settled)
+
+    def _turn_of(self, inputs: Mapping[str, Any]) -> Turn:
+        """The turn that these inputs open; the one that is open, where the chain asks again or is tried again."""
+        spoken = self._spoken(inputs)
+        query: str | None = asked_in(spoken) if self.query_key is None else str(inputs.get(self.query_key, ""))
+        if not spoken:
+            return Turn(key=(), spoken=[], query=query)
+        if self.save_input_first and self.query_key is None:
+            query = None  # the last user message in the session asks
+        return self._turns.opened(identity(spoken), spoken, query)
+
+    def _spoken(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
+        known = self.memory_variables
+        given = {key: value for key, value in inputs.items() if key not in known and key not in _NOT_SAID}
+        if self.input_key is None:
+            given = {key: value for key, value in given.items() if value is not None}
+            if not (usual_keys("input", given) or any(can_be_said(value) for value in given.values())):
+                return []  # a prompt of the conversation alone, or a look at the memory
+        value = given[chosen_key("input", self.input_key, given)]
+        return [] if value is None else their_own(said_or_told(value))
+
+    def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
+        return their_own(answered(outputs[chosen_key("output", self.output_key, outputs)])) if outputs else []
+
+    def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
+        """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
+        ids = {one.id for one in turn.spoken}
+        apart = {"history": self.summary_key, "recall": self.recalled_key}
+        texts: dict[str, list[str]] = {key: [] for key in apart.values() if key is not None}
+        rest: list[BaseMessage] = []
+        for message in context.messages[1 if self.system else 0 :]:
+            key = apart.get(part_of(message) or "")
+            if key is not None:
+                texts[key].append(str(message.text))
+            elif message.id is None or message.id not in ids:
+                rest.append(message)
+        history = rest if self.return_messages else "\n".join(self._line(one) for one in rest)
+        return {self.memory_key: history} | {key: "\n\n".join(found) for key, found in texts.items()}
+
+    def _line(self, message: BaseMessage) -> str:
+        if part_of(message) is not None:
+            return str(message.text)
+        return get_buffer_string([message], human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)

@@ -1,0 +1,223 @@
+"""`RunnableWithMessageHistory` over a tiered memory, with what the user said written before the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing, closing
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableWithMessageHistory
+from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
+from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.utils import ConfigurableFieldSpec
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.legacy.chat_history import HISTORY_VIEWS
+from langchain_tiered_memory.integrations.legacy.turn_history import TurnHistory
+from langchain_tiered_memory.integrations.legacy.turns import answered, chosen_key, said, usual_keys
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+
+def with_tiered_history(
+    runnable: Runnable[Any, Any],
+    memory: TieredMemory,
+    *,
+    input_messages_key: str | None = None,
+    output_messages_key: str | None = None,
+    history_messages_key: str | None = None,
+    view: str = "context",
+    max_tokens: int | None = None,
+    system: str | None = None,
+    tools: Sequence[Any] = (),
+    model: Any = None,  # noqa: ANN401 - a chat model or its name
+    user: str | None = None,
+    track: str = DEFAULT_TRACK,
+    session_key: str = "session_id",
+) -> RunnableWithMessageHistory:
+    """`runnable` with the memory as its history: each call names its session in the config.
+
+        chat = with_tiered_history(prompt | model, memory, input_messages_key="input", history_messages_key="history")
+        chat.invoke({"input": "Where were we?"}, {"configurable": {"session_id": "alice"}})
+
+    What the user says is in the database before `runnable` is called, and the context is put together for it. A
+    failing model, a cancelled call and a stream that is broken off leave it there, followed by what had come of the
+    answer (kind `interrupted`), and the event `turn_interrupted` says so. An answer that cannot be written is the event
+    `history_not_written`. Put retries inside, `with_tiered_history(runnable.with_retry(), memory)`: outside, each
+    attempt is a turn.
+
+    Args:
+        runnable: As `RunnableWithMessageHistory` takes it, and the three keys as well.
+        memory: Where everything is kept.
+        input_messages_key: The input's key of what the user says, where the input is a dict.
+        output_messages_key: The output's key of the answer, where the output is a dict.
+        history_messages_key: The input's key for the history, where it has its own.
+        view: See `TieredChatMessageHistory`.
+        max_tokens: Bounds the context, what the user says and `system` included.
+        system: The system prompt of the request, for its size; it is the prompt's own business to say it.
+        tools: The tools of the request, for their size.
+        model: The model of the request, or its name: for its window and its calibration.
+        user: Whose sessions these are; another user's are refused.
+        track: Which line of each session.
+        session_key: The config's key of the session, such as `thread_id`.
+
+    Raises:
+        InvalidInputError: when `history_messages_key` is given without `input_messages_key`.
+        SettingsError: for another choice that cannot be used.
+    """
+    check_integration(
+        "with_tiered_history(runnable, memory)",
+        memory,
+        max_tokens=max_tokens,
+        view=view,
+        more_views=HISTORY_VIEWS,
+        user=user,
+        track=track,
+        session_key=session_key,
+    )
+    if history_messages_key is not None and input_messages_key is None:
+        msg = "history_messages_key needs input_messages_key: which part of the input does the user say?"
+        raise InvalidInputError(msg)
+
+    def history_of(session_id: str) -> TurnHistory:
+        return TurnHistory(
+            memory,
+            session_id,
+            view=view,
+            query=None,
+            max_tokens=max_tokens,
+            system=system,
+            tools=tools,
+            model=model,
+            user=user,
+            track=track,
+        )
+
+    opening = _Opening(input_messages_key, history_messages_key)
+    remember = RunnableLambda(opening.open, opening.aopen).with_config(run_name="remember_and_load")
+    # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
+    runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
+    return runs(
+        _OneTurn(bound=remember | coerce_to_runnable(runnable)),
+        history_of,
+        input_messages_key=input_messages_key,
+        output_messages_key=output_messages_key,
+        history_messages_key=history_messages_key,
+        history_factory_config=[
+            ConfigurableFieldSpec(
+                id=session_key,
+                annotation=str,
+                name="Session",
+                description="Which session of the memory this call belongs to.",
+                default="",
+                is_shared=True,
+            )
+        ],
+    )
+
+
+class RunnableWithTieredHistory(RunnableWithMessageHistory):
+    """LangChain's class, taking any input that `said` does and keeping every answer, not only texts and messages."""
+
+    def _get_input_messages(self, input_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable takes
+        value = input_val
+        if isinstance(value, Mapping):
+            (only,) = value if len(value) == 1 else ("input",)
+            value = value[chosen_key("input", self.input_messages_key or only, value)]
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]  # as a chat model's run tells its input
+        return said(value)
+
+    def _get_output_messages(self, output_val: Any) -> list[BaseMessage]:  # noqa: ANN401 - whatever the runnable gives
+        value = output_val
+        if isinstance(value, Mapping):
+            key = self.output_messages_key
+            known = list(value)[:1] if len(value) == 1 else usual_keys("output", value)
+            if key is None and known:
+                key = known[0]
+            value = value.get(key, value)
+        return [] if value is None else answered(value)
+
+
+class _Opening:
+    """The first step of a turn: writes what was said, and puts the view where the next step expects it."""
+
+    def __init__(self, input_key: str | None, history_key: str | None) -> None:
+        self._input_key = input_key
+        self._history_key = history_key
+
+    def open(self, value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - whatever the runnable takes
+        return self._filled(value, *_turn(config).begin(self._spoken(value)))
+
+    async def aopen(self, value: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as above
+        return self._filled(value, *await _turn(config).abegin(self._spoken(value)))
+
+    def _spoken(self, value: Any) -> Any:  # noqa: ANN401 - as above
+        return value if self._input_key is None else value[self._input_key]
+
+    def _filled(self, value: Any, before: list[BaseMessage], whole: list[BaseMessage]) -> Any:  # noqa: ANN401 - as above
+        if self._history_key is not None:
+            return {**value, self._history_key: before}
+        return whole if self._input_key is None else {**value, self._input_key: whole}
+
+
+class _OneTurn(RunnableBindingBase[Any, Any]):
+    """Sees a turn end: one that is broken off is closed by us, for LangChain tells nobody."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
+        try:
+            return super().invoke(input, config, **kwargs)
+        except BaseException as error:
+            _turn(config).break_off(error, None)
+            raise
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as the base class has it
+        try:
+            return await super().ainvoke(input, config, **kwargs)
+        except BaseException as error:
+            await _turn(config).abreak_off(error, None)
+            raise
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:  # noqa: A002, ANN401 - as the base class has it
+        so_far: Any = None
+        with closing(cast("Generator[Any, None, None]", super().stream(input, config, **kwargs))) as chunks:
+            try:
+                for chunk in chunks:
+                    so_far = _joined(so_far, chunk)
+                    yield chunk
+            except BaseException as error:
+                _turn(config).break_off(error, so_far)
+                raise
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: A002, ANN401 - as the base class has it
+        so_far: Any = None
+        async with aclosing(cast("AsyncGenerator[Any, None]", super().astream(input, config, **kwargs))) as chunks:
+            try:
+                async for chunk in chunks:
+                    so_far = _joined(so_far, chunk)
+                    yield chunk
+            except BaseException as error:
+                await _turn(config).abreak_off(error, so_far)
+                raise
+
+
+def _turn(config: RunnableConfig | None) -> TurnHistory:
+    turn: TurnHistory = ensure_config(config)["configurable"]["message_history"]
+    return turn
+
+
+def _joined(so_far: Any, chunk: Any) -> Any:  # noqa: ANN401 - whatever a runnable streams
+    if so_far is None:
+        return chunk
+    try:
+        return so_far + chunk
+    except TypeError:
+        return chunk

@@ -1,0 +1,316 @@
+"""Nodes for a hand-built LangGraph `StateGraph`: each keeps to its one key of the state, and leaves messages alone.
+
+    class State(MessagesState, TieredState): ...
+
+    def answer(state: State, config: RunnableConfig) -> dict:
+        return {"messages": [model.invoke(model_input(memory, state, config))]}
+
+    builder = StateGraph(State)
+    builder.add_node("remember", remember_node(memory))
+    builder.add_node("context", context_node(memory, model=model))
+    builder.add_node("answer", answer)
+
+The session is the config's `thread_id`. Every node takes a `TieredMemory`, or a function that opens one when it is
+first needed (off the event loop), and is sync and async. No node but `evict_node` changes the state's messages. Give
+none of them a `cache_policy`: a cached step remembers nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
+from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, handover_of
+from langchain_tiered_memory.integrations.graph.node_calls import (
+    acheckpoint_run,
+    amodel_input,
+    checkpoint_run,
+    model_input,
+)
+from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
+from langchain_tiered_memory.integrations.graph.node_plans import plan_of
+from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.integrations.state import branch_in, update_with
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from langchain_tiered_memory.driver import Flow
+
+
+__all__ = [
+    "MemoryNode",
+    "acheckpoint_run",
+    "amodel_input",
+    "checkpoint_run",
+    "condense_node",
+    "context_node",
+    "evict_node",
+    "guard_node",
+    "model_input",
+    "remember_node",
+]
+
+
+def remember_node(
+    memory: MemorySource,
+    *,
+    messages_key: str = "messages",
+    input_key: str | None = None,
+    output_key: str | None = None,
+    kind: str | None = None,
+    task: str | None = None,
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "remember",
+) -> MemoryNode:
+    """A node that writes what is new in the state to the memory: durable when the node is done.
+
+    Args:
+        memory: Where to, or a function that opens it.
+        messages_key: The state's list of messages, the truth of its branch: messages that were deleted from it, or
+            are on another fork, stay in the transcript and out of this branch's contexts.
+        input_key: For a state without such a list: where the user's message or text stands.
+        output_key: The same for the answer. One node may be made for each, before and after the model.
+        kind: What new messages are, such as `acceptance_criteria`.
+        task: The task that they belong to.
+        track: The track of all these messages; `main`, and one of its own for each sub-graph, if not given. A
+            sub-graph that shares the list and `tiered_memory` with the graph above it shares its track.
+        user_key: Key of the config's `configurable` that says whose session it is, where it is there.
+        name: The node's, where `add_node` gets none.
+    """
+    check_integration("remember_node", memory, may_open=True, track=track, user_key=user_key, name=name)
+    keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
+    wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+        found = found_in(opened(memory), wiring, state, config)
+        if keys:
+            turn = said_in_turn(state, config, keys)
+            found.session.core.check_owner()
+            turn.written(found.session, kind=kind, task=task)
+            return Done(update=update_with(remembered=len(turn.messages)))
+        found.session.core.check_owner()
+        record = found.remembered(kind=kind, task=task)
+        return Done(update=update_with(messages_key, record))
+
+    return MemoryNode(name, at_once(journey))
+
+
+def condense_node(
+    memory: MemorySource,
+    *,
+    messages_key: str | None = "messages",
+    timeout: float | None = None,
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "condense",
+) -> MemoryNode:
+    """A node that finishes the session's summaries that are due, for graphs that do not leave it to the background.
+
+    A call without its result, such as one that waits for a person's approval, is never condensed.
+
+    Args:
+        memory: Where the session is.
+        messages_key: The state's list, which is remembered first; `None` where there is none.
+        timeout: Seconds after which the rest is left for later.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+    """
+    check_integration("condense_node", memory, may_open=True, track=track, user_key=user_key, name=name)
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        there = opened(memory)
+        found = found_in(there, wiring, state, config)
+        found.session.core.check_owner()
+        record = found.remembered()
+        report = yield from there.core.flush(found.session.session_id, timeout)
+        figures = {"summaries": report.summaries, "vectors": report.vectors, "pending": report.pending}
+        return Done(update=update_with(messages_key, kept(record, wiring), condensed=figures))
+
+    return MemoryNode(name, journey)
+
+
+def context_node(
+    memory: MemorySource,
+    *,
+    model: str | Runnable[Any, Any] | None = None,
+    system: str | BaseMessage | None = None,
+    tools: Sequence[Any] = (),
+    max_tokens: int | None = None,
+    query: str | None = None,
+    view: str = "default",
+    profile: str | None = None,
+    messages_key: str | None = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "context",
+) -> MemoryNode:
+    """A node that decides the view of the next model call; `model_input` gives its messages.
+
+    Into the state goes a small plan in JSON: which call it is for, and its figures. The context itself is handed over
+    beside the state, and made anew where that is lost, as after a restart. In a graph with several of these nodes
+    whose branches run side by side, `model_input(..., node="...")` says whose plan is meant.
+
+    Args:
+        memory: Where the session is.
+        model: As of `Session.context`, as are the next six.
+        system: See there.
+        tools: See there.
+        max_tokens: See there.
+        query: See there.
+        view: See there.
+        profile: See there.
+        messages_key: The state's list, which is remembered first; `None` where there is none.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+    """
+    check_integration(
+        "context_node",
+        memory,
+        max_tokens=max_tokens,
+        view=view,
+        may_open=True,
+        profile=profile,
+        query=query,
+        track=track,
+        user_key=user_key,
+        name=name,
+    )
+    call = ModelCall(
+        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+    )
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    handover = handover_of(memory)
+    handover.announce(call)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = found_in(opened(memory), wiring, state, config)
+        made = yield from assembled(found, call, handover)
+        plan = plan_of(call, wiring, found, made.context, config=config, name=name)
+        return Done(update=update_with(messages_key, kept(made.record, wiring), **plan), notices=made.notices)
+
+    return MemoryNode(name, journey)
+
+
+def guard_node(
+    memory: MemorySource,
+    *,
+    model: str | Runnable[Any, Any] | None = None,
+    system: str | BaseMessage | None = None,
+    tools: Sequence[Any] = (),
+    max_tokens: int | None = None,
+    query: str | None = None,
+    view: str = "default",
+    profile: str | None = None,
+    messages_key: str | None = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "guard",
+) -> MemoryNode:
+    """A node that measures the next request: its zone, outcome and alert go into the state as figures.
+
+    Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
+    graph's custom stream and to callbacks. When the run's state was saved for this request, it is saved together with
+    the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
+    takes over the context that was made here.
+
+    Args:
+        memory: As of `context_node`, as are all others.
+        model: See there.
+        system: See there.
+        tools: See there.
+        max_tokens: See there.
+        query: See there.
+        view: See there.
+        profile: See there.
+        messages_key: See there.
+        track: See there.
+        user_key: See there.
+        name: See there.
+    """
+    check_integration(
+        "guard_node",
+        memory,
+        max_tokens=max_tokens,
+        view=view,
+        may_open=True,
+        profile=profile,
+        query=query,
+        track=track,
+        user_key=user_key,
+        name=name,
+    )
+    call = ModelCall(
+        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+    )
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    handover = handover_of(memory)
+    handover.announce(call)
+
+    def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
+        found = found_in(opened(memory), wiring, state, config)
+        return (yield from guarded(found, call, wiring, handover))
+
+    return MemoryNode(name, journey)
+
+
+def evict_node(
+    memory: MemorySource,
+    *,
+    keep_messages: int = 20,
+    at_messages: int = 40,
+    messages_key: str = "messages",
+    track: str | None = None,
+    user_key: str = "user_id",
+    name: str = "evict",
+) -> MemoryNode:
+    """A node that moves old messages out of the state, so that LangGraph's checkpoints stay bounded. Nothing is lost.
+
+    A message leaves only after the transcript was read back and gave it equal; whole groups only, never the system's
+    word, the user's last message, or anything from an unanswered call on. `session.messages()` and every context still
+    have them. The state must have `TieredState` mixed in, for that is where it says what was moved. Removed is by id,
+    where the list's reducer knows that (`add_messages` does); else the list is written anew, with LangGraph's
+    `Overwrite` or plainly, so no other node may write to it in the same step.
+
+    Args:
+        memory: Where the session is.
+        keep_messages: How many of the newest stay, at least.
+        at_messages: Nothing is done up to this many: each move writes the list anew.
+        messages_key: The state's list.
+        track: As of `remember_node`.
+        user_key: As of `remember_node`.
+        name: The node's, where `add_node` gets none.
+
+    Raises:
+        InvalidInputError: when `keep_messages` is below 1 or above `at_messages`; as the node runs, when the state
+            keeps no record, or its list cannot be told to let go of messages.
+    """
+    check_integration("evict_node", memory, may_open=True, track=track, user_key=user_key, name=name)
+    if not 1 <= keep_messages <= at_messages:
+        msg = f"keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
+        raise InvalidInputError(msg)
+    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+
+    def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
+        if branch_in(state, messages_key) is None:
+            msg = (
+                f"the state has no record of {messages_key!r}, so what is moved out of it could not be found again: "
+                "mix TieredState into the graph's state, and put remember_node before evict_node"
+            )
+            raise InvalidInputError(msg)
+        found = found_in(opened(memory), wiring, state, config)
+        if len(found.messages) <= at_messages:
+            return Done(update={})
+        found.session.core.check_owner()
+        return evicted(found, messages_key, state, config, keep_messages=keep_messages)
+
+    return MemoryNode(name, at_once(journey))

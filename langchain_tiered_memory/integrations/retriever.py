@@ -1,0 +1,117 @@
+"""The memory as a LangChain retriever: messages and summaries of one session, best first."""
+
+from __future__ import annotations
+
+import datetime as dt  # noqa: TC003 - pydantic reads the annotations of the fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict, Field, model_validator
+
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
+from langchain_tiered_memory.text.fencing import neutralised, plain_label, plain_name
+from langchain_tiered_memory.types.records import utc
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+
+    from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.types.records import Hit
+
+
+class TieredMemoryRetriever(BaseRetriever):
+    """Finds what was said in a session, and what was summarised of it.
+
+        retriever = TieredMemoryRetriever(memory=memory, session_id="alice", k=5)
+        retriever.invoke("Which team checked the crane?")
+        retriever.invoke("Which team checked the crane?", k=2)
+
+    A document's `id` is that of the message or summary; its metadata, all of it plain JSON: `session_id`, `level` (0: a
+    message), `at` (ISO 8601), `track`, `role`, `name`, `kind`, `score` (comparable within one answer), `seq`, `tokens`,
+    `whole` (whether the document is all of it, or the passage that fits best), and `source`, which is its `id` under
+    the name that chains with sources cite by.
+    """
+
+    memory: TieredMemory
+    """Where to look."""
+    session_id: str
+    """The one session that is looked at."""
+    user: str | None = None
+    """Whose session it is; another user's is refused."""
+    k: int = Field(default=10, ge=1)
+    """How many documents at most; the quota of each level bounds it too."""
+    levels: tuple[int, ...] | None = None
+    """0 for messages, 1 and more for summaries; all, by default."""
+    tracks: tuple[str, ...] | None = None
+    """Lines of the session; all, by default."""
+    since: dt.datetime | None = None
+    """Nothing said before."""
+    until: dt.datetime | None = None
+    """Nothing said after."""
+    content: Literal["passage", "whole"] = "whole"
+    """What a document says of a long message: all of it, or the passage that fits best."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    if not TYPE_CHECKING:  # type checkers know the fields
+
+        def __init__(self, **choices: object) -> None:
+            """Refuse what is no memory in words of our own."""
+            check_integration("TieredMemoryRetriever", choices.get("memory"))
+            super().__init__(**choices)
+
+    @model_validator(mode="after")
+    def _names_are_good(self) -> Self:
+        self.memory.session(self.session_id, user=self.user)
+        return self
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        del run_manager
+        return [self._document(hit) for hit in self._session.search(query, **self._filters(k))]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        del run_manager
+        return [self._document(hit) for hit in await self._session.asearch(query, **self._filters(k))]
+
+    @property
+    def _session(self) -> Session:
+        return self.memory.session(self.session_id, user=self.user)
+
+    def _filters(self, k: int | None) -> dict[str, Any]:
+        return {
+            "k": self.k if k is None else k,
+            "levels": self.levels,
+            "tracks": self.tracks,
+            "since": self.since,
+            "until": self.until,
+        }
+
+    def _document(self, hit: Hit) -> Document:
+        shown = hit.passage if self.content == "passage" else hit.text
+        return Document(
+            id=hit.id,
+            page_content=neutralised(shown),
+            metadata={
+                "id": hit.id,
+                "source": hit.id,
+                "session_id": self.session_id,
+                "level": hit.level,
+                "at": utc(hit.at).isoformat(),
+                "track": plain_label(hit.track),
+                "role": hit.role,
+                "name": plain_name(hit.name) or None,
+                "kind": plain_label(hit.kind) if hit.kind else None,
+                "score": hit.score,
+                "seq": hit.seq,
+                "tokens": hit.tokens,
+                "whole": shown == hit.text,
+            },
+        )

@@ -1,0 +1,183 @@
+"""What the nodes carry in a graph's state: one key with plain, versioned JSON; never a message, never a summary.
+
+A message anywhere in a state update is streamed to the user, and every LangGraph checkpoint would hold it again; a
+dataclass comes back as a dict under strict msgpack. So only figures and ids stand here. Text stays in the memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typing_extensions import TypedDict
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+STATE_KEY = "tiered_memory"
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedPart:
+    """What of a branch was moved out of graph state: it is still on the branch, though no message in state says so."""
+
+    seq: int
+    """Number of the last message that was moved: everything up to it is on the branch, but for `off`."""
+    last_id: str
+    """Its id, as the transcript has it; empty when it was forgotten since."""
+    count: int
+    digest: str
+    """Over the ids of all that were moved, in order."""
+    off: Numbers = field(default_factory=Numbers)
+    """Those up to `seq` that were not moved: other branches, and what stays in state."""
+
+    def holds(self, seq: int) -> bool:
+        """Whether the message of that number was moved."""
+        return seq <= self.seq and seq not in self.off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchRecord:
+    """How the message list of a state stood when it was last remembered: whether it changed is seen without reading.
+
+    It lives in the state itself, so a fork or a step back in time brings the record of that moment along.
+    """
+
+    track: str
+    count: int
+    """Messages of the list that were remembered."""
+    ids: str
+    """Digest over their ids."""
+    said: str
+    """Digest over what they say."""
+    seq: int
+    """Number of the newest message of the track at that time."""
+    epoch: int
+    """The session's at that time: edits, pins and removals raise it."""
+    whole: bool
+    """Whether the list (and what was archived of it) was all that the track had."""
+    archived: ArchivedPart | None = None
+    forgotten: tuple[str, ...] = ()
+    """Ids of the list's messages that were forgotten: the state still has them, the transcript must not."""
+    apart: bool = False
+    """Whether the list is a conversation of its own, whatever its track has besides: a task for a sub-agent."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        written = asdict(self)
+        if self.archived is not None:
+            written["archived"]["off"] = self.archived.off.to_json()
+        written["forgotten"] = list(self.forgotten)
+        if not self.apart:
+            del written["apart"]  # what earlier versions do not know is written only where it says something
+        return written
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> BranchRecord:
+        """A record as `to_json` wrote it."""
+        fields = dict(written)
+        archived = fields.get("archived")
+        if archived is not None:
+            fields["archived"] = ArchivedPart(**{**archived, "off": Numbers.from_json(archived["off"])})
+        return cls(**fields | {"forgotten": tuple(fields.get("forgotten", ()))})
+
+
+def merged(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The reducer of `tiered_memory`: each part is replaced by its newest value.
+
+    Branches and plans are replaced one by one. Nodes that run side by side write different parts, or the same values.
+    """
+    old, new = current(left), current(right)
+    found = {**old, **new}
+    for part in ("branches", "plans"):
+        if part in old or part in new:
+            found[part] = {**old.get(part, {}), **new.get(part, {})}
+    return found
+
+
+class TieredState(TypedDict, total=False):
+    """Mix-in for a graph's state: `class State(MessagesState, TieredState): ...`."""
+
+    tiered_memory: Annotated[dict[str, Any], merged]
+    """The nodes' own record: plain JSON, of no use to a reader."""
+
+
+def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a state's key holds, brought to the present version; empty where nothing was written yet.
+
+    Raises:
+        InvalidInputError: when a later version of this package wrote it, or something else altogether.
+    """
+    if not written:
+        return {}
+    version = written.get("v") if isinstance(written, Mapping) else None
+    if not isinstance(version, int) or version < 1:
+        msg = f"the state's key {STATE_KEY!r} is not what the memory's nodes wrote there: leave it to them"
+        raise InvalidInputError(msg)
+    if version > STATE_VERSION:
+        msg = f"this graph state was written by a later langchain-tiered-memory (state version {version}): upgrade it"
+        raise InvalidInputError(msg)
+    found = dict(written)
+    for step in _MIGRATIONS[version - 1 :]:
+        found = step(found)
+    return found
+
+
+_MIGRATIONS: tuple[Any, ...] = ()
+"""Step n brings state version n to n + 1. Append only: checkpoints keep old states for good."""
+
+
+def branch_in(state: object, messages_key: str | None) -> BranchRecord | None:
+    """The record of a message list; `None` where it was not remembered yet."""
+    written = current(part_of(state, STATE_KEY)).get("branches", {}).get(messages_key or "")
+    return BranchRecord.from_json(written) if written is not None else None
+
+
+def update_with(messages_key: str | None = None, record: BranchRecord | None = None, **parts: object) -> dict[str, Any]:
+    """A state update for the key: the record of a branch and further parts in JSON."""
+    value: dict[str, Any] = {"v": STATE_VERSION, **parts}
+    if record is not None:
+        value["branches"] = {messages_key or "": record.to_json()}
+    return {STATE_KEY: value}
+
+
+def part_of(state: object, key: str) -> Any:  # noqa: ANN401 - whatever the user keeps there
+    """The value of a state's key: states are dicts, pydantic models or dataclasses."""
+    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+
+
+def zone_in(state: object) -> str:
+    """The zone that `guard_node` found last (`safe` before it ran): for `add_conditional_edges`."""
+    return str(current(part_of(state, STATE_KEY)).get("guard", {}).get("zone", "safe"))
+
+
+def digests_of(messages: Sequence[BaseMessage]) -> tuple[str, str]:
+    """Digests over the ids of messages, and over what they say. Cheap: it only has to notice a change."""
+    return digests_at(messages, len(messages))[1]
+
+
+def digests_at(messages: Sequence[BaseMessage], count: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    """`digests_of` the first `count` messages and of all, in one pass."""
+    ids, said = hashlib.blake2b(digest_size=12), hashlib.blake2b(digest_size=12)
+    first = (ids.hexdigest(), said.hexdigest())
+    for number, message in enumerate(messages, start=1):
+        fields = message.__dict__  # pydantic's own attribute access takes ten times as long
+        ids.update(f"{fields['id']}\0".encode("utf-8", "surrogatepass"))
+        said.update(repr([fields.get(name) for name in _SAID]).encode("utf-8", "surrogatepass"))
+        if number == count:
+            first = (ids.hexdigest(), said.hexdigest())
+    return first, (ids.hexdigest(), said.hexdigest())
+
+
+def begins_with(messages: Sequence[BaseMessage], record: BranchRecord) -> bool:
+    """Whether a list has all messages that a record is about, in their place."""
+    return len(messages) >= record.count and digests_at(messages, record.count)[0][0] == record.ids
+
+
+_SAID = ("type", "content", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")

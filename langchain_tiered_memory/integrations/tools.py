@@ -1,0 +1,262 @@
+"""The memory as tools of an agent: `recall`, `expand`, `pin`.
+
+They work on the session of the run, which is the config's `thread_id`, and never on another. What they find comes back
+as quoted data within a bound of tokens; an id that does not exist is an answer the model can act on, not an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
+from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
+from langchain_tiered_memory.text.fencing import plain_label
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.types.records import Summary
+
+_LEAST_TOKENS = 200
+_MOST_FINDS = 50
+_MAX_QUOTED_CHARS = 100
+_FOUND_BY = "as the conversation's record or a result of `recall` names it"
+_LABELS = re.compile(r"(?:(?:message|summary|id)\s{1,40}){0,4}", re.IGNORECASE)
+"""What models copy in front of an id."""
+_BEFORE = " \t\r\n\"'`(["
+_BEHIND = " \t\r\n\"'`)].,"
+"""The quotes and brackets that they put it in."""
+
+
+class RecallInput(BaseModel):
+    """Arguments of `recall`."""
+
+    query: str = Field(
+        description="What to look for: a question in full, or the words, names, numbers and identifiers that were used."
+    )
+    limit: int = Field(default=8, description=f"How many finds at most, 1 to {_MOST_FINDS}.")
+
+
+class ExpandInput(BaseModel):
+    """Arguments of `expand`."""
+
+    id: str = Field(description=f"Id of a summary or a message, {_FOUND_BY}.")
+    depth: int = Field(
+        default=1, description="Levels to go down from a summary; 0 goes all the way down to the messages themselves."
+    )
+    page: int = Field(default=1, description="Which page, where there is more than one; 1 is the first.")
+
+
+class PinInput(BaseModel):
+    """Arguments of `pin`."""
+
+    id: str = Field(description=f"Id of a message, {_FOUND_BY}.")
+    keep: bool = Field(default=True, description="False lets go of a message that was pinned before.")
+
+
+def memory_tools(
+    memory: TieredMemory,
+    *,
+    session_id: str | None = None,
+    user: str | None = None,
+    track: str = DEFAULT_TRACK,
+    max_tokens: int = 2000,
+    user_key: str = "user_id",
+) -> list[BaseTool]:
+    """The tools `recall`, `expand` and `pin`, in this order.
+
+    Args:
+        memory: Where to look.
+        session_id: The session that they work on; the `thread_id` of the run's config by default.
+        user: Whose session it is, or what `user_key` of the run's config says; another user's is refused.
+        track: The line of the session that the agent is on; all lines are searched.
+        max_tokens: Bounds each result.
+        user_key: Key of the config's `configurable` that names the user, where it is there.
+
+    Raises:
+        SettingsError: when `max_tokens` is too small for a result.
+    """
+    check_integration(
+        "memory_tools",
+        memory,
+        max_tokens=max_tokens,
+        session_id=session_id,
+        user=user,
+        track=track,
+        user_key=user_key,
+    )
+    if max_tokens < _LEAST_TOKENS:
+        msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
+        raise SettingsError(msg)
+    verbs = _Verbs(memory, session_id=session_id, user=user, track=track, max_tokens=max_tokens, user_key=user_key)
+    return [
+        _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
+        _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
+        _tool(verbs.pin, verbs.apin, PinInput, _PIN),
+    ]
+
+
+_RECALL = (
+    "Search the whole record of this conversation, also what is no longer shown: earlier messages, tool results and "
+    "summaries of them. Use it before you say that you do not know, and before you ask the user or run a tool again "
+    "for what was said, decided or found earlier. It answers with dated quotes and their ids, for `expand` and `pin`."
+)
+_EXPAND = (
+    "Show what a summary of this conversation stands for, or the whole of a message that is shown in part. Use it when "
+    "a summary mentions something of which you need the exact words."
+)
+_PIN = (
+    "Keep a message of this conversation in view from now on, word for word. Use it sparingly, for what must not be "
+    "forgotten, such as a requirement or a decision of the user. Let it go with `keep` false when it no longer holds."
+)
+
+
+def _tool(verb: Callable[..., str], twin: Callable[..., object], schema: type[BaseModel], description: str) -> BaseTool:
+    return StructuredTool.from_function(
+        func=verb,
+        coroutine=twin,  # type: ignore[arg-type] # a bound coroutine function
+        name=verb.__name__,
+        description=description,
+        args_schema=schema,
+    )
+
+
+class _Verbs:
+    """What the tools do, sync and async."""
+
+    def __init__(
+        self,
+        memory: TieredMemory,
+        *,
+        session_id: str | None,
+        user: str | None,
+        track: str,
+        max_tokens: int,
+        user_key: str,
+    ) -> None:
+        self._memory = memory
+        self._session_id = session_id
+        self._user = user
+        self._track = track
+        self._max_tokens = max_tokens
+        self._user_key = user_key
+
+    def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+        return self._recalled(query, config, limit)
+
+    async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+        return await off_loop(self.recall, query, config, limit)
+
+    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
+        return self._expanded(id, config, depth, page)
+
+    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
+        return await off_loop(self.expand, id, config, depth, page)
+
+    def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
+        return self._pinned(id, config, keep=keep)
+
+    async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
+        return await off_loop(self.pin, id, config, keep)
+
+    def _recalled(self, query: str, config: RunnableConfig, limit: int) -> str:
+        session = self._session(config)
+        hits = session.search(query, k=_finds(limit))
+        if not hits:
+            return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
+        return recalled(hits, max_tokens=self._max_tokens, count=self._count)
+
+    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int) -> str:
+        session = self._session(config)
+        for name in _names(wanted):
+            try:
+                found = session.expand(name, depth=depth if depth > 0 else None)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(wanted, error)
+            shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
+            return f"{_quoted(wanted)} has fewer than {str(page)[:20]} pages." if shown is None else shown[0]
+        return _unknown(wanted)
+
+    def _pinned(self, wanted: str, config: RunnableConfig, *, keep: bool) -> str:
+        session = self._session(config)
+        for name in _names(wanted):
+            try:
+                found = session.expand(name, depth=1)
+                if not _is_message(name, found):
+                    return _no_message(wanted)
+                if keep:
+                    session.pin(found[0].id)
+                else:
+                    session.unpin(found[0].id)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(wanted, error)
+            return _pinned(found[0].id, keep=keep)
+        return _unknown(wanted)
+
+    def _session(self, config: RunnableConfig) -> Session:
+        configurable = config.get("configurable", {})
+        named = self._session_id or configurable.get("thread_id")
+        if not named:
+            msg = (
+                "the memory's tools do not know their session: run them with a thread_id in the config's configurable, "
+                "or make them with memory_tools(memory, session_id=...)"
+            )
+            raise SettingsError(msg)
+        user = self._user if self._user is not None else configurable.get(self._user_key)
+        return self._memory.session(str(named), user=str(user) if user is not None else None, track=self._track)
+
+    @property
+    def _count(self) -> Callable[[str], int]:
+        return self._memory.core.runtime.counter.count_text
+
+
+def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
+    """Whether `wanted` names the one message found: a summary gives what it stands for."""
+    return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
+
+
+def _finds(limit: int) -> int:
+    """A model that asks for too many finds, or for none, still gets an answer."""
+    return min(max(limit, 1), _MOST_FINDS)
+
+
+def _names(wanted: str) -> list[str]:
+    """The id as the model gave it; then without what it copied along."""
+    bare = _LABELS.sub("", wanted.lstrip(_BEFORE).rstrip(_BEHIND), count=1).lstrip(_BEFORE)
+    return list(dict.fromkeys([wanted, *([bare] if bare else [])]))
+
+
+def _quoted(said: str) -> str:
+    """What a model, or whoever speaks through it, gave as an id or a question, said back."""
+    return f"'{plain_label(said, max_chars=_MAX_QUOTED_CHARS)}'"
+
+
+def _unknown(wanted: str) -> str:
+    return f"There is no message or summary {_quoted(wanted)} in this conversation. Take an id that `recall` shows."
+
+
+def _unusable(wanted: str, error: InvalidInputError) -> str:
+    return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"
+
+
+def _no_message(wanted: str) -> str:
+    return f"{_quoted(wanted)} is a summary. `expand` it, and pin one of its messages."
+
+
+def _pinned(message_id: str, *, keep: bool) -> str:
+    then = "stays in view from now on" if keep else "is no longer pinned"
+    return f"Message {_quoted(message_id)} {then}."

@@ -1,0 +1,1 @@
+"""What is derived is checked and mended, and what is due is done: `verify`, `doctor`, the background worker."""

@@ -1,0 +1,81 @@
+"""Does the work that is due, summaries first, then vectors: for the background worker and for `flush()`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import Flow, pause
+from langchain_tiered_memory.errors import DamagedRowError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.recall.indexing import index_all, queue_lost
+from langchain_tiered_memory.reports import FlushReport
+from langchain_tiered_memory.summaries.tree.condense import condense
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+def tend(runtime: Runtime, session_id: str, *, embeds: bool = True) -> Flow[tuple[int, int]]:
+    """Make a session's summaries and vectors that are due. Returns how many of each.
+
+    Args:
+        runtime: The memory.
+        session_id: Whose.
+        embeds: Whether to make vectors: not where the index was found down a moment ago.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    if ref is None:
+        return 0, 0
+    made = 0
+    try:
+        made = yield from condense(runtime, ref)
+    except DamagedRowError as error:
+        runtime.report(EventName.DAMAGED_ROW, str(error), session_id=session_id, table=error.table, column=error.column)
+    embedded = (yield from index_all(runtime, ref=ref)) if embeds else 0
+    return made, embedded
+
+
+def flush(runtime: Runtime, session_id: str | None, *, timeout: float | None) -> Flow[FlushReport]:
+    """Do now what the background would do, for one session or all; wait for what others have in hand.
+
+    Args:
+        runtime: The memory.
+        session_id: One session; `None` for all.
+        timeout: Seconds after which to return with work still pending; `None` waits for leases to end or run out.
+    """
+    deadline = None if timeout is None else runtime.monotonic() + timeout
+    made = embedded = 0
+    embeds = queue_lost(runtime)
+    while True:
+        refs = _sessions(runtime, session_id)
+        looked_at = runtime.now()  # a lease that runs out behind this is looked at again
+        for ref in refs:
+            summaries, vectors = yield from tend(runtime, ref.session_id, embeds=embeds)
+            made, embedded = made + summaries, embedded + vectors
+            if deadline is not None and runtime.monotonic() >= deadline:
+                break
+        in_hand = 0
+        for ref in refs:
+            in_hand += runtime.store.tree.leased_by_others(ref, owner=runtime.worker, now=looked_at)
+        if not in_hand or (deadline is not None and runtime.monotonic() >= deadline):
+            break
+        yield from pause(_LOOK_AGAIN_SECONDS)
+    if session_id is None and embeds:
+        embedded += yield from index_all(runtime)
+    pending = 0
+    has_index = runtime.open_index() is not None
+    for ref in refs:
+        pending += runtime.store.tree.unfinished(ref)
+        if has_index:
+            pending += runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries, ref=ref)
+    return FlushReport(summaries=made, vectors=embedded, pending=pending)
+
+
+def _sessions(runtime: Runtime, session_id: str | None) -> list[SessionRef]:
+    if session_id is None:
+        return runtime.store.transcript.sessions()
+    ref = runtime.store.transcript.find(session_id)
+    return [ref] if ref is not None else []

@@ -1,0 +1,275 @@
+"""Reading everything, page by page, for `verify()`; and mending the text index, for `rebuild_index()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, select, text, update
+
+from langchain_tiered_memory.errors import NotOurDatabaseError
+from langchain_tiered_memory.forgetting.row_removal import uproot
+from langchain_tiered_memory.sql import entry_rows, rows
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import entries, files, open_calls, passages, sessions, summaries, unpacked
+from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_every_session, lock_session
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.file_rows import drop_touches, write_touches
+from langchain_tiered_memory.transcript.index_rows import TERM_COUNT, drop_passages
+from langchain_tiered_memory.types.drafts import FileTouch, counter_mark
+from langchain_tiered_memory.types.records import Draft, Entry, Passage, PassageDraft, SessionRef, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.sql.database import Database
+
+_PAGE = 500
+
+
+DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
+"""Columns of a message that follow from its payload."""
+
+
+def _counted_entry(row: RowMapping) -> tuple[Entry, int | None]:
+    return entry_rows.entry(row), row["counter"]
+
+
+def _counted_summary(row: RowMapping) -> tuple[Summary, str, int | None]:
+    return derived_rows.summary(row), row["text_digest"], row["counter"]
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Looks at rows as they are; judges nothing."""
+
+    database: Database
+
+    def sessions(self) -> list[tuple[SessionRef, dict[str, Any]]]:
+        """Every session that can be read, with its running figures."""
+        with self.database.read() as connection:
+            found = connection.execute(select(sessions).order_by(sessions.c.key)).mappings().all()
+            return readable(connection, found, lambda row: (rows.session_ref(row), dict(row)))
+
+    def entry_pages(self, ref: SessionRef) -> Iterator[list[Entry]]:
+        """A session's messages, a page at a time; damaged ones left out."""
+        for page in self.counted_pages(ref):
+            yield [entry for entry, _ in page]
+
+    def counted_pages(self, ref: SessionRef) -> Iterator[list[tuple[Entry, int | None]]]:
+        """A session's messages, each with the mark of what counted it, a page at a time; damaged ones left out."""
+        after: int | None = 0
+        while after is not None:
+            page, after = self.counted_page(ref, after)
+            if page:
+                yield page
+
+    def counted_page(self, ref: SessionRef, after: int) -> tuple[list[tuple[Entry, int | None]], int | None]:
+        """One of `counted_pages`, and the number after which the next one begins; `None` behind the last."""
+        mine = and_(entries.c.session_key == ref.key, entries.c.seq > after)
+        with self.database.read() as connection:
+            found = (
+                connection.execute(select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)).mappings().all()
+            )
+            page = readable(connection, found, _counted_entry)
+        return page, found[-1]["seq"] if found and isinstance(found[-1]["seq"], int) else None
+
+    def open_calls(self, ref: SessionRef) -> dict[int, tuple[str, ...]]:
+        """The calls of a session's messages that have no result, by the number of the message."""
+        query = select(open_calls.c.seq, open_calls.c.call).where(open_calls.c.session_key == ref.key)
+        found: dict[int, tuple[str, ...]] = {}
+        with self.database.read() as connection:
+            for seq, call in connection.execute(query.order_by(open_calls.c.seq, open_calls.c.call)):
+                found[seq] = (*found.get(seq, ()), unpacked(call))
+        return found
+
+    def summary_rows(self, ref: SessionRef) -> list[tuple[Summary, str, int | None]]:
+        """A session's summaries with the digest kept of what each says, and the mark of what counted it."""
+        query = select(summaries).where(summaries.c.session_key == ref.key)
+        with self.database.read() as connection:
+            found = connection.execute(query.order_by(summaries.c.level, summaries.c.first_seq)).mappings().all()
+            return readable(connection, found, _counted_summary)
+
+    def passages_of(
+        self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()
+    ) -> list[Passage]:
+        """Index rows of these entries and of these summaries, in order."""
+        of_summaries = [passages.c.summary_id.in_(part) for part in chunks(list(summary_ids))]
+        of_entries = [
+            and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(part))
+            for part in chunks(list(seqs))
+        ]
+        found: list[Passage] = []
+        with self.database.read() as connection:
+            for condition in of_entries + of_summaries:
+                query = select(passages).where(condition)
+                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
+        return sorted(found, key=lambda one: (one.level, one.seq, one.part))
+
+    def orphan_touches(self, ref: SessionRef) -> list[int]:
+        """Numbers of messages that are gone while the files that they touched are still noted."""
+        there = and_(entries.c.session_key == files.c.session_key, entries.c.seq == files.c.seq)
+        query = select(files.c.seq).distinct().outerjoin(entries, there)
+        with self.database.read() as connection:
+            return list(connection.scalars(query.where(files.c.session_key == ref.key, entries.c.seq.is_(None))))
+
+    def mend_touches(self, ref: SessionRef, entry: Entry, touches: Sequence[FileTouch]) -> None:
+        """Write anew which files a message touched."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            write_touches(connection, ref.key, track=entry.track, seq=entry.seq, at=entry.at, touches=touches)
+
+    def drop_orphan_touches(self, ref: SessionRef) -> None:
+        """Forget which files messages touched that are gone."""
+        gone = self.orphan_touches(ref)
+        with self.database.write() as connection:
+            for part in chunks(gone):
+                drop_touches(connection, ref.key, part)
+
+    def orphan_passages(self) -> list[int]:
+        """Index rows whose message or summary does not exist."""
+        entry_gone = and_(passages.c.level == 0, entries.c.seq.is_(None))
+        summary_gone = and_(passages.c.level > 0, summaries.c.id.is_(None))
+        query = (
+            select(passages.c.id)
+            .outerjoin(entries, and_(entries.c.session_key == passages.c.session_key, entries.c.seq == passages.c.seq))
+            .outerjoin(summaries, summaries.c.id == passages.c.summary_id)
+            .where(entry_gone | summary_gone)
+        )
+        with self.database.read() as connection:
+            return list(connection.scalars(query))
+
+    def entry_count(self) -> int:
+        """All messages."""
+        with self.database.read() as connection:
+            return int(connection.scalar(select(func.count()).select_from(entries)) or 0)
+
+    def passage_count(self) -> int:
+        """All index rows."""
+        with self.database.read() as connection:
+            return int(connection.scalar(select(func.count()).select_from(passages)) or 0)
+
+    def damaged_database(self) -> str | None:
+        """What the database's own check says is wrong with its file, or `None`."""
+        if self.database.dialect != "sqlite":
+            return None
+        with self.database.read() as connection:
+            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
+        return None if said == ["ok"] else "; ".join(said)
+
+    def damaged_text_index(self) -> list[int] | None:
+        """Passages that the full-text index does not hold as their rows say; `None` when it is damaged as a whole.
+
+        SQLite's own check of the index needs a write: where the database is only read, each passage is looked for, and
+        what the index says of it is not compared.
+        """
+        if self.database.dialect != "sqlite":
+            query = text(
+                "SELECT id FROM ltm_passages WHERE tsv IS DISTINCT FROM "
+                "array_to_tsvector(array_remove(string_to_array(scope || ' ' || terms, ' '), ''))"
+            )
+            with self.database.read() as connection:
+                return list(connection.scalars(query))
+        missing = text(
+            "SELECT p.id FROM ltm_passages p LEFT JOIN ltm_passages_fts_docsize d ON d.id = p.id WHERE d.id IS NULL "
+            "UNION SELECT d.id FROM ltm_passages_fts_docsize d LEFT JOIN ltm_passages p ON p.id = d.id "
+            "WHERE p.id IS NULL"
+        )
+        with self.database.read() as connection:
+            found = list(connection.scalars(missing))
+        if found or self.database.read_only:
+            return found
+        try:
+            with self.database.write() as connection:
+                connection.exec_driver_sql(
+                    "INSERT INTO ltm_passages_fts(ltm_passages_fts, rank) VALUES ('integrity-check', 1)"
+                )
+        except NotOurDatabaseError:
+            return None
+        return []
+
+    def rebuild_text_index(self) -> None:
+        """Make the full-text index anew from the index rows."""
+        with self.database.write() as connection:
+            if self.database.dialect == "sqlite":
+                connection.exec_driver_sql("INSERT INTO ltm_passages_fts(ltm_passages_fts) VALUES ('rebuild')")
+            else:
+                connection.exec_driver_sql("REINDEX INDEX ltm_passages_tsv")
+
+    def replace_passages(self, ref: SessionRef, owner: Entry | Summary, drafts: Sequence[PassageDraft]) -> None:
+        """Write an owner's index rows anew."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            if isinstance(owner, Entry):
+                condition: Any = and_(
+                    passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq == owner.seq
+                )
+                level, seq, summary_id, at, track, kind = 0, owner.seq, None, owner.at, owner.track, owner.kind
+            else:
+                condition = passages.c.summary_id == owner.id
+                level, seq, summary_id, at = owner.level, owner.last_seq, owner.id, owner.last_at
+                track, kind = owner.track or "", "summary"
+            drop_passages(connection, condition)
+            found = derived_rows.passage_values(
+                ref.key, drafts, level=level, seq=seq, summary_id=summary_id, track=track, kind=kind, at=at
+            )
+            insert_all(connection, passages, found)
+
+    def drop_orphan_passages(self, ids: Sequence[int]) -> None:
+        """Remove index rows without an owner."""
+        with self.database.write() as connection:
+            lock_every_session(connection)
+            for part in chunks(list(ids)):
+                drop_passages(connection, passages.c.id.in_(part))
+
+    def mend_totals(self, ref: SessionRef) -> None:
+        """Count a session's running figures anew."""
+        mine = entries.c.session_key == ref.key
+        rows_of_messages = and_(passages.c.session_key == ref.key, passages.c.level == 0)
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            count, tokens, last_at = connection.execute(
+                select(func.count(), func.coalesce(func.sum(entries.c.tokens), 0), func.max(entries.c.at)).where(mine)
+            ).one()
+            rows_count, terms = connection.execute(
+                select(func.count(), func.coalesce(func.sum(TERM_COUNT), 0)).where(rows_of_messages)
+            ).one()
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.key == ref.key)
+                .values(entries=count, tokens=tokens, last_at=last_at, passages=rows_count, terms=terms)
+            )
+
+    def mend_entry(self, ref: SessionRef, seq: int, draft: Draft) -> None:
+        """Write what was derived from a message anew."""
+        derived = entry_rows.entry_values(draft)
+        values = {name: derived[name] for name in DERIVED}
+        mine = and_(entries.c.session_key == ref.key, entries.c.seq == seq)
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            if connection.scalar(select(entries.c.revision).where(mine)):
+                del values["answers"]  # an edited message answers the call that it answered before
+            connection.execute(update(entries).where(mine).values(values))
+
+    def recount_summary(self, summary: Summary, *, tokens: int, counter: str) -> None:
+        """Write a summary's tokens anew."""
+        with self.database.write() as connection:
+            counted = {"tokens": tokens, "counter": counter_mark(counter)}
+            connection.execute(update(summaries).where(summaries.c.id == summary.id).values(counted))
+
+    def discard_summaries(self, ids: Sequence[str]) -> None:
+        """Remove summaries that cannot be trusted, and all above them; what they covered is free again."""
+        with self.database.write() as connection:
+            lock_every_session(connection)
+            owners: set[int] = set()
+            for part in chunks(list(dict.fromkeys(ids))):
+                query = select(summaries.c.session_key).where(summaries.c.id.in_(part))
+                owners |= set(connection.scalars(query))
+                uproot(connection, part)
+            for key in sorted(owners):
+                advance_epoch(connection, key)

@@ -1,0 +1,176 @@
+"""What a session's row says of its messages, and what those say of each other, of their calls and their revisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, select
+
+from langchain_tiered_memory.maintenance.known_rows import Known, fits, largest
+from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.column_forms import damage_in
+from langchain_tiered_memory.sql.entry_rows import seal_of_row
+from langchain_tiered_memory.sql.open_call_rows import open_values
+from langchain_tiered_memory.sql.rows import names_from_json
+from langchain_tiered_memory.sql.schema import digest_of, packed, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SEALED = ("track", "at", "kind", "task", "digest", "message_id")
+"""Columns of a message that its seal covers, besides its place."""
+
+
+def of_the_session(known: Known) -> Iterator[Fault]:
+    """Of its names, the next number and the epoch."""
+    row, sessions = known.session, schema.sessions
+    key = {"key": row["key"]}
+    named = digest_of(unpacked(row["session_id"]))
+    if row["digest"] != named:
+        sealed = next((one for one in known.rows(schema.entries) if one["seal"] is not None), None)
+        proves = sealed is not None and fits(named, sealed)
+        detail = "its digest is not that of its id: it is not found by its name"
+        remedy = Remedy(sessions, key, {"digest": named}) if proves or sealed is None else None
+        yield known.fault("wrong_session_digest", "", detail, remedy)
+    owner = digest_of(unpacked(row["owner"])) if row["owner"] is not None else None
+    if row["owner_digest"] != owner:
+        remedy = Remedy(sessions, key, {"owner_digest": owner}) if owner is not None else None
+        yield known.fault("wrong_owner_digest", "", "its owner's digest is not that of its owner", remedy)
+    newest = largest(known.connection, schema.entries, "seq", row["key"])
+    if isinstance(row["next_seq"], int) and row["next_seq"] <= newest:
+        detail = f"its next message would get the number {row['next_seq']}, and {newest} is taken"
+        yield known.fault("wrong_next_number", "", detail, Remedy(sessions, key, {"next_seq": newest + 1}))
+    made = largest(known.connection, schema.plans, "epoch", row["key"])
+    if isinstance(row["epoch"], int) and row["epoch"] < made:
+        detail = f"its epoch is {row['epoch']}, and a plan was made under {made}"
+        yield known.fault("wrong_epoch", "", detail, Remedy(sessions, key, {"epoch": made + 1}))
+
+
+def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> Iterator[Fault]:
+    """Of seals, ids, groups, revisions and calls without a result.
+
+    Args:
+        known: The session.
+        payload_digest: The digest of what a payload says; `None` where it cannot be read.
+    """
+    entries = schema.entries
+    revised = Counter(row["seq"] for row in known.rows(schema.revisions, "payload"))
+    heads: dict[Any, Any] = {}
+    answered: dict[Any, set[str]] = {}
+    yield from _of_revisions(known, payload_digest)
+    for row in known.rows(entries, "payload", "text"):
+        heads[row["seq"]] = row["track"]
+        answered.setdefault(row["group_seq"], set()).add(row["answers"])
+    open_rows = _open_rows(known)
+    there: set[Any] = set()
+    for row in known.rows(entries, sound=False):
+        there.add(row["seq"])
+        key = {"session_key": row["session_key"], "seq": row["seq"]}
+        what = unpacked(row["message_id"])
+        if row["seal"] is not None and not fits(known.session["digest"], row):
+            detail = "its place, time, track, kind, task, id or digest is not what it was given"
+            values = _unsealed(known, row, payload_digest)
+            yield known.fault("message_moved", what, detail, Remedy(entries, key, values) if values else None)
+            continue  # which of its columns is to be believed is not known
+        if any(damage_in(entries, row)):
+            continue
+        if row["id_digest"] != digest_of(what):
+            again = Remedy(entries, key, {"id_digest": digest_of(what)})
+            yield known.fault("wrong_id_digest", what, "it is not found by its id", again)
+        left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
+        yield from _of_open_calls(known, row, left, open_rows.get(row["seq"], {}))
+        group = row["group_seq"]
+        if group != row["seq"] and (group > row["seq"] or heads.get(group, row["track"]) != row["track"]):
+            remedy = Remedy(entries, key, {"group_seq": row["seq"]})
+            yield known.fault("wrong_group", what, f"it cannot belong to the group {group}", remedy)
+        if row["revision"] != revised[row["seq"]]:
+            detail = f"{row['revision']} revisions noted, {revised[row['seq']]} kept"
+            remedy = Remedy(entries, key, {"revision": revised[row["seq"]]})
+            yield known.fault("wrong_revision", what, detail, remedy)
+    yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
+
+
+def _of_revisions(known: Known, payload_digest: Callable[[str], str | None]) -> Iterator[Fault]:
+    """Of what former wordings say, and of their numbers, which begin with 0 and leave none out."""
+    numbers: dict[Any, list[int]] = {}
+    for row in known.rows(schema.revisions):
+        numbers.setdefault(row["seq"], []).append(row["revision"])
+        if payload_digest(row["payload"]) != row["digest"]:
+            detail = "a former wording is not what its digest says"
+            yield known.fault("revision_changed", f"{row['seq']}/{row['revision']}", detail)
+    for seq, found in numbers.items():
+        if found != list(range(len(found))):
+            yield known.fault("wrong_revision", seq, f"its former wordings have the numbers {found}")
+
+
+def _open_rows(known: Known) -> dict[Any, dict[str, dict[str, Any]]]:
+    """Calls without a result, by the number of their message and their digest."""
+    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    for row in known.rows(schema.open_calls):
+        found.setdefault(row["seq"], {})[row["call_digest"]] = row
+    return found
+
+
+def _of_no_message(known: Known, *, waiting: set[Any], revised: set[Any]) -> Iterator[Fault]:
+    """Open calls and revisions whose message is not there."""
+    for seq in sorted(waiting):
+        remedy = Remedy(schema.open_calls, {"session_key": known.session["key"], "seq": seq}, None)
+        yield known.fault("orphan_open_call", seq, "calls wait for a result whose message is gone", remedy)
+    for seq in sorted(revised):
+        yield known.fault("orphan_revision", seq, "a revision is kept of a message that is gone or cannot be read")
+
+
+def _of_open_calls(
+    known: Known, row: dict[str, Any], left: list[str], kept: dict[str, dict[str, Any]]
+) -> Iterator[Fault]:
+    """The rows of a message's calls without a result, and the mark in its own row, against its calls and its group."""
+    table, what = schema.open_calls, unpacked(row["message_id"])
+    mark = schema.WAITS if left else None
+    if row["open_calls"] != mark:
+        key = {"session_key": row["session_key"], "seq": row["seq"]}
+        detail = "it is marked as waiting" if mark is None else "it is not marked as waiting"
+        detail += f", and {len(left)} of its calls have no result"
+        yield known.fault("wrong_open_calls", what, detail, Remedy(schema.entries, key, {"open_calls": mark}))
+    track = unpacked(row["track"])
+    right = {one["call_digest"]: one for one in open_values(row["session_key"], row["seq"], track=track, calls=left)}
+    for digest in sorted(set(kept) | set(right)):
+        if kept.get(digest) == right.get(digest):
+            continue
+        key = {"session_key": row["session_key"], "call_digest": digest, "seq": row["seq"]}
+        if digest not in right:
+            detail, remedy = "a call waits that has its result, or is none of its calls", Remedy(table, key, None)
+        elif digest not in kept:
+            detail = f"its call {unpacked(right[digest]['call'])} has no result, and does not wait for one"
+            remedy = Remedy(table, key, right[digest], absent=True)
+        else:
+            detail, remedy = "a call waits under another name, or on another track", Remedy(table, key, right[digest])
+        yield known.fault("wrong_open_calls", f"{what}/{digest}", detail, remedy)
+
+
+def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str], str | None]) -> dict[str, Any] | None:
+    """The one column that, set to what another table says of the message, makes the seal fit: what was damaged."""
+    passages = schema.passages
+    mine = and_(passages.c.session_key == row["session_key"], passages.c.level == 0, passages.c.seq == row["seq"])
+    copies = [dict(one) for one in known.connection.execute(select(passages).where(mine)).mappings()]
+    candidates: dict[str, list[Any]] = {name: [one[name] for one in copies] for name in ("track", "at", "kind")}
+    others = select(schema.entries.c.track, schema.entries.c.kind, schema.entries.c.task).distinct()
+    for track, kind, task in known.connection.execute(others.where(schema.entries.c.session_key == row["session_key"])):
+        candidates["track"].append(track)
+        candidates["kind"].append(kind)
+        candidates.setdefault("task", [None]).append(task)
+    candidates["kind"].append(None)
+    candidates["task"] += [one["task_id"] for one in known.rows(schema.tasks)]
+    says = payload_digest(str(row["payload"]))
+    candidates["digest"] = [says]
+    for name in _SEALED:
+        for value in dict.fromkeys(candidates.get(name, ())):
+            if value is None and name not in ("kind", "task"):
+                continue
+            if fits(known.session["digest"], row | {name: value}):
+                return {name: value}
+    agreed = [(one["track"], one["at"], one["kind"]) == (row["track"], row["at"], row["kind"]) for one in copies]
+    if copies and all(agreed) and says == row["digest"] and not any(damage_in(schema.entries, row)):
+        return {"seal": seal_of_row(known.session["digest"], row)}  # everything else speaks against the seal alone
+    return None

@@ -1,0 +1,192 @@
+"""Checks rows of different tables against each other, with the remedy where they disagree.
+
+`verify()` names what is found here, `doctor()` applies the remedies. Nothing here reads a message: what follows from a
+payload is checked in `summaries/derived_checks.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    Delete,
+    Insert,
+    Integer,
+    Select,
+    Table,
+    Update,
+    and_,
+    delete,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
+
+from langchain_tiered_memory.errors import DamagedRowError, StorageError
+from langchain_tiered_memory.maintenance.known_rows import PAGE, Known, fits
+from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
+from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, remedy_for
+from langchain_tiered_memory.maintenance.removal_relations import of_removals, of_tombstones
+from langchain_tiered_memory.maintenance.run_relations import of_checkpoints, of_files, of_outcomes, of_the_run
+from langchain_tiered_memory.maintenance.summary_relations import of_passages, of_plans, of_summaries
+from langchain_tiered_memory.reports import Problem
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.column_forms import damage_in, key_of
+from langchain_tiered_memory.sql.entry_rows import seal_of_row
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.session_rows import lock_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import SessionRef
+
+_OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Looks at rows as the driver gives them; reads none of them as a record."""
+
+    database: Database
+
+    def misshapen(self) -> list[Fault]:
+        """Columns of any row that hold what cannot be there."""
+        found: list[Fault] = []
+        for table in schema.metadata.sorted_tables:
+            with self.database.read() as connection:
+                for row in connection.execute(_as_kept(table).execution_options(yield_per=PAGE)).mappings():
+                    found += [_misshapen(table, row, error) for error in damage_in(table, row)]
+        return found
+
+    def of_no_session(self) -> list[Fault]:
+        """Rows that name a session which does not exist; and whose key was damaged, where a seal can tell."""
+        found: list[Fault] = []
+        with self.database.read() as connection:
+            there = {row["key"]: dict(row) for row in connection.execute(select(schema.sessions)).mappings()}
+            for table in _OF_A_SESSION:
+                keys = set(connection.scalars(select(table.c.session_key).distinct())) - set(there)
+                found += [_orphans(connection, table, key, there) for key in sorted(keys, key=str)]
+        return found
+
+    def of_the_forgotten(self) -> list[Fault]:
+        """What is known of forgotten messages, and removals that were begun."""
+        with self.database.read() as connection:
+            return [*of_removals(connection), *of_tombstones(connection, self.database.forgetting_key)]
+
+    def of_vectors(self, fingerprint: str | None) -> list[Fault]:
+        """Passages whose vector is said to be in no index that there is; and removals of what is still there."""
+        passages, removed = schema.passages, schema.removed_vectors
+        found: list[Fault] = []
+        with self.database.read() as connection:
+            if fingerprint is not None:
+                foreign = and_(passages.c.vector.is_not(None), passages.c.vector != fingerprint[:32])
+                for one in connection.scalars(select(passages.c.id).where(foreign)):
+                    problem = Problem(
+                        kind="wrong_vector_mark", what=str(one), detail="no embedder of that name is known"
+                    )
+                    found.append(Fault(problem, Remedy(passages, {"id": one}, {"vector": None})))
+            alive = select(removed.c.passage_id).join(passages, passages.c.id == removed.c.passage_id)
+            for one in connection.scalars(alive):
+                detail = "its vector is noted for removal, and its passage is there"
+                problem = Problem(kind="wrong_removal", what=str(one), detail=detail)
+                found.append(Fault(problem, Remedy(removed, {"passage_id": one}, None)))
+        return found
+
+    def of_session(
+        self, ref: SessionRef, *, plan_border: Callable[[str], int | None], payload_digest: Callable[[str], str | None]
+    ) -> list[Fault]:
+        """What one session's rows say of each other.
+
+        Args:
+            ref: The session.
+            plan_border: The border in a plan's JSON; `None` where it cannot be read.
+            payload_digest: The digest of what a payload says; `None` where it cannot be read.
+        """
+        with self.database.read() as connection:
+            query = select(schema.sessions).where(schema.sessions.c.key == ref.key)
+            session = connection.execute(query).mappings().one_or_none()
+            if session is None:
+                return []
+            known = Known(connection, dict(session), ref.session_id)
+            return [
+                *of_the_session(known),
+                *of_messages(known, payload_digest),
+                *of_passages(known),
+                *of_summaries(known),
+                *of_plans(known, plan_border),
+                *of_the_run(known),
+                *of_checkpoints(known),
+                *of_outcomes(known, plan_border),
+                *of_files(known),
+            ]
+
+    def mend(self, faults: Sequence[Fault]) -> None:
+        """Apply the remedies of these faults, each in a transaction of its own: one that fails leaves its fault."""
+        for fault in faults:
+            if fault.remedy is not None:
+                self._apply(fault.remedy)
+
+    def seal(self, ref: SessionRef) -> None:
+        """Seal the messages of a session that have no seal: those from before seals, and those that lost theirs."""
+        entries = schema.entries
+        mine = and_(entries.c.session_key == ref.key, entries.c.seal.is_(None))
+        with self.database.write() as connection:
+            session = lock_session(connection, ref.key)
+            if session is None:
+                return
+            for row in connection.execute(select(entries).where(mine)).mappings().all():
+                if not any(damage_in(entries, row)):
+                    sealed = {"seal": seal_of_row(session["digest"], row)}
+                    connection.execute(update(entries).where(mine, entries.c.seq == row["seq"]).values(sealed))
+
+    def _apply(self, remedy: Remedy) -> None:
+        table = remedy.table
+        mine = and_(*(table.c[name] == value for name, value in remedy.key.items()))
+        change: Insert | Update | Delete
+        if remedy.values is None:
+            change = delete(table).where(mine)
+        else:
+            change = (insert(table) if remedy.absent else update(table).where(mine)).values(remedy.values)
+        try:
+            with self.database.write() as connection:
+                connection.execute(change)
+        except StorageError as error:  # another row has that key already: the fault stays, and is named again
+            self.database.damage.note(DamagedRowError(table.name, str(remedy.key), "key", f"cannot be mended: {error}"))
+
+
+def _as_kept(table: Table) -> Select[Any]:
+    """All rows, flags as the numbers that they are kept as: read as flags, any number is one."""
+    return select(
+        *(type_coerce(one, Integer).label(one.name) if isinstance(one.type, Boolean) else one for one in table.columns)
+    )
+
+
+def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:
+    what = f"{table.name}/{key_of(table, row)}/{error.column}"
+    problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
+    key = {column.name: row[column.name] for column in table.primary_key}
+    return Fault(problem, remedy_for(table, key, error.column, row), row["id"] if table is schema.summaries else None)
+
+
+def _orphans(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Fault:
+    detail = f"its rows are of session {key}, which does not exist"
+    problem = Problem(kind="orphan_rows", what=f"{table.name}/{key}", detail=detail)
+    messages = select(schema.entries).where(schema.entries.c.session_key == key).limit(1)
+    row = connection.execute(messages).mappings().one_or_none()
+    if row is None:
+        return Fault(problem, Remedy(table, {"session_key": key}, None) if table is not schema.revisions else None)
+    owner = next((one for one in there.values() if fits(one["digest"], row)), None)
+    if owner is None:
+        return Fault(problem, None)
+    has_others = select(schema.entries.c.seq).where(schema.entries.c.session_key == owner["key"]).limit(1)
+    if connection.execute(has_others).first() is None and type(key) is int:
+        return Fault(problem, Remedy(schema.sessions, {"key": owner["key"]}, {"key": key}))
+    return Fault(problem, Remedy(table, {"session_key": key}, {"session_key": owner["key"]}))

@@ -1,0 +1,235 @@
+"""Repairs what `verify()` finds wrong: all derived rows anew (`rebuild_index`), or what differs alone (`doctor`).
+
+Neither ever calls a model, and neither changes a message. Summaries that no longer agree with what they cover are
+removed; what they covered is summarised again in time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.forgetting.forget import resume_removals
+from langchain_tiered_memory.maintenance.examine import Tally, agreed, tokens_of_summary
+from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
+from langchain_tiered_memory.messages.file_accesses import touches_of
+from langchain_tiered_memory.messages.ingest import passage_drafts
+from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
+from langchain_tiered_memory.reports import DoctorReport, Problem
+from langchain_tiered_memory.summaries.derived_checks import derived_again
+from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.maintenance.remedies import Fault
+    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.reports import Progress, VerifyReport
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef, Summary
+
+_ROUNDS = 4
+"""Of remedies: a key, then what hangs on it, then what is copied from that, and one to see that nothing is left."""
+_MENDED_BY_DISCARDING = frozenset(
+    {"wrong_coverage", "summary_changed", "sources_changed", "missing_parent", "wrong_state"}
+)
+
+
+def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
+    """Derive counts, index rows, the text index and every vector anew, and look again.
+
+    A message that cannot be read is left as it is, and named in the report.
+    """
+    _mend_faults(runtime)
+    _mend_rows(runtime, recount=True, seen=counted(progress, "rows", runtime.store.inspection.entry_count()))
+    runtime.store.inspection.rebuild_text_index()
+    index = runtime.open_index()
+    if index is not None:
+        _clear(runtime, index)
+        runtime.store.vector_queue.set_embedder(index.fingerprint)
+        vectors = counted(progress, "vectors", runtime.store.inspection.passage_count())
+        _, usable = brought_up(runtime, embedded=vectors)
+        # Some damage shows only when something is written.
+        why = _broken(index) if usable is None else None
+        if why is not None and _start_over(runtime, index, why):
+            index_pending(runtime)
+    return verify(runtime, progress=progress)
+
+
+def _clear(runtime: Runtime, index: VectorIndex) -> None:
+    try:
+        index.clear()
+    except IndexUnavailableError as error:
+        if not _start_over(runtime, index, str(error)):
+            raise
+    else:
+        runtime.store.vector_queue.reset()
+
+
+def _broken(index: VectorIndex) -> str | None:
+    """Why the index itself cannot be used; `None` where only its embedder failed."""
+    try:
+        index.count()
+    except IndexUnavailableError as error:
+        return str(error)
+    return None
+
+
+def _start_over(runtime: Runtime, index: VectorIndex, why: str) -> bool:
+    """Put away files that cannot be read, all of them derived; says so. Returns whether that was possible."""
+    became = index.discard()
+    if became is None:
+        return False
+    runtime.store.vector_queue.reset()
+    runtime.report(
+        EventName.INDEX_DISCARDED, f"the vector index is made anew, for it could not be used ({why}): {became}"
+    )
+    return True
+
+
+def doctor(runtime: Runtime) -> DoctorReport:
+    """Find what is wrong between transcript, summaries, text index and Chroma, mend that alone, say what was done."""
+    before = verify(runtime)
+    if before.problems:
+        _mend_faults(runtime)
+        resume_removals(runtime)
+        _mend_rows(runtime)
+        if any(problem.kind == "damaged_text_index" for problem in before.problems):
+            runtime.store.inspection.rebuild_text_index()
+        _mend_vectors(runtime, before.problems)
+    elif before.pending_vectors:
+        index_pending(runtime)
+    after = verify(runtime)
+    left = (*after.problems, *_still_missing(runtime, after))
+    return DoctorReport(
+        found=before.problems,
+        mended=tuple(problem for problem in before.problems if problem not in after.problems),
+        left=left,
+        notes=(*after.notes, *_open_files(runtime)),
+    )
+
+
+def _open_files(runtime: Runtime) -> tuple[str, ...]:
+    """Files and folders of the memory that are open to more people than the settings say. They are the user's."""
+    return tuple(
+        f"{place} is {has}: others may read or write it; `chmod {wanted} {place}` keeps it to those whom "
+        "settings.file_mode names"
+        for place, has, wanted in runtime.store.database.open_to_others()
+    )
+
+
+def _still_missing(runtime: Runtime, after: VerifyReport) -> tuple[Problem, ...]:
+    """Passages without a vector where an embedder is at hand and was just asked for them."""
+    if not after.pending_vectors or any(problem.kind == "vectors_unavailable" for problem in after.problems):
+        return ()
+    index = runtime.open_index()
+    if index is None:
+        return ()
+    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
+    if not pending:
+        return ()
+    detail = f"{pending} of {after.passages} passages have no vector, though an embedder is there"
+    return (Problem(kind="vectors_missing", what="Chroma", detail=detail),)
+
+
+def _mend_faults(runtime: Runtime) -> None:
+    """Apply remedies until none is left to apply: one may bring to light what another mends."""
+    relations, inspection = runtime.store.relations, runtime.store.inspection
+    done: set[Problem] = set()
+    for _ in range(_ROUNDS):
+        faults: list[Fault] = general_faults(runtime)
+        for ref, _ in inspection.sessions():
+            faults += faults_of(runtime, ref)
+        broken = [fault for fault in faults if fault.remedy is None and fault.summary_id is not None]
+        if not broken and all(fault.remedy is None for fault in faults):
+            break
+        relations.mend(faults)
+        inspection.discard_summaries([fault.summary_id for fault in broken])
+        done |= {fault.problem for fault in faults}
+    for ref, _ in inspection.sessions():
+        relations.seal(ref)
+        if any(problem.kind == "wrong_file_access" or problem.what.startswith("ltm_files/") for problem in done):
+            _mend_files(runtime, ref)
+
+
+def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
+    """Note anew which files the calls of a session's messages touch."""
+    if not runtime.settings.files.enabled:
+        return
+    pages = runtime.store.inspection.entry_pages(ref)
+    while page := next(pages, []):
+        for entry in page:
+            message, damaged = message_or_stand_in(entry)
+            if entry.role in TOUCHING_ROLES and damaged is None:
+                touches = touches_of(message, runtime.settings.files)
+                runtime.store.inspection.mend_touches(ref, entry, touches)
+
+
+def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] | None = None) -> None:
+    inspection = runtime.store.inspection
+    for ref, _ in inspection.sessions():
+        tally, _ = agreed(runtime, ref, seen=seen) if seen is not None else agreed(runtime, ref)
+        _mend_session(runtime, ref, tally)
+        if recount:
+            _recount(runtime, ref, tally)
+    for ref, _ in inspection.sessions():
+        inspection.drop_orphan_touches(ref)
+    inspection.drop_orphan_passages(inspection.orphan_passages())
+    for ref, _ in inspection.sessions():
+        inspection.mend_totals(ref)
+
+
+def _mend_session(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
+    words = runtime.settings.recall.passage_words
+    for entry in tally.mend_entries:
+        again = derived_again(entry, counter=runtime.counter, passage_words=words)
+        if again is None or again.draft.digest != entry.digest:
+            continue  # only a message that is what it was can be read anew
+        runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
+        runtime.store.inspection.replace_passages(ref, entry, again.passages)
+    broken = {problem.what.rsplit("/", 1)[-1] for problem in tally.problems if problem.kind in _MENDED_BY_DISCARDING}
+    named = [problem.about for problem in tally.problems if problem.kind == "missing_summary"]
+    there = {summary.id for summary in runtime.store.tree.by_id(ref, named)}
+    lost = [one for one in named if one not in there]
+    discarded = [summary.id for summary in tally.mend_summaries if summary.id in broken]
+    runtime.store.inspection.discard_summaries(discarded + lost)
+    for summary in tally.mend_summaries:
+        if summary.id not in broken:
+            drafts = passage_drafts(summary.text, max_words=words)
+            runtime.store.inspection.replace_passages(ref, summary, drafts)
+            _recount_summary(runtime, summary)
+
+
+def _recount(runtime: Runtime, ref: SessionRef, tally: Tally) -> None:
+    """Count anew what another counter counted."""
+    words = runtime.settings.recall.passage_words
+    for entry in tally.recount_entries:
+        again = derived_again(entry, counter=runtime.counter, passage_words=words)
+        if again is not None and again.draft.digest == entry.digest:
+            runtime.store.inspection.mend_entry(ref, entry.seq, again.draft)
+    for summary in tally.recount_summaries:
+        _recount_summary(runtime, summary)
+
+
+def _recount_summary(runtime: Runtime, summary: Summary) -> None:
+    if summary.state.finished:
+        tokens, counter = tokens_of_summary(runtime, summary), runtime.counter.fingerprint
+        runtime.store.inspection.recount_summary(summary, tokens=tokens, counter=counter)
+
+
+def _mend_vectors(runtime: Runtime, problems: Sequence[Problem]) -> None:
+    missing = [int(problem.what) for problem in problems if problem.kind == "missing_vector"]
+    extra = [int(problem.what) for problem in problems if problem.kind == "extra_vector"]
+    try:
+        index = usable_index(runtime)
+        if index is None:
+            return
+        runtime.store.vector_queue.unsettle(missing)
+        if extra:
+            index.remove(extra)
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        report_outage(runtime, error)
+        return
+    index_pending(runtime)

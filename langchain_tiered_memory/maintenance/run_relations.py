@@ -1,0 +1,142 @@
+"""What runs, tasks, checkpoints, outcomes and touched files say of each other and of the messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from langchain_tiered_memory.context.history.outcome_rows import outcome_of
+from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
+from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.runs.checkpoint_store import copies_of
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.schema import digest_of, unpacked
+from langchain_tiered_memory.types.drafts import FINDING, TOUCHING_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from langchain_tiered_memory.maintenance.known_rows import Known
+    from langchain_tiered_memory.sql.column_forms import Columns
+
+_KEYS_OF_CALLS = ('"tool_calls":[', '"invalid_tool_calls":[', '"function_call":')
+"""As payloads spell them. Inside of a text a quotation mark is escaped: it cannot look so."""
+
+
+def of_the_run(known: Known) -> Iterator[Fault]:
+    """Of tasks, and of what the run says of them and of its newest checkpoint."""
+    runs, tasks = schema.runs, schema.tasks
+    done = list(known.rows(tasks))
+    for task in done:
+        key = {"session_key": task["session_key"], "task_digest": task["task_digest"]}
+        what = unpacked(task["task_id"])
+        if task["task_digest"] != digest_of(what):
+            detail = "its digest is not that of its name: it cannot be finished, and is dropped"
+            yield known.fault("wrong_task", what, detail, Remedy(tasks, key, None))
+        elif (task["state"] == "finished") != (task["finished_at"] is not None and task["last_seq"] is not None):
+            state = "active" if task["finished_at"] is None or task["last_seq"] is None else "finished"
+            values = (
+                {"state": state} if state == "finished" else {"state": state, "finished_at": None, "last_seq": None}
+            )
+            detail = f"it is {task['state']}, and its times say otherwise"
+            yield known.fault("wrong_task", what, detail, Remedy(tasks, key, values))
+        elif task["last_seq"] is not None and task["last_seq"] >= known.session["next_seq"]:
+            detail = "it ends behind the last message"
+            values = {"last_seq": known.session["next_seq"] - 1}
+            yield known.fault("wrong_task", what, detail, Remedy(tasks, key, values))
+    newest = known.connection.execute(
+        select(schema.checkpoints.c.at, schema.checkpoints.c.last_seq)
+        .where(schema.checkpoints.c.session_key == known.session["key"])
+        .order_by(schema.checkpoints.c.key.desc())
+        .limit(1)
+    ).one_or_none()
+    told = (newest.at, newest.last_seq) if newest is not None else (None, None)
+    most = max((task["number"] for task in done), default=0)
+    for run in known.rows(runs):
+        key = {"session_key": run["session_key"]}
+        if (run["checkpoint_at"], run["checkpoint_seq"]) != told:
+            remedy = Remedy(runs, key, {"checkpoint_at": told[0], "checkpoint_seq": told[1]})
+            yield known.fault("wrong_run", "run", "its newest checkpoint is another one", remedy)
+        if run["finished_tasks"] < most:
+            remedy = Remedy(runs, key, {"finished_tasks": most})
+            yield known.fault("wrong_run", "run", f"{most} tasks were finished, {run['finished_tasks']} noted", remedy)
+
+
+def of_checkpoints(known: Known) -> Iterator[Fault]:
+    """Of the columns that checkpoints have copies of."""
+    checkpoints = schema.checkpoints
+    query = select(checkpoints).where(checkpoints.c.session_key == known.session["key"]).order_by(checkpoints.c.key)
+    for row in known.connection.execute(query.execution_options(yield_per=1)).mappings():
+        try:
+            told = copies_of(row)
+        except CheckpointError as error:
+            remedy = Remedy(checkpoints, {"key": row["key"]}, None)
+            yield known.fault("damaged_checkpoint", row["id"], str(error), remedy)
+            continue
+        made_of = told.pop("session")
+        if made_of != known.session["session_id"]:
+            named = select(schema.sessions.c.key).where(schema.sessions.c.digest == digest_of(unpacked(made_of)))
+            key = known.connection.scalar(named)
+            back = Remedy(checkpoints, {"key": row["key"]}, {"session_key": key}) if key is not None else None
+            yield known.fault("foreign_checkpoint", row["id"], "it was made of another session", back)
+        wrong = {name: value for name, value in told.items() if row[name] != value}
+        if wrong:
+            detail = f"its {', '.join(wrong)} is not what its contents say"
+            yield known.fault("wrong_checkpoint", row["id"], detail, Remedy(checkpoints, {"key": row["key"]}, wrong))
+
+
+def of_outcomes(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
+    """Of the columns that outcomes have copies of, and of their plans; `plan_border` as of `of_plans`."""
+    outcomes = schema.outcomes
+    for row in known.rows(outcomes):
+        key = {"key": row["key"]}
+        try:
+            told = outcome_of(row)
+        except DamagedRowError as error:
+            yield known.fault("damaged_outcome", row["id"], error.why, Remedy(outcomes, key, None))
+            continue
+        copies = {"id": told.id, "kind": told.kind.value, "at": told.at, "last_seq": told.last_seq}
+        wrong: dict[str, Any] = {name: value for name, value in copies.items() if row[name] != value}
+        for name in ("plan_before", "plan_after"):
+            if row[name] is not None and plan_border(row[name]) is None:
+                wrong[name] = None
+        if wrong:
+            detail = f"its {', '.join(wrong)} cannot be read, or is not what its contents say"
+            yield known.fault("wrong_outcome", row["id"], detail, Remedy(outcomes, key, wrong))
+
+
+def of_files(known: Known) -> Iterator[Fault]:
+    """Of the messages that touched files."""
+    files = schema.files
+    touched = list(known.rows(files))
+    if not touched:
+        return
+    columns = ("payload", "text")
+    messages = {row["seq"]: row for row in known.rows(schema.entries, *columns)}
+    for row in touched:
+        key = {name: row[name] for name in ("session_key", "seq", "path_digest")}
+        what = f"{row['seq']}/{unpacked(row['path'])}"
+        message = messages.get(row["seq"])
+        if row["path_digest"] != digest_of(unpacked(row["path"])):
+            remedy = Remedy(files, key, None)
+            yield known.fault("wrong_file_access", what, "its digest is not that of its path", remedy)
+        elif message is not None and not _can_touch(known, message, row["operation"]):
+            remedy = Remedy(files, key, None)
+            yield known.fault("wrong_file_access", what, "its message is no call and no result", remedy)
+        elif message is not None and (row["track"], row["at"]) != (message["track"], message["at"]):
+            remedy = Remedy(files, key, {"track": message["track"], "at": message["at"]})
+            yield known.fault("wrong_file_access", what, "it is not of the time and track of its message", remedy)
+
+
+def _can_touch(known: Known, message: Columns, operation: str) -> bool:
+    """Whether a message calls tools, or is a result that finds files."""
+    if message["role"] == "tool":
+        return operation in FINDING
+    if message["role"] not in TOUCHING_ROLES or message["calls"] is not None:
+        return message["role"] in TOUCHING_ROLES
+    # Calls without an id stand in its payload alone.
+    entries = schema.entries
+    where = (entries.c.session_key == known.session["key"], entries.c.seq == message["seq"])
+    payload = known.connection.scalar(select(entries.c.payload).where(*where))
+    return any(key in str(payload) for key in _KEYS_OF_CALLS)

@@ -1,0 +1,109 @@
+"""What index rows, summaries and plans say of the messages they were made from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.rows import names_from_json
+from langchain_tiered_memory.sql.schema import unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from langchain_tiered_memory.maintenance.known_rows import Known
+
+
+def of_passages(known: Known) -> Iterator[Fault]:
+    """Of the place, the time and the kind of index rows."""
+    passages = schema.passages
+    owners: dict[Any, dict[str, Any]] = {}
+    for row in known.rows(schema.entries, "payload", "text"):
+        owners[row["seq"]] = {name: row[name] for name in ("track", "kind", "at")}
+    for row in known.rows(schema.summaries, "text", "facts"):
+        owners[row["id"]] = {"track": row["track"] or "", "kind": "summary", "at": row["last_at"]}
+        owners[row["id"]] |= {"level": row["level"], "seq": row["last_seq"]}
+    for row in known.rows(passages):
+        owner = owners.get(row["seq"] if row["level"] == 0 else row["summary_id"])
+        if owner is None:
+            continue  # an orphan, or its owner is damaged: both are named
+        right = owner | {"scope": schema.scope_of(row["session_key"], owner.get("level", 0))}
+        if any(row[name] != value for name, value in right.items()):
+            detail = "it is not where, when and of what kind its owner is"
+            # Rows of the text index are made anew: on SQLite nothing else brings the index itself up to date.
+            yield known.fault("wrong_index_row", row["id"], detail, Remedy(passages, {"id": row["id"]}, None))
+
+
+def of_summaries(known: Known) -> Iterator[Fault]:
+    """Of what follows from a summary's sources."""
+    summaries = schema.summaries
+    messages: dict[Any, dict[str, dict[str, Any]]] = {}
+    for row in known.rows(schema.entries, "payload", "text"):
+        messages.setdefault(row["track"], {})[unpacked(row["message_id"])] = row
+    there = {row["id"]: row for row in known.rows(summaries, "text", "facts")}
+    for row in there.values():
+        names = names_from_json(row["sources"])
+        of_track = _messages_of(row, names, messages)
+        is_first = of_track is not None
+        covered = there if of_track is None else of_track
+        sources = [covered[one] for one in names if one in covered]
+        if not sources or len(sources) != len(names):
+            continue  # named as wrong coverage
+        right = _of_sources(sources, is_first=is_first)
+        if row["stale"]:
+            del right["from_tools"]  # it says so of its sources before they were edited
+        if row["state"] in _UNFINISHED:
+            right.pop("from_tools", None)  # known when it is written
+            if row["retry_at"] is None:
+                right["retry_at"] = 0.0
+        wrong = {name: value for name, value in right.items() if row[name] != value}
+        if wrong:
+            detail = f"its {', '.join(wrong)} is not what its sources say"
+            yield known.fault("wrong_summary", row["id"], detail, Remedy(summaries, {"id": row["id"]}, wrong))
+
+
+def _messages_of(
+    row: Mapping[str, Any], names: Sequence[str], tracks: Mapping[Any, dict[str, dict[str, Any]]]
+) -> dict[str, dict[str, Any]] | None:
+    """The messages of the track that has all these names: of several the one whose messages name the summary.
+
+    Ids are unique per track alone, and the summary's own word for its track may be what was damaged.
+    """
+    found = [(track, messages) for track, messages in tracks.items() if all(one in messages for one in names)]
+
+    def speaks_for(one: tuple[Any, dict[str, dict[str, Any]]]) -> tuple[int, bool]:
+        track, messages = one
+        return sum(messages[name]["summary_id"] == row["id"] for name in names), track == row["track"]
+
+    return max(found, key=speaks_for)[1] if found else None
+
+
+_UNFINISHED = ("pending", "generating", "failed")
+
+
+def _of_sources(sources: Sequence[Mapping[str, Any]], *, is_first: bool) -> dict[str, Any]:
+    """The columns of a summary that follow from what it covers."""
+    first, last = ("seq", "seq") if is_first else ("first_seq", "last_seq")
+    since, until = ("at", "at") if is_first else ("first_at", "last_at")
+    return {
+        "level": 1 if is_first else sources[0]["level"] + 1,
+        "track": sources[0]["track"] if is_first else None,
+        "first_seq": min(one[first] for one in sources),
+        "last_seq": max(one[last] for one in sources),
+        "first_at": min(one[since] for one in sources),
+        "last_at": max(one[until] for one in sources),
+        "entry_count": len(sources) if is_first else sum(one["entry_count"] for one in sources),
+        "from_tools": any(one["role"] == "tool" if is_first else one["from_tools"] for one in sources),
+    }
+
+
+def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
+    """Faults in the borders of views' plans; `plan_border` reads one from JSON, `None` where it cannot."""
+    for row in known.rows(schema.plans):
+        remedy = Remedy(schema.plans, {"session_key": row["session_key"], "name": row["name"]}, None)
+        border = plan_border(row["payload"])
+        if border is None:
+            yield known.fault("damaged_plan", row["name"], "the plan of a view cannot be read", remedy)
+        elif border != row["border"]:
+            yield known.fault("wrong_plan", row["name"], f"its border is {border}, and {row['border']} noted", remedy)

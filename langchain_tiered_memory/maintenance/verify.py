@@ -1,0 +1,173 @@
+"""`verify()`: everything that is derived is derived again and compared. Changes nothing, and never calls a model."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_another_version
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
+from langchain_tiered_memory.forgetting.forget import removal_problems
+from langchain_tiered_memory.maintenance.examine import agreed
+from langchain_tiered_memory.messages.codec import digest_of_payload
+from langchain_tiered_memory.recall.indexing import usable_index
+from langchain_tiered_memory.reports import Problem, Progress, VerifyReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.maintenance.remedies import Fault
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_PAGE = 2000
+
+
+def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
+    """Look at everything, change nothing; `progress` is called after each page of messages."""
+    problems: list[Problem] = []
+    damaged = runtime.store.inspection.damaged_database()
+    if damaged is not None:
+        problems.append(Problem(kind="damaged_database", what=runtime.store.database.label, detail=damaged))
+    problems += [fault.problem for fault in general_faults(runtime)]
+    sessions = runtime.store.inspection.sessions()
+    entries = summaries = other_counts = 0
+    seen = counted(progress, "check", runtime.store.inspection.entry_count())
+    for ref, _ in sessions:
+        tally, count = agreed(runtime, ref, seen=seen)
+        problems += tally.problems
+        problems += [fault.problem for fault in faults_of(runtime, ref)]
+        entries, summaries, other_counts = entries + tally.entries, summaries + count, other_counts + tally.other_counts
+    problems += removal_problems(runtime)
+    problems += _index_problems(runtime)
+    vectors, vector_problems = _vector_problems(runtime)
+    passages = runtime.store.inspection.passage_count()
+    pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
+    return VerifyReport(
+        sessions=len(sessions),
+        entries=entries,
+        summaries=summaries,
+        passages=passages,
+        vectors=vectors,
+        pending_vectors=pending,
+        problems=tuple(dict.fromkeys(problems + vector_problems)),
+        notes=(
+            *_note_of_counts(runtime, other_counts),
+            *_note_of_vectors(runtime, pending=pending, passages=passages),
+        ),
+    )
+
+
+def counted(progress: Callable[[Progress], object] | None, step: str, total: int) -> Callable[[int], None]:
+    """What tells `progress` of each further piece of `total`."""
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(Progress(step=step, done=done, of=max(done, total)))
+
+    return tell
+
+
+def general_faults(runtime: Runtime) -> list[Fault]:
+    """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
+    found: list[Fault] = _looked_over(runtime)
+    if not found:
+        return found
+    again = {fault.problem for fault in _looked_over(runtime)}
+    return [fault for fault in found if fault.problem in again]
+
+
+def _looked_over(runtime: Runtime) -> list[Fault]:
+    relations = runtime.store.relations
+    embedder = runtime.store.vector_queue.embedder()
+    return [
+        *relations.misshapen(),
+        *relations.of_no_session(),
+        *relations.of_the_forgotten(),
+        *relations.of_vectors(embedder),
+    ]
+
+
+def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
+    """What a session's rows say of each other; looked at twice, as in `agreed`."""
+    of_session = partial(
+        runtime.store.relations.of_session, ref, plan_border=_border_of, payload_digest=_digest_or_none
+    )
+    found: list[Fault] = of_session()
+    if not found:
+        return found
+    again = {fault.problem for fault in of_session()}
+    return [fault for fault in found if fault.problem in again]
+
+
+def _border_of(plan: str) -> int | None:
+    found = ViewPlan.from_json(plan)
+    return found.border if found is not None else border_of_another_version(plan)
+
+
+def _digest_or_none(payload: str) -> str | None:
+    try:
+        return digest_of_payload(payload)
+    except UnknownMessageError:
+        return None
+
+
+def _note_of_counts(runtime: Runtime, count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    ours = runtime.counter.fingerprint
+    return (f"{count} counts were made by another counter than {ours}: rebuild_index() counts them anew",)
+
+
+def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[str, ...]:
+    """A passage may wait for its vector: that is no fault. One that waits after `doctor()` is."""
+    if not pending:
+        return ()
+    try:
+        index = runtime.open_index()
+    except IndexUnavailableError:
+        return ()  # named as a problem
+    if index is None:
+        return (f"{pending} of {passages} passages have no vector: search is by words alone, without an embedder",)
+    return (f"{pending} of {passages} passages have no vector yet: flush() or doctor() embeds them",)
+
+
+def _index_problems(runtime: Runtime) -> list[Problem]:
+    orphans = runtime.store.inspection.orphan_passages()
+    found = [Problem(kind="orphan_index_row", what=str(one), detail="its owner is gone") for one in orphans]
+    damaged = runtime.store.inspection.damaged_text_index()
+    if damaged is None:
+        detail = "the full-text index does not hold what its rows say; rebuild_index() makes it anew"
+        found.append(Problem(kind="damaged_text_index", what="text index", detail=detail))
+    else:
+        detail = "the full-text index and its row differ"
+        found += [Problem(kind="damaged_text_index", what=str(one), detail=detail) for one in damaged]
+    return found
+
+
+def _vector_problems(runtime: Runtime) -> tuple[int, list[Problem]]:
+    try:
+        index = usable_index(runtime)
+        if index is None:
+            return 0, []
+        there = index.ids()
+        wanted: set[int] = set()
+        after = 0
+        while page := runtime.store.vector_queue.settled(fingerprint=index.fingerprint, after=after, limit=_PAGE):
+            wanted.update(page)
+            after = page[-1]
+        waiting = set(runtime.store.vector_queue.forgotten(limit=_PAGE))
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        return 0, [Problem(kind="vectors_unavailable", what="Chroma", detail=str(error))]
+    missing = [
+        Problem(kind="missing_vector", what=str(one), detail="SQL says it is in Chroma")
+        for one in sorted(wanted - there)
+    ]
+    extra = [
+        Problem(kind="extra_vector", what=str(one), detail="no passage in SQL has it")
+        for one in sorted(there - wanted - waiting)
+    ]
+    return len(there), missing + extra

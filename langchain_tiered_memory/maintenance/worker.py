@@ -1,0 +1,185 @@
+"""The background worker: one thread for one opened memory, which makes summaries and vectors as they fall due.
+
+A session is looked at when somebody spoke in it, once more when the pause after that is long enough to end a chunk
+(`tree.idle_seconds`), and from time to time while attempts in it failed.
+
+It starts with the first message and ends with `close()`; a forked child starts one of its own. Its flows run in a
+context of their own, so that nothing of a user's callbacks or tracing reaches into them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import FlowStopped, run
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.maintenance.due_work import tend
+from langchain_tiered_memory.sql import forks
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.runtime import Runtime
+
+_LOOK_AGAIN_SECONDS = 5.0
+"""How often sessions whose work failed are looked at again."""
+_CLOCK_SLACK_SECONDS = 0.05
+"""A pause is measured by the messages' own times: the monotonic clock may be a little ahead of them."""
+_SESSIONS_REMEMBERED = 1000
+_STOP_SECONDS = 10.0
+"""How long `close()` waits for the step in hand; what is left is picked up by the next process."""
+
+
+class Greeted(forks.AtFork):
+    """The sessions that were used in this process; in a forked child each is new again, for the parent may be gone."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._known: dict[str, None] = {}
+        forks.tell(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin with none."""
+        self._known.clear()
+
+    def is_new(self, session_id: str) -> bool:
+        """Whether it was not used lately; it is from now on."""
+        with self._lock:
+            known = session_id in self._known
+            self._known.pop(session_id, None)
+            self._known[session_id] = None
+            if len(self._known) > _SESSIONS_REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return not known
+
+
+class Worker(forks.AtFork):
+    """Tends sessions in the background.
+
+    Args:
+        runtime: The memory.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._stopped = False
+        self._start_afresh()
+        forks.tell(self)
+
+    def _start_afresh(self) -> None:
+        self._wanted: dict[str, None] = {}
+        self._unfinished: dict[str, None] = {}
+        """Sessions with failed attempts: looked at again from time to time."""
+        self._quiet_at: dict[str, float] = {}
+        """Sessions somebody spoke in, and when on the monotonic clock the pause after it is long enough to count."""
+        self._changed = threading.Condition()
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def after_fork_in_child(self) -> None:
+        """Leave what was in hand to the parent, whose thread it is; the next wish starts a thread here."""
+        self._start_afresh()
+
+    def wake(self, session_id: str) -> None:
+        """Say that a session may have work."""
+        with self._changed:
+            if self._stopped:
+                return
+            self._wanted[session_id] = None
+            self._expect_pause(session_id)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=_tend_forever, args=(weakref.ref(self),), name="tiered-memory", daemon=True
+                )
+                self._thread.start()
+                atexit.register(_stop_at_exit, weakref.ref(self))
+            self._changed.notify_all()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is wanted and nothing in hand."""
+        with self._changed:
+            return self._stopped or not (self._wanted or self._busy)
+
+    def stop(self) -> None:
+        """End after the step in hand."""
+        with self._changed:
+            self._stopped = True
+            self._wanted.clear()
+            self._quiet_at.clear()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_STOP_SECONDS)
+
+    def _expect_pause(self, session_id: str) -> None:
+        tree = self._runtime.settings.tree
+        if tree.enabled and tree.idle_seconds is not None:
+            self._quiet_at.pop(session_id, None)  # to the end: who spoke last falls silent last
+            self._quiet_at[session_id] = self._runtime.monotonic() + tree.idle_seconds + _CLOCK_SLACK_SECONDS
+
+    def step(self) -> bool:
+        """Wait a while for a session that may have work, and tend it. Returns whether there will be another step."""
+        with self._changed:
+            if not self._wanted and not self._stopped:
+                self._changed.wait(self._patience())
+            if self._stopped:
+                return False
+            session_id = self._next()
+            if session_id is None:
+                return True
+            self._busy = True
+        try:
+            self._tend(session_id)
+        finally:
+            with self._changed:
+                self._busy = False
+        return True
+
+    def _patience(self) -> float:
+        """Seconds until somebody falls silent, or failed work is looked at again."""
+        first = next(iter(self._quiet_at.values()), None)
+        if first is None:
+            return _LOOK_AGAIN_SECONDS
+        return min(max(first - self._runtime.monotonic(), 0.0), _LOOK_AGAIN_SECONDS)
+
+    def _next(self) -> str | None:
+        """Take the session to tend: one that asked, then one that fell silent, then one with failed attempts."""
+        first = next(iter(self._quiet_at), None)
+        if first is not None and self._quiet_at[first] <= self._runtime.monotonic():
+            del self._quiet_at[first]
+            self._wanted[first] = None
+        wanted = self._wanted or self._unfinished
+        session_id = next(iter(wanted), None)
+        if session_id is not None:
+            del wanted[session_id]
+        return session_id
+
+    def _tend(self, session_id: str) -> None:
+        runtime = self._runtime
+        try:
+            run(tend(runtime, session_id), stopped=lambda: self._stopped)
+            ref = runtime.store.transcript.find(session_id)
+            if ref is not None and runtime.store.tree.due_later(
+                ref, remake_stale=runtime.settings.tree.regenerate_on_edit
+            ):
+                self._unfinished[session_id] = None
+        except FlowStopped:
+            return
+        except Exception as error:  # noqa: BLE001 - the user's model, embedder or disk; reported, and tried again
+            if not self._stopped:
+                self._unfinished[session_id] = None
+                runtime.report(EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=session_id)
+
+
+def _stop_at_exit(reference: weakref.ref[Worker]) -> None:
+    """End before the interpreter takes the modules away from under the step in hand."""
+    worker = reference()
+    if worker is not None:
+        worker.stop()
+
+
+def _tend_forever(reference: weakref.ref[Worker]) -> None:
+    """The thread's own loop. It holds the worker only for one step, so that a forgotten memory can be collected."""
+    while (worker := reference()) is not None and worker.step():
+        del worker

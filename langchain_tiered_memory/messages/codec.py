@@ -1,0 +1,197 @@
+"""Messages to rows and back: a codec that gives any LangChain message back equal, and the readers of what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from pydantic import ValidationError
+
+from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError, explain_validation
+from langchain_tiered_memory.messages.decoder import CLASSES, VERSION, decode, defaults_of, read_payload
+from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, safe_text, text_of
+from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, Losses, depth_of, to_plain
+
+__all__ = [
+    "Encoded",
+    "answers_of",
+    "calls_of",
+    "coerce",
+    "decode",
+    "digest_of_payload",
+    "encode",
+    "refuse_too_deep",
+    "role_of",
+    "safe_text",
+    "text_of",
+]
+
+_NOT_SAID = frozenset({"id", "type", "usage_metadata", "response_metadata", "tool_call_chunks", "chunk_position"})
+"""Fields that may change without the message saying anything else: they stay out of the digest."""
+_SHOWN_CHARACTERS = 300
+"""Of what LangChain says of a value that it does not take: its first sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A message as the transcript keeps it."""
+
+    payload: str
+    """JSON in pure ASCII; `decode` gives an equal message back."""
+    digest: str
+    """SHA-256 over what it says: kind, content, calls, name, status, artifact and additional fields. A chunk has the
+    digest of the whole message with the same content; ids, usage and response metadata do not count."""
+    problems: tuple[str, ...] = ()
+    """What could not be kept as it was; the rest of the message is."""
+    too_deep: tuple[str, ...] = ()
+    """Fields with values nested too deeply to be kept as they are; an artifact is not among them."""
+
+
+def encode(message: BaseMessage) -> Encoded:
+    """`message` as JSON, its identity, and what could not be kept.
+
+    A subclass of one of LangChain's messages that declares no fields of its own is kept as that message.
+
+    Raises:
+        UnknownMessageError: when `message` is none of LangChain's message types, or a command such as `RemoveMessage`.
+    """
+    cls = _known_class(message)
+    losses = Losses()
+    if type(message) is not cls:
+        losses.sentences.append(f"class: a {type(message).__qualname__} was kept as {cls.__name__}")
+    defaults = defaults_of(cls)
+    fields = {
+        name: to_plain(value, name, losses)
+        for name, value in message.__dict__.items()
+        if name == "content" or not _is_default(value, getattr(defaults, name, None))
+    }
+    extra = {name: to_plain(value, name, losses) for name, value in (message.__pydantic_extra__ or {}).items()}
+    payload: dict[str, Any] = {"v": VERSION, "class": cls.__name__, "fields": fields}
+    if extra:
+        payload["extra"] = extra
+    return Encoded(
+        payload=json.dumps(payload, separators=(",", ":")),
+        digest=_identity(cls.__name__, fields | extra),
+        problems=tuple(dict.fromkeys(losses.sentences)),
+        too_deep=tuple(name for name in dict.fromkeys(losses.too_deep) if name != "artifact"),
+    )
+
+
+def digest_of_payload(payload: str) -> str:
+    """The digest of what a payload says, as `encode` gave it: read from the JSON, so that no class need be at hand.
+
+    Raises:
+        UnknownMessageError: when it cannot be read.
+    """
+    cls, given = read_payload(payload)
+    return _identity(cls.__name__, given)
+
+
+def refuse_too_deep(message: BaseMessage, too_deep: Sequence[str]) -> None:
+    """Refuse a message whose fields `too_deep` cannot be kept as they are.
+
+    Raises:
+        InvalidInputError: where there is such a field; it names depth and limit.
+    """
+    for name in too_deep:
+        depth = depth_of(getattr(message, name, None))
+        how = f"is nested {depth} deep" if depth is not None else "holds itself"
+        msg = (
+            f"the {name} of a {type(message).__name__} {how}, and at most {MAX_LEVELS} levels can be kept as they are: "
+            "pass the inner part as a text of JSON; nothing of this call was written"
+        )
+        raise InvalidInputError(msg)
+
+
+def _why_refused(error: Exception) -> str:
+    """A refusal of LangChain's or pydantic's as one sentence."""
+    if isinstance(error, ValidationError):
+        return explain_validation(error)
+    if isinstance(error, KeyError) and error.args:
+        return f"it has no {error.args[0]!r}"
+    return str(error).partition("\nFor troubleshooting")[0][:_SHOWN_CHARACTERS]
+
+
+def coerce(value: object) -> BaseMessage:
+    """A message from what LangChain accepts as one: a message, a string, a (role, text) pair or an OpenAI-style dict.
+
+    Calls whose arguments are no JSON object become invalid calls of the message.
+
+    Raises:
+        UnknownMessageError: for anything else.
+    """
+    if isinstance(value, BaseMessage):
+        _known_class(value)
+        return value
+    invalid: list[dict[str, Any]] = []
+    if isinstance(value, Mapping):
+        value = dict(value)
+        if value.get("tool_calls"):
+            value["tool_calls"], invalid = _sorted_calls(value["tool_calls"])
+    try:
+        (message,) = convert_to_messages([value])  # type: ignore[list-item] # it answers for other types itself
+    except (ValueError, NotImplementedError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        msg = f"this cannot be taken for a message: {_why_refused(error)}"
+        raise UnknownMessageError(msg) from error
+    if invalid and isinstance(message, AIMessage):
+        message = message.model_copy(update={"invalid_tool_calls": [*message.invalid_tool_calls, *invalid]})
+    _known_class(message)
+    return message
+
+
+def _known_class(message: object) -> type[BaseMessage]:
+    for cls in type(message).__mro__:
+        known = CLASSES.get(cls.__name__)
+        if known is cls:
+            added = set(type(message).model_fields) - set(known.model_fields)  # type: ignore[attr-defined]
+            if not added:
+                return known
+            msg = (
+                f"{type(message).__qualname__} adds the fields {', '.join(sorted(added))} to {known.__name__};"
+                f" put them into additional_kwargs or the artifact of a {known.__name__}"
+            )
+            raise UnknownMessageError(msg)
+    msg = f"a {type(message).__qualname__} is no message that can be remembered; use LangChain's message classes"
+    raise UnknownMessageError(msg)
+
+
+def _is_default(value: object, default: object) -> bool:
+    """Whether a field can be left out. Only plain values are compared: an artifact may answer `==` with anything."""
+    return value is default or (
+        type(value) is type(default) and isinstance(value, str | list | dict) and value == default
+    )
+
+
+def _identity(cls_name: str, fields: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in fields.items() if name not in _NOT_SAID}
+    identity = json.dumps([cls_name.removesuffix("Chunk"), said], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(identity.encode("ascii")).hexdigest()
+
+
+def _sorted_calls(calls: object) -> tuple[list[Any], list[dict[str, Any]]]:
+    """OpenAI-style calls as LangChain's, parsed and unparsable apart; anything else is left for LangChain to judge."""
+    valid: list[Any] = []
+    invalid: list[dict[str, Any]] = []
+    for call in calls if isinstance(calls, list | tuple) else [calls]:
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping):
+            valid.append(call)
+            continue
+        arguments = function.get("arguments")
+        identity = call.get("id") if isinstance(call, Mapping) else None
+        named = {"name": str(function.get("name") or ""), "id": identity}
+        try:
+            args = json.loads(arguments or "{}", strict=False) if isinstance(arguments, str | None) else arguments
+        except (ValueError, RecursionError) as error:
+            invalid.append({**named, "args": arguments, "error": str(error), "type": "invalid_tool_call"})
+            continue
+        if isinstance(args, Mapping):
+            valid.append({**named, "args": dict(args), "type": "tool_call"})
+        else:
+            wrong = {"args": str(arguments), "error": "the arguments are no JSON object", "type": "invalid_tool_call"}
+            invalid.append({**named, **wrong})
+    return valid, invalid

@@ -1,0 +1,234 @@
+"""Reads the many dialects of message content into one list of parts.
+
+LangChain's standard blocks, its older ones, and those of OpenAI, Anthropic, Google and Bedrock all occur in histories.
+Rendering, counting and checking agree on what a message says because all of them read it here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langchain_tiered_memory.text.tagged_json import MAX_LEVELS
+
+PartKind: TypeAlias = Literal["text", "image", "audio", "video", "file", "reasoning", "call", "other"]
+
+MEDIA: frozenset[str] = frozenset({"image", "audio", "video", "file"})
+REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
+CALL_TYPES = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta"})
+"""Blocks by which some providers repeat in the content what stands in `tool_calls`."""
+
+_MEDIA_TYPES: dict[str, PartKind] = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "audio": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "video_url": "video",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "media": "file",
+}
+_UNTYPED_MEDIA: dict[str, PartKind] = {"image": "image", "document": "file", "video": "video", "image_url": "image"}
+_MIME_KINDS: dict[str, PartKind] = {"image": "image", "audio": "audio", "video": "video"}
+_DATA_URL = re.compile(r"data:([^;,]{0,100})[^,]{0,100},")
+_BLOB = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
+_URL_CHARS = 200
+_TOO_DEEP = "[nested too deeply to be shown]"
+_KILOBYTE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One piece of what a message says."""
+
+    kind: PartKind
+    text: str
+    """The text itself; for media a line that describes it; for a call its name and arguments."""
+    joined: bool = False
+    """A text that continues the one before it (providers cut a sentence at each citation)."""
+    low_detail: bool = False
+    """An image that the provider is asked to look at coarsely."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedCall:
+    """A tool call that a message makes."""
+
+    id: str | None
+    name: str
+    args: dict[str, Any]
+    raw: str | None = None
+    """The arguments as they came, where they could not be parsed."""
+    error: str | None = None
+
+
+def parts_of(content: object, *, depth: int = 0) -> Iterator[Part]:
+    """What `content` (a string, a list of strings and blocks, or a single block) says, in order. Never raises.
+
+    `depth` counts the lists and blocks around it: what lies deeper than 100 is not read.
+    """
+    if isinstance(content, str):
+        yield Part(kind="text", text=content)
+    elif depth > MAX_LEVELS:
+        yield Part(kind="other", text=_TOO_DEEP)
+    elif isinstance(content, Mapping):
+        yield from _block_parts(content, depth)
+    elif isinstance(content, list | tuple):
+        for item in content:
+            yield from parts_of(item, depth=depth + 1)
+    elif content is not None:
+        yield Part(kind="text", text=str(content))
+
+
+def requested_calls(message: BaseMessage) -> tuple[RequestedCall, ...]:
+    """Every call that `message` makes: parsed ones, invalid ones, and those that stand in its content only."""
+    if not isinstance(message, AIMessage):
+        return ()
+    calls = [
+        RequestedCall(id=call.get("id"), name=call.get("name") or "", args=_arguments(call.get("args")))
+        for call in message.tool_calls
+    ]
+    for wrong in message.invalid_tool_calls:
+        args = wrong.get("args")
+        raw = args if isinstance(args, str) else compact_json(args or {})
+        calls.append(
+            RequestedCall(
+                id=wrong.get("id"),
+                name=wrong.get("name") or "",
+                args={},
+                raw=raw,
+                error=wrong.get("error") or "invalid",
+            )
+        )
+    known = {call.id for call in calls}
+    for block in message.content if isinstance(message.content, list) else ():
+        call = _call_in(block)
+        if call is not None and call.id is not None and call.id not in known:
+            calls.append(call)
+            known.add(call.id)
+    return tuple(calls)
+
+
+def call_id_in(block: object) -> str | None:
+    """The id of the call that a content block repeats, or `None` where it is no call."""
+    call = _call_in(block)
+    return call.id if call is not None else None
+
+
+def compact_json(value: object) -> str:
+    """One line of JSON for people and counters; what JSON lacks is shown by its `str`. Never raises."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return str(value)
+    except RecursionError:
+        return _TOO_DEEP
+
+
+def elided(text: str) -> str:
+    """`text` with blobs (long unbroken runs such as base64) replaced by their length."""
+    return _BLOB.sub(lambda blob: f"<{len(blob.group()):,} characters>", text)
+
+
+def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
+    kind = block.get("type")
+    if kind in REASONING_TYPES:
+        yield Part(kind="reasoning", text=_reasoning_text(block))
+    elif kind in CALL_TYPES:
+        call = _call_in(block)
+        if call is not None:
+            yield Part(kind="call", text=f"{call.name} {call.raw or compact_json(call.args)}")
+    elif isinstance(block.get("text"), str):  # `text`, `text-plain`, Bedrock's untyped blocks
+        joined = bool(block.get("citations") or block.get("annotations"))
+        yield Part(kind="text", text=block["text"], joined=joined)
+    elif kind == "refusal" and isinstance(block.get("refusal"), str):
+        yield Part(kind="text", text=block["refusal"])
+    elif kind in _MEDIA_TYPES:
+        yield _media_part(block, _MEDIA_TYPES[str(kind)])
+    elif kind is None and (untyped := _UNTYPED_MEDIA.keys() & block.keys()):
+        name = min(untyped)
+        yield _media_part({**block, **_source(block[name])}, _UNTYPED_MEDIA[name])
+    elif kind in {"tool_result", "search_result"} and isinstance(block.get("content"), str | list):
+        yield from parts_of(block["content"], depth=depth + 1)
+    else:
+        shown = block.get("value") if kind == "non_standard" else block
+        yield Part(kind="other", text=elided(compact_json(shown)))
+
+
+def _reasoning_text(block: Mapping[Any, Any]) -> str:
+    for key in ("reasoning", "thinking", "text"):
+        if isinstance(block.get(key), str):
+            return str(block[key])
+    summary = block.get("summary")
+    if isinstance(summary, list):
+        return "\n".join(str(item.get("text", "")) for item in summary if isinstance(item, Mapping))
+    return ""
+
+
+def _call_in(block: object) -> RequestedCall | None:
+    if not isinstance(block, Mapping) or block.get("type") not in CALL_TYPES or not block.get("name"):
+        return None
+    identity = block.get("call_id") or block.get("id")
+    given: object = next((block[key] for key in ("input", "args", "arguments") if block.get(key) is not None), {})
+    raw = given if isinstance(given, str) else None
+    return RequestedCall(
+        id=str(identity) if identity else None,
+        name=str(block["name"]),
+        args=_arguments(given),
+        raw=raw if raw and not _arguments(given) else None,
+    )
+
+
+def _arguments(value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _source(value: object) -> dict[Any, Any]:
+    """The fields of a nested source; a bare string is taken for a URL."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {"url": value} if isinstance(value, str) else {}
+
+
+def _media_part(block: Mapping[Any, Any], kind: PartKind) -> Part:
+    """A line such as `[image: image/png, 12 kB]`; never the bytes."""
+    fields: dict[Any, Any] = dict(block)
+    for key in ("source", "image_url", "input_audio", "file", "video_url", "file_data"):
+        fields |= _source(block.get(key))
+    url = next((fields[key] for key in ("url", "file_url", "uri", "file_uri") if isinstance(fields.get(key), str)), "")
+    data = next((fields[key] for key in ("base64", "data", "bytes", "file_data") if fields.get(key)), None)
+    mime = next((fields[key] for key in ("mime_type", "media_type", "format") if isinstance(fields.get(key), str)), "")
+    inline = _DATA_URL.match(url)
+    if inline:
+        mime, data, url = mime or inline.group(1), url[inline.end() :], ""
+    named = next((fields[key] for key in ("filename", "name", "title", "file_id") if fields.get(key)), "")
+    size = _size(data)
+    shown = [str(item)[:_URL_CHARS] for item in (url, named, mime, size) if item]
+    kind = _MIME_KINDS.get(str(mime).split("/")[0], kind) if kind == "file" else kind
+    low = fields.get("detail") == "low"
+    return Part(kind=kind, text=f"[{kind}: {', '.join(shown) or 'no details'}]", low_detail=low)
+
+
+def _size(data: object) -> str:
+    if isinstance(data, bytes | bytearray):
+        octets = len(data)
+    elif isinstance(data, str):
+        octets = len(data) * 3 // 4
+    else:
+        return ""
+    return f"{octets / _KILOBYTE:,.0f} kB" if octets >= _KILOBYTE else f"{octets} bytes"

@@ -1,0 +1,238 @@
+"""Which files a message's tool calls name. Paths are names here: nothing is opened, resolved or looked for.
+
+Four sources: arguments of tools that are known to work on files, the bodies of patches, the plain commands that people
+read and change files with (`shell_paths`; many agents have a shell and nothing else), and what searches found.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.message_text import role_of, text_of
+from langchain_tiered_memory.messages.shell_paths import paths_in_command
+from langchain_tiered_memory.types.drafts import FINDING, FileTouch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.settings import FileSettings
+    from langchain_tiered_memory.types.runs import FileOperation
+
+SHELL_TOOLS = frozenset(
+    {
+        "bash",
+        "sh",
+        "zsh",
+        "shell",
+        "terminal",
+        "exec",
+        "execute",
+        "localshell",
+        "shellcommand",
+        "execcommand",
+        "execbash",
+        "executebash",
+        "executecommand",
+        "executeshell",
+        "runcommand",
+        "runbash",
+        "runshell",
+        "runshellcommand",
+        "runinterminal",
+        "runterminalcmd",
+    }
+)
+"""Names of shell tools, in lower case and without `_` and `-`."""
+_COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
+_SUB_COMMANDS: dict[str, FileOperation] = {
+    "view": "read",
+    "read": "read",
+    "open": "read",
+    "list": "list",
+    "create": "write",
+    "write": "write",
+    "edit": "write",
+    "str_replace": "write",
+    "insert": "write",
+    "undo_edit": "write",
+    "delete": "write",
+    "rename": "write",
+}
+"""What an editor that is one tool with many commands does; its name alone would make every look a change."""
+_PATCHED = re.compile(
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\n]+)|^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE
+)
+_PREFIX = re.compile(r"__|[.:/]")
+_SEPARATORS = re.compile(r"[-_\s]")
+_NO_PATH = re.compile(r"[\x00-\x1f<>|\"`]|://")
+_SLASHES = re.compile(r"(?<=.)/{2,}")
+_MAX_PATH_CHARS = 1000
+_MAX_PATHS = 200
+"""Of one message: a call that names more is no record of what somebody looked at."""
+_FOUND = re.compile(
+    r"^[ \t]*((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,30}[\w.@+-]{0,80}\w\.\w{1,8}?)(?:[ \t\r]*$|[:-]\d{1,6}[:-])",
+    re.MULTILINE,
+)
+"""A line that is a path and nothing else, or that a search puts a path and a line number before."""
+_MAX_FOUND = 50
+_MAX_RESULT_CHARS = 50_000
+
+
+def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
+    """The files that `message` touches, in their order, each path once for each operation.
+
+    A tool is recognised by its name in lower case, with `_` and `-` or without, alone or behind a prefix such as
+    `mcp__fs__` or `functions.`. Paths stay as they were written, except for a leading `./` and a trailing `/`.
+
+    Args:
+        message: Any message. One that calls tools touches what its calls name; the result of a search, a listing or a
+            shell command "finds" the paths that stand on lines of their own.
+        settings: Which tools and arguments count, and which paths never do.
+
+    Returns:
+        At most 200, of a result 50; none where `settings.enabled` is off.
+    """
+    if not settings.enabled:
+        return ()
+    if role_of(message) == "tool":
+        return _found_by(message, settings)
+    found = (touch for call in requested_calls(message) for touch in touches_of_call(call, settings))
+    return tuple({(touch.path, touch.operation): touch for touch in found}.values())[:_MAX_PATHS]
+
+
+def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, ...]:
+    tool = result.name or ""
+    operation = _operation(tool, tuple(settings.tools.items()))
+    if operation is None and _folded(_PREFIX.split(tool)[-1]) in SHELL_TOOLS:
+        operation = "search"
+    if operation not in FINDING:
+        return ()
+    ignored = _ignored(settings.ignore)
+    text = text_of(result)[:_MAX_RESULT_CHARS]
+    paths = dict.fromkeys(plain_path(match[1]) for match in _FOUND.finditer(text))
+    kept = [path for path in paths if path is not None and not is_ignored(path, ignored)]
+    return tuple(FileTouch(path=path, operation=operation, tool=tool) for path in kept[:_MAX_FOUND])
+
+
+def touches_of_call(call: RequestedCall, settings: FileSettings) -> tuple[FileTouch, ...]:
+    """As `touches_of`, of one call, whether or not `settings.enabled`."""
+    ignored = _ignored(settings.ignore)
+    found: dict[tuple[str, FileOperation], FileTouch] = {}
+    for written, operation in _touched(call, settings):
+        path = plain_path(written)
+        if path is not None and not is_ignored(path, ignored):
+            found.setdefault((path, operation), FileTouch(path=path, operation=operation, tool=call.name))
+        if len(found) == _MAX_PATHS:
+            break
+    return tuple(found.values())
+
+
+def plain_path(written: str) -> str | None:
+    """`written` without what makes two spellings of one path; `None` where it is no path of a file or folder."""
+    path = written.strip().strip("'\"").removeprefix("file://")
+    if not path or len(path) > _MAX_PATH_CHARS or _NO_PATH.search(path):
+        return None
+    path = _SLASHES.sub("/", path)
+    while path.startswith("./"):
+        path = path[2:]
+    path = path.rstrip("/") if len(path) > 1 else path
+    return None if path.strip("./~") == "" else path
+
+
+def is_ignored(path: str, ignored: re.Pattern[str] | None) -> bool:
+    """Whether a pattern for temporary and generated files holds for `path`, or for everything below it."""
+    if ignored is None:
+        return False
+    slashed = path.replace("\\", "/")
+    return ignored.match(slashed) is not None or ignored.match(f"{slashed}/") is not None
+
+
+@lru_cache(maxsize=32)
+def _ignored(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    """One pattern for all; `*/name/*` holds for a relative path that begins with `name/`, too."""
+    spelt = [*patterns, *(pattern[2:] for pattern in patterns if pattern.startswith("*/"))]
+    return re.compile("|".join(translate(pattern) for pattern in spelt)) if spelt else None
+
+
+def _touched(call: RequestedCall, settings: FileSettings) -> Iterator[tuple[str, FileOperation]]:
+    operation = _operation(call.name, tuple(settings.tools.items()))
+    short = _folded(_PREFIX.split(call.name)[-1])
+    if operation is None and short not in SHELL_TOOLS:
+        return
+    if operation is None:
+        for command in _commands(call):
+            if "*** " in command:
+                yield from ((path, "write") for path in patched_paths(command))
+            yield from paths_in_command(command)
+        return
+    if short == "applypatch":
+        bodies = [call.raw or "", *(value for value in call.args.values() if isinstance(value, str))]
+        yield from ((path, "write") for body in bodies for path in patched_paths(body))
+    sub_command = call.args.get("command")
+    if isinstance(sub_command, str):
+        operation = _SUB_COMMANDS.get(sub_command.strip().lower(), operation)
+    wanted = {_folded(key) for key in settings.path_keys}
+    for path in _named_in(call.args, wanted):
+        yield path, operation
+
+
+def patched_paths(body: str) -> tuple[str, ...]:
+    """The files that a patch changes: `*** Update File: path` and its like, or `+++ b/path` of a unified diff."""
+    paths = ((match[1] or match[2]).strip() for match in _PATCHED.finditer(body))
+    return tuple(dict.fromkeys(path for path in paths if path and path != "/dev/null"))
+
+
+def _named_in(args: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
+    for key, value in args.items():
+        if _folded(key) not in wanted:
+            continue
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, str):
+                yield one
+            elif isinstance(one, dict):  # `files: [{"path": ...}]`
+                yield from (inner for name, inner in one.items() if _folded(name) in wanted and isinstance(inner, str))
+
+
+def _commands(call: RequestedCall) -> Iterator[str]:
+    for key in _COMMAND_KEYS:
+        given = call.args.get(key)
+        if isinstance(given, str):
+            yield given
+        elif isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+            yield given[-1] if _is_inline_script(given) else " ".join(given)
+
+
+def _is_inline_script(words: list[str]) -> bool:
+    """Whether it is a list such as `["bash", "-lc", "cat a.py"]`."""
+    return len(words) > 2 and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} and words[-2].startswith("-")  # noqa: PLR2004 - a shell, its option, its script
+
+
+@lru_cache(maxsize=256)
+def _operation(name: str, tools: tuple[tuple[str, FileOperation], ...]) -> FileOperation | None:
+    known: dict[str, FileOperation] = {_folded(tool): operation for tool, operation in tools}
+    for spelt in _spellings(name):
+        if spelt in known:
+            return known[spelt]
+    return None
+
+
+def _spellings(name: str) -> Iterable[str]:
+    """`name`, what follows its last prefix, and its last two and three words (`filesystem_read_file`)."""
+    yield _folded(name)
+    short = _PREFIX.split(name)[-1]
+    yield _folded(short)
+    words = [word for word in _SEPARATORS.split(short.lower()) if word]
+    for count in (3, 2):
+        if len(words) > count:
+            yield "".join(words[-count:])
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name.lower())

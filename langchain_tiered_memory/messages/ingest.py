@@ -1,0 +1,128 @@
+"""A LangChain message read into a draft: text, tokens, calls, passages. The way in, without the writing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.messages.codec import decode, encode, refuse_too_deep
+from langchain_tiered_memory.messages.file_accesses import touches_of
+from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
+from langchain_tiered_memory.text.passages import split_passages
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.types.drafts import Incoming
+from langchain_tiered_memory.types.records import Draft, PassageDraft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.settings import FileSettings
+
+_NOT_REDACTED = frozenset({"id", "type", "class", "v", "tool_call_id", "role", "index"})
+"""Keys of a stored message that hold structure, not something said."""
+
+
+def passage_drafts(text: str, *, max_words: int) -> tuple[PassageDraft, ...]:
+    """`text` cut into passages for the indexes; pieces without a single term are left out."""
+    found = []
+    for part, span in enumerate(split_passages(text, max_words=max_words)):
+        terms = analyse(text[span.start : span.stop])
+        if terms:
+            found.append(PassageDraft(part=part, start=span.start, stop=span.stop, terms=" ".join(terms)))
+    return tuple(found)
+
+
+def redacted(message: BaseMessage, redact: Callable[[str], str]) -> BaseMessage:
+    """`message` with `redact` applied to every text in it: content, call arguments, artifact and metadata."""
+    return redacted_as_kept(message, redact, as_given=False)[0]
+
+
+def redacted_as_kept(
+    message: BaseMessage, redact: Callable[[str], str], *, as_given: bool
+) -> tuple[BaseMessage, tuple[str, ...]]:
+    """As `redacted`, with what could not be kept of it.
+
+    Raises:
+        InvalidInputError: with `as_given`, for a message with values nested too deeply to be kept as they are.
+    """
+
+    def walk(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, list):
+            return [walk(one) for one in value]
+        if isinstance(value, dict):
+            return {key: one if key in _NOT_REDACTED else walk(one) for key, one in value.items()}
+        return value
+
+    encoded = encode(message)
+    if as_given:
+        refuse_too_deep(message, encoded.too_deep)
+    return decode(json.dumps(walk(json.loads(encoded.payload)))), encoded.problems
+
+
+def draft_of(
+    message: BaseMessage,
+    *,
+    counter: TokenCounter,
+    message_id: str,
+    at: float,
+    track: str,
+    kind: str | None,
+    task: str | None,
+    passage_words: int,
+    files: FileSettings | None = None,
+    as_given: bool = True,
+) -> tuple[Incoming, tuple[str, ...]]:
+    """`message` as the transcript takes it, and what could not be kept of it.
+
+    Its calls are searched for files where `files` is given. What is nested too deeply is refused, or with
+    `as_given=False` kept as a text of JSON.
+
+    Raises:
+        UnknownMessageError: for a type that LangChain does not define.
+        InvalidInputError: for a message with values nested too deeply to be kept as they are.
+    """
+    if message.id != message_id:
+        message = message.model_copy(update={"id": message_id})
+    encoded = encode(message)
+    problems = encoded.problems
+    if encoded.too_deep:
+        if as_given:
+            refuse_too_deep(message, encoded.too_deep)
+        message = decode(encoded.payload)
+        encoded = encode(message)
+    text = text_of(message)
+    draft = Draft(
+        id=message_id,
+        role=role_of(message),
+        text=text,
+        payload=encoded.payload,
+        digest=encoded.digest,
+        tokens=counter.count_message(message),
+        counter=counter.fingerprint,
+        at=at,
+        name=message.name or None,
+        track=track,
+        kind=kind,
+        task=task,
+        calls=calls_of(message),
+        answers=answers_of(message),
+        reported=reported_by(message),
+    )
+    touches = touches_of(message, files) if files is not None else ()
+    passages = passage_drafts(text, max_words=passage_words)
+    return Incoming(draft=draft, passages=passages, touches=touches), problems
+
+
+def reported_by(message: BaseMessage) -> tuple[str, int] | None:
+    """Which model an answer names, and the input tokens that it reports; `None` where it lacks either."""
+    usage = getattr(message, "usage_metadata", None)
+    metadata = message.response_metadata
+    model = metadata.get("model_name") or metadata.get("model")
+    if not usage or not model:
+        return None
+    return str(model), int(usage.get("input_tokens") or 0)

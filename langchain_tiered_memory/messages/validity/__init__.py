@@ -1,0 +1,1 @@
+"""What providers take: a check of a list of messages, and its repair."""

@@ -1,0 +1,1 @@
+"""What is known of models: profiles, windows, token counting, calibration, embeddings."""

@@ -1,0 +1,54 @@
+"""Profile of a chat model: its name, its context window, its output limit, found through wrappers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_core.runnables import Runnable
+
+from langchain_tiered_memory.models.chat_models import (
+    answer_of,
+    bound_name,
+    models_in,
+    narrowest,
+    window_of,
+)
+from langchain_tiered_memory.models.window_budget import ModelProfile
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    CalledModel: TypeAlias = "str | Runnable[Any, Any]"
+    """A chat model, what LangChain wraps around one, or a model's name."""
+
+
+def name_of(model: object) -> str | None:
+    """What a model calls itself, as providers report it with their usage; `None` where a wrapper holds none yet."""
+    return bound_name(model) or _own_name(next(iter(_called(model)), None))
+
+
+def profile_of(model: CalledModel | ModelProfile | None) -> ModelProfile:
+    """What a model tells of itself: its name, its window, the most that it writes. Of fallbacks the smallest window."""
+    if isinstance(model, ModelProfile):
+        return model
+    if model is None or isinstance(model, str):
+        return ModelProfile(name=model)
+    found, bound = _called(model), bound_name(model)
+    name = _own_name(next(iter(found), None))
+    if bound is not None and bound != name:
+        return ModelProfile(name=bound)  # what stands inside is not what is called: its window says nothing
+    called = narrowest(found)
+    return ModelProfile(name=name, window=window_of(called), answer=answer_of(called))
+
+
+def _called(model: object) -> tuple[object, ...]:
+    """The models inside; what is no part of LangChain is taken for a model itself."""
+    return models_in(model) if isinstance(model, Runnable) else (model,)
+
+
+def _own_name(model: object | None) -> str | None:
+    for attribute in ("model_name", "model"):
+        found = getattr(model, attribute, None)
+        if isinstance(found, str) and found:
+            return found
+    return type(model).__name__ if model is not None else None

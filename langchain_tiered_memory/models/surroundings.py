@@ -1,0 +1,160 @@
+"""What a machine has for search and counting, and what is missing there, said once where a person sees it.
+
+Search needs an embedder for meaning, counting needs a tokenizer's encoding to be exact. A memory works without
+either, by words and by estimates; that is a choice of the user's or a gap of the machine, and a gap is never silent.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from langchain_tiered_memory.errors import ReducedFunctionWarning
+from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm, may_download
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_tiered_memory.protocols import TokenCounter
+
+logger = logging.getLogger(__name__)
+
+_PACKAGES = (
+    "langchain-tiered-memory", "langchain-core", "langchain", "langgraph", "chromadb", "sqlalchemy", "tiktoken",
+    "onnxruntime", "pydantic",
+)  # fmt: skip
+"""What behaviour depends on most, and what a report of a fault should name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One thing that this memory does with less than it could."""
+
+    what: str
+    """Such as `search is by words alone`."""
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """One sentence: what, why, and what to do."""
+        return f"{self.what}: {self.why}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Embedder and Chroma in use; what is missing."""
+
+    embedder: str | None
+    """Its name; `None` where search is by words alone, by choice or for want of one."""
+    chroma: str | None
+    """Where the vectors are; `None` where there are none."""
+    gaps: tuple[Gap, ...]
+
+
+def look_around(
+    embeddings: Embeddings | str | None,
+    chroma: Any,  # noqa: ANN401 - a path, a URL or a client
+    *,
+    counter: TokenCounter | None,
+    path: Path | None,
+    in_memory: bool,
+) -> Surroundings:
+    """See what is there, without loading any of it.
+
+    Args:
+        embeddings: As of `TieredMemory.open`.
+        chroma: As of `TieredMemory.open`.
+        counter: The counter that was found, where none was asked for; else `None`: what a user chose is no gap.
+        path: The SQLite file, if the database is one.
+        in_memory: Whether the database ends with the process.
+    """
+    gaps: list[Gap] = []
+    embedder = _embedder_name(embeddings)
+    if embedder is None and embeddings is not None:
+        gaps.append(
+            Gap(
+                what="search is by words alone",
+                why="the files of the MiniLM embedding model are not at hand",
+                remedy="`tiered-memory setup` fetches them; embeddings=None says that words are enough",
+            )
+        )
+    if embedder is not None and chroma is None and path is None and not in_memory:
+        embedder = None
+        gaps.append(
+            Gap(
+                what="search is by words alone",
+                why="a memory on PostgreSQL has no folder beside it for embedded Chroma",
+                remedy="name one with chroma='path', or a server with chroma='http://host:port'; "
+                "embeddings=None says that words are enough",
+            )
+        )
+    if isinstance(counter, EstimatingCounter):
+        gaps.append(
+            Gap(
+                what="token counts are estimates",
+                why="no encoding of tiktoken's is at hand",
+                remedy="`tiered-memory setup` fetches them; token_counter=... takes a counter of your own",
+            )
+        )
+    place = _chroma_place(chroma, path, in_memory=in_memory) if embedder is not None else None
+    return Surroundings(embedder=embedder, chroma=place, gaps=tuple(gaps))
+
+
+def announce(gaps: tuple[Gap, ...], *, stacklevel: int) -> None:
+    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log.
+
+    Args:
+        gaps: What is missing.
+        stacklevel: Of the line to point at, counted from the caller of this function.
+    """
+    for gap in gaps:
+        if _is_new(str(gap)):
+            logger.warning("%s", gap)
+            warnings.warn(str(gap), ReducedFunctionWarning, stacklevel=stacklevel + 1)
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of those that its behaviour depends on most, where they are installed."""
+    found: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+_said: set[str] = set()
+
+
+def _is_new(sentence: str) -> bool:
+    if sentence in _said:
+        return False
+    _said.add(sentence)
+    return True
+
+
+def _embedder_name(embeddings: Embeddings | str | None) -> str | None:
+    if embeddings == "auto":
+        return MiniLMEmbeddings().fingerprint if find_minilm() is not None or may_download() else None
+    if embeddings is None:
+        return None
+    own = getattr(embeddings, "fingerprint", None)
+    return own if isinstance(own, str) and own else type(embeddings).__qualname__
+
+
+def _chroma_place(chroma: Any, path: Path | None, *, in_memory: bool) -> str:  # noqa: ANN401 - a path, a URL or a client
+    if chroma is None:
+        return "this process's memory" if in_memory or path is None else f"{path}.chroma"
+    text = str(chroma)
+    if text.startswith(("http://", "https://")):
+        parts = urlsplit(text)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return text if hasattr(chroma, "__fspath__") or isinstance(chroma, str) else "a client of the caller's"

@@ -1,0 +1,77 @@
+"""Token budget of a request: from what a caller names, and what is known of the model's window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.types.outcomes import Window
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.outcomes import WindowSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """What is known of the model of a request."""
+
+    name: str | None = None
+    window: int | None = None
+    """Tokens that it reads, as its profile says."""
+    answer: int | None = None
+    """Tokens that it writes at most, as its profile says."""
+    learned: int | None = None
+    """Tokens of a request that it refused as too long taught this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What bounds one context."""
+
+    max_tokens: int
+    window: Window
+
+
+def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> Budget:
+    """The budget of a request.
+
+    The caller's `asked` (else `context.max_tokens`) is what the request may take, and never more than the model's
+    window allows. Where the window is not known, or is far larger than the budget, the budget is taken for what is
+    allowed, and the window for what would allow it: zones and thresholds then speak of the budget.
+
+    Args:
+        asked: `max_tokens` of the call.
+        told: What is known of the model.
+        settings: `context`, `condensation.buffer_share`, `guard.window`.
+    """
+    buffer = settings.condensation.buffer_share
+    known, source = _known(told, settings)
+    wished = asked if asked is not None else settings.context.max_tokens
+    if known is None:
+        return Budget(max_tokens=wished, window=_allowing(wished, buffer))
+    reserved = told.answer or settings.context.reserved_output_tokens
+    window = Window(
+        tokens=known,
+        reserved_tokens=min(reserved, round(known * settings.context.answer_share)),
+        buffer_share=buffer,
+        source=source,
+    )
+    if wished >= window.allowed:
+        return Budget(max_tokens=window.allowed, window=window)
+    return Budget(max_tokens=wished, window=_allowing(wished, buffer))
+
+
+def _known(told: ModelProfile, settings: Settings) -> tuple[int | None, WindowSource]:
+    known: int | None = settings.guard.window or told.window
+    source: WindowSource = "setting" if settings.guard.window else "model"
+    if told.learned is not None and (known is None or told.learned < known):
+        return told.learned, "learned"
+    return known, source
+
+
+def _allowing(max_tokens: int, buffer: float) -> Window:
+    """The window that allows exactly `max_tokens`: whoever names a budget has left room for the answer."""
+    tokens = max(math.ceil(max_tokens / (1 - buffer) - 1e-9), 1)
+    return Window(tokens=tokens, reserved_tokens=0, buffer_share=buffer, source="budget")

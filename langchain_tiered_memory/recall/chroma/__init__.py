@@ -1,0 +1,1 @@
+"""Vectors of passages in Chroma: embedded, on a server, or handed in."""

@@ -1,0 +1,173 @@
+"""Brings the vector index up to date with SQL: embeds new passages, takes removed ones out.
+
+The index may be down, or belong to another embedder: then the text index answers alone, the queue waits in SQL, and
+that is reported once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import stop_point
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
+from langchain_tiered_memory.events import EventName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_BATCH = 256
+"""Passages embedded before their rows are settled."""
+_PAGE = 5000
+"""Ids read at a time."""
+
+
+def usable_index(runtime: Runtime) -> VectorIndex | None:
+    """The vector index, if there is one and it holds vectors of this embedder.
+
+    Raises:
+        IndexUnavailableError: when it cannot be opened.
+    """
+    index = runtime.open_index()
+    if index is None:
+        return None
+    fingerprint = index.fingerprint
+    known = runtime.store.vector_queue.embedder()
+    if known is None:
+        if not runtime.store.database.read_only:
+            runtime.store.vector_queue.set_embedder(fingerprint)
+    elif known != fingerprint:
+        msg = (
+            f"the vector index was built with {known}, this memory embeds with {fingerprint}: search is lexical until "
+            "rebuild_index() embeds everything again, or the memory is opened with the former embeddings"
+        )
+        raise EmbedderMismatchError(msg)
+    return index
+
+
+def index_all(runtime: Runtime, *, ref: SessionRef | None = None) -> Flow[int]:
+    """`index_pending` in batches, with a stop point behind each."""
+    done = 0
+    while some := index_pending(runtime, ref=ref, limit=_BATCH):
+        done += some
+        yield from stop_point()
+    return done
+
+
+def index_pending(runtime: Runtime, *, ref: SessionRef | None = None, limit: int | None = None) -> int:
+    """Embed what waits, the whole memory's or one session's, oldest first, and drop what was forgotten.
+
+    Returns:
+        How many passages were embedded. An outage ends the work, is reported, and leaves the rest in the queue.
+    """
+    done, _ = brought_up(runtime, ref=ref, limit=limit)
+    return done
+
+
+def brought_up(
+    runtime: Runtime,
+    *,
+    ref: SessionRef | None = None,
+    limit: int | None = None,
+    newest_first: bool = False,
+    embedded: Callable[[int], None] | None = None,
+) -> tuple[int, VectorIndex | None]:
+    """`index_pending`, with the index where it can be asked now: `None` spares another wait for one that is down."""
+    done = 0
+    try:
+        index = usable_index(runtime)
+        if index is None:
+            return 0, None
+        drop_forgotten(runtime, index)
+        while limit is None or done < limit:
+            size = _BATCH if limit is None else min(_BATCH, limit - done)
+            rows = runtime.store.vector_queue.pending(
+                limit=size,
+                levels_above_0=runtime.settings.tree.embed_summaries,
+                ref=ref,
+                newest_first=newest_first,
+            )
+            if not rows:
+                break
+            runtime.store.database.end_snapshot()  # embedding takes its time
+            index.add(rows)
+            runtime.store.vector_queue.settle([row.id for row in rows], fingerprint=index.fingerprint)
+            _drop_overtaken(runtime, index, [row.id for row in rows])
+            done += len(rows)
+            if embedded is not None:
+                embedded(len(rows))
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        report_outage(runtime, error)
+        return done, None
+    return done, index
+
+
+def report_outage(runtime: Runtime, error: Exception, session_id: str | None = None) -> None:
+    """Say why search goes on by words."""
+    of_another = isinstance(error, EmbedderMismatchError)
+    name = EventName.VECTORS_OF_ANOTHER_EMBEDDER if of_another else EventName.VECTORS_UNAVAILABLE
+    runtime.report(name, str(error), session_id=session_id)
+
+
+def queue_lost(runtime: Runtime) -> bool:
+    """Queue again what SQL takes for embedded and the index does not hold: a server may come back without its files.
+
+    Returns:
+        Whether the index can be used. Where it cannot, that was reported.
+    """
+    try:
+        index = usable_index(runtime)
+        if index is None:
+            return False
+        # SQL first: what is embedded meanwhile makes the index larger, not smaller.
+        settled = runtime.store.vector_queue.count_settled(fingerprint=index.fingerprint)
+        if settled and index.count() < settled:
+            _queue_missing(runtime, index)
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        report_outage(runtime, error)
+        return False
+    return True
+
+
+def _queue_missing(runtime: Runtime, index: VectorIndex) -> None:
+    settled: list[int] = []
+    while page := runtime.store.vector_queue.settled(
+        fingerprint=index.fingerprint,
+        after=settled[-1] if settled else 0,
+        limit=_PAGE,
+    ):
+        settled += page
+    there = index.ids()
+    missing = [one for one in settled if one not in there]
+    if missing:
+        runtime.store.vector_queue.unsettle(missing)
+        runtime.report(
+            EventName.VECTORS_LOST,
+            f"the vector index held {len(there)} passages where {len(settled)} had been embedded, as a server "
+            f"does that was started without its files: {len(missing)} are embedded again",
+            missing=len(missing),
+            settled=len(settled),
+        )
+
+
+def _drop_overtaken(runtime: Runtime, index: VectorIndex, ids: list[int]) -> None:
+    """Passages may be edited or forgotten while they are embedded: what is no more must not stay."""
+    alive = {passage.id for passage in runtime.store.text_index.by_id(None, ids)}
+    gone = [one for one in ids if one not in alive]
+    if gone:
+        index.remove(gone)
+
+
+def drop_forgotten(runtime: Runtime, index: VectorIndex) -> int:
+    """Take vectors of removed passages out of the index. Returns how many were there."""
+    dropped = 0
+    while True:
+        ids = runtime.store.vector_queue.forgotten(limit=_BATCH)
+        if not ids:
+            return dropped
+        dropped += index.remove(ids)
+        runtime.store.vector_queue.settle_forgotten(ids)

@@ -1,0 +1,249 @@
+"""Ranks what the indexes found for a question: which entries of a conversation answer it.
+
+The parts, in their order: BM25 over passages and their cosine similarity, each brought to 0..1; the best passage of an
+entry speaks for it; a weighted sum of the two; then what stands around an entry counts as well, as an answer often
+stands beside the words of its question: its neighbours and the best of its sitting. Last come signals of the question:
+who is named, when, and whether a time is asked for. What an entry costs is not judged here but where a budget is filled
+(`filling`).
+
+The defaults were chosen on three sets of conversations (two between persons, one with an assistant) and stand on a
+plateau. Tuned afresh on any two of the sets, the same rules beat fusion by rank on the third at every budget.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from langchain_tiered_memory.recall.fusion import (
+    Places,
+    Scores,
+    above_floor,
+    best_of_each,
+    bm25,
+    from_neighbours,
+    over_best,
+    sitting_means,
+)
+from langchain_tiered_memory.recall.questions import Question
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.text.time_expressions import Interval
+
+TIME_TERMS = frozenset(
+    analyse(
+        "yesterday today tonight tomorrow ago last next week month year weekend morning night day monday tuesday"
+        " wednesday thursday friday saturday sunday january february march april june july august september october"
+        " november december spring summer autumn fall winter recently since soon just"
+    )
+)
+"""Terms of entries that tell when."""
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingWeights:
+    """The parameters of the ranking."""
+
+    k1: float = 1.2
+    """BM25: how soon further repetitions of a term stop counting (Robertson and Zaragoza 2009, usual 1.2 to 2)."""
+
+    b: float = 0.5
+    """BM25: how much a long passage is discounted, 0 to 1. Passages are of similar length, hence below the usual
+    0.75."""
+
+    lexical: float = 0.5
+    """Share of BM25 in the fused score; the rest is similarity."""
+
+    similar_passages: int = 300
+    """Depth of the similarity scale: the passage of this rank and all below count 0. Fetch at least as many."""
+
+    before: tuple[float, ...] = (0.3, 0.15)
+    """What the entry one before, two before, ... adds to an entry, as a factor of its own fused score."""
+
+    after: tuple[float, ...] = (0.25, 0.15)
+    """The same for the entries that follow."""
+
+    sitting: float = 0.3
+    """What the sitting adds: a factor of the mean of its best entries."""
+
+    sitting_best: int = 2
+    """How many entries stand for a sitting."""
+
+    speaker: float = 0.6
+    """How much more an entry counts that is said by the one speaker whom the question names."""
+
+    person: float = 0.3
+    """How much more an entry counts that a person said, not an assistant: questions are mostly about their facts."""
+
+    time: float = 1.0
+    """How much more an entry counts that is of the time which the question names."""
+
+    time_decay_days: float = 2.0
+    """An event is also told of afterwards: days (plus `time_decay_share`) after which that counts 1/e as much."""
+
+    time_decay_share: float = 0.15
+    """The share of the named interval's own length that is added to `time_decay_days`."""
+
+    time_words: float = 0.2
+    """How much more an entry with time words counts when a time is asked for."""
+
+    contentless: float = 0.6
+    """How much less an entry without any term counts ("Wow!"); fades as terms come in."""
+
+    contentless_terms: float = 3.0
+    """The number of terms at which that loss has fallen to 1/e."""
+
+
+DEFAULT_WEIGHTS = RankingWeights()
+"""What the defaults of `RankingWeights` say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageCandidate:
+    """One passage of a candidate entry."""
+
+    terms: str
+    """Its terms as the text index stores them: `analyse(text)`, joined by spaces."""
+
+    similarity: float | None = None
+    """Cosine similarity to the question, -1 to 1; `None` where the vector index did not return it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An entry that an index found, or that stands beside one."""
+
+    sequence: int
+    """Its place in the conversation; n and n + 1 are neighbours."""
+
+    sitting: int
+    """Which sitting it belongs to; neighbours of another sitting are none."""
+
+    passages: tuple[PassageCandidate, ...]
+    """All its passages, in their order."""
+
+    speaker: str = ""
+    """Who said it, spelt as in the `speakers` that the question was read with."""
+
+    by_person: bool = False
+    """Whether a person said it, in a conversation with an assistant or with other persons."""
+
+    time: datetime | None = None
+    """When it was said; with a time zone if and only if the question's `now` had one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Figures of the whole text index within the session, which BM25 needs."""
+
+    passages: int
+    """Number of passages."""
+
+    average_terms: float
+    """Mean number of terms of a passage, repetitions included."""
+
+    document_frequency: Mapping[str, int]
+    """For each term of the question, the number of passages that have it; a missing term counts as 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedEntry:
+    """An entry with its score."""
+
+    sequence: int
+    score: float
+    """Higher is better; comparable within one question only."""
+
+    passage_scores: tuple[float, ...]
+    """The fused score of each passage, in their order, 0 to 1."""
+
+
+def rank(
+    question: Question,
+    candidates: Sequence[Candidate],
+    *,
+    collection: Collection,
+    weights: RankingWeights = DEFAULT_WEIGHTS,
+) -> list[RankedEntry]:
+    """The candidates, best first; equal ones in the order of the conversation."""
+    entries = sorted((one for one in candidates if one.passages), key=lambda one: one.sequence)
+    if not entries:
+        return []
+    words = [passage.terms.split() for entry in entries for passage in entry.passages]
+    owners = np.repeat(np.arange(len(entries)), [len(entry.passages) for entry in entries])
+    lexical = over_best(
+        bm25(
+            question.terms,
+            words,
+            passage_count=collection.passages,
+            average_terms=collection.average_terms,
+            document_frequency=collection.document_frequency,
+            k1=weights.k1,
+            b=weights.b,
+        )
+    )
+    dense = above_floor(
+        [passage.similarity for entry in entries for passage in entry.passages], depth=weights.similar_passages
+    )
+    has_dense = dense.max(initial=0.0) > 0
+    share = weights.lexical if has_dense else 1.0
+    fused = share * best_of_each(lexical, owners, count=len(entries))
+    fused += (1 - share) * best_of_each(dense, owners, count=len(entries))
+    scores = _around(fused, entries, weights) * _signals(question, entries, words, owners, weights)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    by_entry = np.split(share * lexical + (1 - share) * dense, starts[1:])
+    return [
+        RankedEntry(
+            sequence=entries[place].sequence,
+            score=float(scores[place]),
+            passage_scores=tuple(by_entry[place].tolist()),
+        )
+        for place in np.argsort(-scores, kind="stable").tolist()
+    ]
+
+
+def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights) -> Scores:
+    """`fused` with what the neighbours and the sitting of each entry add."""
+    sequences = np.array([entry.sequence for entry in entries])
+    sittings = np.array([entry.sitting for entry in entries])
+    neighbours = from_neighbours(fused, sequences, sittings, before=weights.before, after=weights.after)
+    return fused + neighbours + weights.sitting * sitting_means(fused, sittings, best=weights.sitting_best)
+
+
+def _signals(
+    question: Question,
+    entries: Sequence[Candidate],
+    words: Sequence[Sequence[str]],
+    owners: Places,
+    weights: RankingWeights,
+) -> Scores:
+    """The factor that each entry's score is multiplied by."""
+    term_counts = np.bincount(owners, weights=[len(terms) for terms in words], minlength=len(entries))
+    tells_when = [not TIME_TERMS.isdisjoint(terms) for terms in words] if question.asks_when else []
+    with_time = frozenset(owners[tells_when].tolist() if tells_when else ())
+    factors = np.ones(len(entries))
+    for place, entry in enumerate(entries):
+        if entry.speaker in question.speakers:
+            factors[place] += weights.speaker
+        if entry.by_person:
+            factors[place] += weights.person
+        if place in with_time:
+            factors[place] += weights.time_words
+        if question.intervals and entry.time:
+            factors[place] += weights.time * max(
+                _closeness(entry.time, interval, weights) for interval in question.intervals
+            )
+    return factors * (1 - weights.contentless * np.exp(-term_counts / weights.contentless_terms))
+
+
+def _closeness(time: datetime, interval: Interval, weights: RankingWeights) -> float:
+    """1 within the interval, falling to 0 after it, 0 before."""
+    if time < interval.start:
+        return 0.0
+    if time < interval.stop:
+        return 1.0
+    length = (interval.stop - interval.start) / _DAY
+    return math.exp(-((time - interval.stop) / _DAY) / (weights.time_decay_days + weights.time_decay_share * length))

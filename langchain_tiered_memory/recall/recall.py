@@ -1,0 +1,333 @@
+"""Retrieves what answers a question: candidates of both indexes, ranked together, filled into a budget.
+
+The text index always answers. The vector index adds to it where it can; where it lags, the newest passages are embedded
+first, and where it is down or belongs to another embedder, that is reported and the words alone decide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
+from langchain_tiered_memory.recall.filling import Offer, PassageOffer, fill
+from langchain_tiered_memory.recall.indexing import brought_up, queue_lost, report_outage, usable_index
+from langchain_tiered_memory.recall.questions import read_question
+from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.summaries.rendering import (
+    Quoted,
+    is_new_sitting,
+    recall_block,
+    sitting_header,
+)
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
+from langchain_tiered_memory.types.records import LeftOut, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Entry, Passage, SessionRef, Summary, TextStatistics
+
+_LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
+"""Names that are labels, not persons."""
+_ASKED_CHARS = 2000
+_ASKED_TERMS = 64
+"""A question may be a document that somebody pasted: more than this of it is not looked up."""
+_POINTER_TOKENS = 16
+_FILLINGS = 8
+"""Times that a room is filled, each with the last one's error mended."""
+_WELL_FILLED = 0.9
+"""A block that takes this share of its room is left as it is: quotes are priced one by one, and cost a little less
+together."""
+_FRAMING_BEYOND_A_QUOTE = 1
+_NAME_BEYOND_A_QUOTE = 2
+"""What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
+_NEAR_MISSES = 10
+"""Best entries that did not fit, as named in the account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Everything that was found for a question, ranked."""
+
+    ranked: tuple[RankedEntry, ...]
+    entries: Mapping[int, Entry]
+    passages: Mapping[int, tuple[Passage, ...]]
+    sittings: Mapping[int, int]
+    hits: frozenset[int]
+    """`seq`s that an index named; the others only stand beside one."""
+
+    def is_hit(self, seq: int) -> bool:
+        """Whether an index named this entry."""
+        return seq in self.hits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The recalled part of a context."""
+
+    text: str = ""
+    tokens: int = 0
+    """Of `text`."""
+    quotes: tuple[Quoted, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def find(
+    runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, level: int = 0
+) -> Found:
+    """Rank the messages of a session for a question."""
+    limit = runtime.settings.recall.candidates
+    query = asked(query)
+    terms = search_terms(query)
+    statistics = runtime.store.text_index.statistics(ref, terms, level=level)
+    weights = telling(statistics)
+    lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
+    similar = similar_passages(runtime, ref, query, level=level, limit=limit)
+    dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
+    hits = {passage.seq for passage in lexical} | {passage.seq for passage in dense if passage.level == level}
+    reach = runtime.settings.recall.neighbours
+    around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
+    near = runtime.store.transcript.by_seq(ref, sorted(around))
+    tracks = filters.tracks if filters is not None else None
+    entries = {entry.seq: entry for entry in near if tracks is None or entry.track in tracks}
+    passages: dict[int, list[Passage]] = {}
+    for passage in runtime.store.text_index.of_entries(ref, sorted(entries)):
+        passages.setdefault(passage.seq, []).append(passage)
+    sittings = _sittings(entries.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    speakers = {entry.name for entry in entries.values() if entry.name and entry.name.lower() not in _LABELS}
+    last_at = max((entry.at for entry in entries.values()), default=0.0)
+    candidates = [
+        Candidate(
+            sequence=seq,
+            sitting=sittings[seq],
+            passages=tuple(
+                PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
+            ),
+            speaker=entries[seq].name or "",
+            by_person=_is_person(entries[seq]),
+            time=utc(entries[seq].at),
+        )
+        for seq, found in passages.items()
+    ]
+    ranked = rank(
+        read_question(query, speakers=speakers, now=utc(last_at)),
+        candidates,
+        collection=Collection(
+            passages=statistics.passages,
+            average_terms=statistics.average_terms,
+            document_frequency=statistics.document_frequency,
+        ),
+    )
+    return Found(
+        ranked=tuple(ranked),
+        entries=entries,
+        passages={seq: tuple(found) for seq, found in passages.items()},
+        sittings=sittings,
+        hits=frozenset(hits),
+    )
+
+
+def asked(query: str) -> str:
+    """The part of a question that is looked up: of a pasted document its beginning and its end."""
+    return query if len(query) <= 2 * _ASKED_CHARS else f"{query[:_ASKED_CHARS]}\n{query[-_ASKED_CHARS:]}"
+
+
+def search_terms(query: str) -> list[str]:
+    """Its terms, each once; of too many the first and the last."""
+    terms = list(dict.fromkeys(analyse(query)))
+    half = _ASKED_TERMS // 2
+    return terms if len(terms) <= _ASKED_TERMS else terms[:half] + terms[-half:]
+
+
+def _is_person(entry: Entry) -> bool:
+    """Whether a person said it: the user, or anybody who goes by a name of their own."""
+    return entry.role == "user" or bool(entry.name and entry.name.lower() not in _LABELS)
+
+
+def telling(statistics: TextStatistics) -> dict[str, float]:
+    """The terms worth looking up, with their idf; common ones are left out while there are others."""
+    total = max(statistics.passages, 1)
+    known = {term: count for term, count in statistics.document_frequency.items() if count}
+    rare = {term: count for term, count in known.items() if count < statistics.ceiling}
+    return {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in (rare or known).items()}
+
+
+def similar_passages(runtime: Runtime, ref: SessionRef, query: str, *, level: int, limit: int) -> dict[int, float]:
+    """The nearest passages of a level, by id, with their cosine; none where there is no index to ask."""
+    index = _index_to_ask(runtime, ref)
+    if index is None:
+        return {}
+    where = {"level": level}
+    runtime.store.database.end_snapshot()  # the question is embedded, and a server may be asked
+    try:
+        found = index.search(query, session_keys=[ref.key], limit=limit, where=where)
+        if len(found) < limit and _has_lost(runtime, ref, index, level=level, known=len(found)):
+            again = _index_to_ask(runtime, ref)
+            if again is not None:
+                found = again.search(query, session_keys=[ref.key], limit=limit, where=where)
+    except IndexUnavailableError as error:
+        report_outage(runtime, error, ref.session_id)
+        return {}
+    return dict(found)
+
+
+def _index_to_ask(runtime: Runtime, ref: SessionRef) -> VectorIndex | None:
+    """The index, with the session's newest passages where that can be written; `None` where there is none to ask."""
+    try:
+        if may_write(runtime):
+            return brought_up(runtime, ref=ref, limit=runtime.settings.recall.catch_up, newest_first=True)[1]
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+    try:
+        return usable_index(runtime)
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        report_outage(runtime, error, ref.session_id)
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+    return None
+
+
+def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: int, known: int) -> bool:
+    """Whether the index lacks what SQL takes for embedded; that waits to be embedded again then."""
+    if not may_write(runtime):
+        return False
+    queue = runtime.store.vector_queue
+    try:
+        settled = queue.has_settled_beyond(ref, fingerprint=index.fingerprint, level=level, known=known)
+        if settled:
+            queue_lost(runtime)
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+        return False
+    return settled
+
+
+def _sittings(entries: Iterable[Entry], *, gap_seconds: float) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    number, last_at = 0, None
+    for entry in sorted(entries, key=lambda one: one.seq):
+        if last_at is not None and is_new_sitting(last_at, entry.at, gap_seconds=gap_seconds):
+            number += 1
+        numbers[entry.seq] = number
+        last_at = entry.at
+    return numbers
+
+
+def recall(
+    runtime: Runtime,
+    ref: SessionRef,
+    query: str,
+    *,
+    room: int,
+    code_room: int,
+    shown: frozenset[int],
+    summaries: Sequence[Summary] = (),
+    filters: SearchFilters | None = None,
+) -> Recalled:
+    """Quote what answers a question within `room` tokens, without what the context already shows.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        query: The question.
+        room: Tokens of the whole block, fence and headers included.
+        code_room: The most that code and tool output may take of it.
+        shown: `seq`s of entries that stand in the context already, or are the question itself.
+        summaries: Stand behind the quotes.
+        filters: Which messages may be found.
+    """
+    count = runtime.counter.count_text
+    least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
+    if room <= least + _POINTER_TOKENS or not query.strip():
+        return Recalled()
+    found = find(runtime, ref, query, filters=filters)
+    ranked = [one for one in found.ranked if one.sequence not in shown]
+    offers = _offers(found, ranked, code_room=code_room)
+    headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
+    best = Recalled()
+    budget = room - least
+    for _ in range(_FILLINGS):
+        # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
+        filling = fill(offers, max_tokens=budget, header_tokens=headers)
+        quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
+        text = recall_block(
+            quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds, summaries=summaries
+        )
+        tokens = count(text)
+        if quotes and best.tokens < tokens <= room:
+            best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))
+        if room * _WELL_FILLED <= tokens <= room or not quotes:
+            break
+        # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
+        budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
+    return best
+
+
+def _openings(found: Found) -> dict[int, int]:
+    """The first candidate of each sitting."""
+    first: dict[int, int] = {}
+    for seq in sorted(found.sittings):
+        first.setdefault(found.sittings[seq], seq)
+    return {seq: number for number, seq in first.items()}
+
+
+def _missed(found: Found, ranked: Sequence[RankedEntry], quotes: Sequence[Quoted]) -> tuple[LeftOut, ...]:
+    quoted = {one.entry.seq for one in quotes}
+    missed = [found.entries[one.sequence] for one in ranked if one.sequence not in quoted]
+    return tuple(
+        LeftOut(what=entry.id, reason="did not fit into recall", tokens=entry.tokens) for entry in missed[:_NEAR_MISSES]
+    )
+
+
+def is_code(entry: Entry) -> bool:
+    """Whether an entry is code or tool output, which has a room of its own."""
+    return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
+
+
+def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> list[Offer]:
+    offers: list[Offer] = []
+    code = 0
+    for one in ranked:
+        entry = found.entries[one.sequence]
+        tokens = _price(entry)
+        if is_code(entry) and entry.role != "user":
+            if code + tokens > code_room:
+                continue
+            code += tokens
+        total = max(len(entry.text), 1)
+        pieces = tuple(
+            PassageOffer(
+                score=score,
+                tokens=_POINTER_TOKENS + math.ceil(tokens * (passage.stop - passage.start) / total * 1.2),
+            )
+            for passage, score in zip(found.passages[one.sequence], one.passage_scores, strict=True)
+        )
+        offers.append(
+            Offer(
+                sequence=one.sequence,
+                score=one.score,
+                tokens=tokens,
+                sitting=found.sittings[one.sequence],
+                passages=pieces if len(pieces) > 1 else (),
+            )
+        )
+    return offers
+
+
+def _price(entry: Entry) -> int:
+    """Tokens of an entry as one quote, from the count that was made when it came in."""
+    return max(entry.tokens - _FRAMING_BEYOND_A_QUOTE - (_NAME_BEYOND_A_QUOTE if entry.name else 0), 1)
+
+
+def _quoted(found: Found, seq: int, chosen: tuple[int, ...] | None) -> Quoted:
+    entry = found.entries[seq]
+    if chosen is None:
+        return Quoted(entry=entry)
+    pieces = tuple(entry.text[found.passages[seq][one].start : found.passages[seq][one].stop] for one in chosen)
+    return Quoted(entry=entry, passages=pieces)

@@ -1,0 +1,168 @@
+"""Search over messages and every level of summaries, ranked together; and the way back from a summary to its detail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+)
+from langchain_tiered_memory.recall.recall import find
+from langchain_tiered_memory.recall.summary_search import find_summaries
+from langchain_tiered_memory.types.records import Entry, Hit, SessionRef, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.drafts import SearchFilters
+
+_DEEPEST = 64
+
+
+def search(
+    runtime: Runtime,
+    session_id: str,
+    query: str,
+    *,
+    k: int,
+    levels: Sequence[int] | None,
+    filters: SearchFilters,
+) -> list[Hit]:
+    """The best hits over messages and summaries, each level within its quota.
+
+    Raises:
+        InvalidInputError: when `k` is below 1.
+    """
+    if k < 1:
+        msg = f"k is {k}: ask for at least one hit"
+        raise InvalidInputError(msg)
+    ref = runtime.store.transcript.find(session_id)
+    if ref is None or not query.strip():
+        return []
+    quotas = runtime.settings.recall
+    wanted = sorted(set(levels)) if levels is not None else range(runtime.store.tree.height(ref))
+    hits: list[Hit] = []
+    for level in wanted:
+        if level == 0:
+            hits += _messages(runtime, ref, query, quota=quotas.quota_messages, filters=filters)
+        else:
+            quota = {1: quotas.quota_level_1, 2: quotas.quota_level_2}.get(level, quotas.quota_higher)
+            hits += _summaries(runtime, ref, query, level=level, quota=quota, filters=filters)
+    return sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k]
+
+
+def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filters: SearchFilters) -> list[Hit]:
+    found = find(runtime, ref, query, filters=filters)
+    allowed = [one for one in found.ranked if found.is_hit(one.sequence)][:quota]
+    best = max((one.score for one in allowed), default=1.0) or 1.0
+    hits = []
+    for one in allowed:
+        entry = found.entries[one.sequence]
+        pieces = found.passages[one.sequence]
+        top = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
+        hits.append(
+            Hit(
+                level=0,
+                id=entry.id,
+                text=entry.text,
+                passage=entry.text[top.start : top.stop],
+                score=one.score / best,
+                seq=entry.seq,
+                at=entry.at,
+                track=entry.track,
+                role=entry.role,
+                kind=entry.kind,
+                name=entry.name,
+                tokens=entry.tokens,
+            )
+        )
+    return hits
+
+
+def _summaries(
+    runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters
+) -> list[Hit]:
+    found = find_summaries(runtime, ref, query, level=level, quota=quota, filters=filters)
+    return [
+        Hit(
+            level=level,
+            id=one.summary.id,
+            text=one.summary.text,
+            passage=one.summary.text[one.passage.start : one.passage.stop],
+            score=one.score,
+            seq=one.summary.last_seq,
+            at=one.summary.last_at,
+            track=one.summary.track or "",
+            kind="summary",
+            tokens=one.summary.tokens,
+        )
+        for one in found
+    ]
+
+
+def _named(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str) -> Summary | Entry:
+    """The message whose id is `wanted`; else the one summary, or else the one message, whose id begins so."""
+    found: list[Summary | Entry] = []
+    exact = runtime.store.transcript.by_id(ref, [wanted])
+    if exact:
+        return _of_track(exact, wanted, track=track)
+    found += runtime.store.tree.by_prefix(ref, wanted)
+    if not found:
+        begun = runtime.store.transcript.by_prefix(ref, wanted)
+        copies = {entry.id: [one for one in begun if one.id == entry.id] for entry in begun}
+        found += [_of_track(there, message_id, track=track) for message_id, there in copies.items()]
+    if not found:
+        msg = f"the session {ref.session_id!r} has no summary and no message {wanted!r}"
+        raise NotFoundError(msg)
+    if len(found) > 1:
+        msg = f"{wanted!r} is the beginning of more than one id in the session {ref.session_id!r}: give more of it"
+        raise InvalidInputError(msg)
+    return found[0]
+
+
+def _of_track(copies: Sequence[Entry], message_id: str, *, track: str) -> Entry:
+    """The track's own message of that id; else that of others, which may be several that say the same."""
+    own = next((entry for entry in copies if entry.track == track), copies[0])
+    if own.track != track and len({entry.digest for entry in copies}) > 1:
+        tracks = ", ".join(repr(entry.track) for entry in copies)
+        msg = f"the id {message_id!r} stands for other words on each of the tracks {tracks}: ask a session of one"
+        raise InvalidInputError(msg)
+    return own
+
+
+def expand(
+    runtime: Runtime, session_id: str, summary_id: str, *, depth: int | None, track: str
+) -> list[Summary | Entry]:
+    """What a summary stands for: the level below it, `depth` levels down, or with `None` the messages.
+
+    Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are understood,
+    and a message gives itself: that of the `track`, where several have its id.
+
+    Raises:
+        NotFoundError: when the session has no such summary or message.
+        InvalidInputError: when several ids begin so, when other tracks have several messages of that id, or when
+            `depth` is below 1.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    if depth is not None and depth < 1:
+        msg = f"depth is {depth}: give 1 for the level below, or None for the messages"
+        raise InvalidInputError(msg)
+    if ref is None:
+        msg = f"there is no session {session_id!r} yet, and so no summary {summary_id!r}"
+        raise NotFoundError(msg)
+    level: list[Summary | Entry] = [_named(runtime, ref, summary_id, track=track)]
+    for _ in range(_DEEPEST if depth is None else max(depth, 1)):
+        if not any(isinstance(one, Summary) for one in level):
+            break
+        below: list[Summary | Entry] = []
+        for one in level:
+            if isinstance(one, Entry):
+                below.append(one)
+            elif one.level == 1:
+                below += runtime.store.transcript.by_id(ref, one.sources, track=one.track)
+            else:
+                below += runtime.store.tree.by_id(ref, one.sources)
+        level = below
+    return level

@@ -1,0 +1,255 @@
+"""Text search inside SQL: SQLite's FTS5 and PostgreSQL's tsvector, fed with the terms of our own analysis.
+
+The database only finds passages that share a term with the question; how well they match is judged in
+`ranking`, from the same figures on every database. Counting stops at a ceiling, so that a common word costs no more
+in a long history than in a short one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+    table,
+    text,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import TSQUERY
+
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import beside_index, packed, passages, scope_of, sessions
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.index_rows import TERM_COUNT
+from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.drafts import SearchFilters
+
+
+_SAMPLE = 200
+"""Passages of summaries that tell their usual length."""
+_MOST_TERMS = 100
+"""Terms of a question that are looked up; SQLite joins at most 500 queries."""
+_MOST_PER_TERM = 10_000
+"""Passages that one term names: what a common word costs stays within bounds."""
+
+_fts = table("ltm_passages_fts", column("rowid"))
+_tsv: ColumnElement[str] = literal_column("ltm_passages.tsv")
+
+
+_COUNT_ON_SQLITE = (
+    "SELECT {number}, count(*) FROM "
+    "(SELECT 1 FROM ltm_passages_fts WHERE ltm_passages_fts MATCH :query{number} LIMIT :most)"
+)
+_COUNT_ON_POSTGRESQL = (
+    "SELECT {number}, count(*) FROM "
+    "(SELECT 1 FROM ltm_passages WHERE tsv @@ CAST(:query{number} AS tsquery) LIMIT :most) x{number}"
+)
+_COUNTED_AT_ONCE = 100
+"""Terms that one statement counts: SQLite joins no more than 500 selects."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """Finds passages by their terms."""
+
+    database: Database
+
+    def statistics(
+        self, ref: SessionRef, terms: Sequence[str], *, level: int = 0, ceiling: int = 2000
+    ) -> TextStatistics:
+        """How often each term occurs in a session's passages of one level, counted up to `ceiling`."""
+        with self.database.read() as connection:
+            if level == 0:
+                query = select(sessions.c.passages, sessions.c.terms).where(sessions.c.key == ref.key)
+                row = connection.execute(query).mappings().one_or_none()
+                figures = rows.figures_of(connection, row) if row is not None else {}
+                count, total = figures.get("passages", 0), figures.get("terms", 0)
+            else:
+                count, total = _summary_figures(connection, ref, level)
+            frequency = self._frequencies(connection, ref, list(dict.fromkeys(terms)), level=level, ceiling=ceiling)
+        return TextStatistics(
+            passages=count,
+            average_terms=total / count if count else 0.0,
+            document_frequency=frequency,
+            ceiling=ceiling,
+        )
+
+    def _frequencies(
+        self, connection: Connection, ref: SessionRef, terms: Sequence[str], *, level: int, ceiling: int
+    ) -> dict[str, int]:
+        """In how many passages each term occurs: one statement for many terms."""
+        is_sqlite = self.database.dialect == "sqlite"
+        look_up = _COUNT_ON_SQLITE if is_sqlite else _COUNT_ON_POSTGRESQL
+        query_of = _fts_query if is_sqlite else _ts_query
+        scope, found = scope_of(ref.key, level), dict[str, int]()
+        for start in range(0, len(terms), _COUNTED_AT_ONCE):
+            part = terms[start : start + _COUNTED_AT_ONCE]
+            every = " UNION ALL ".join(look_up.format(number=number) for number in range(len(part)))
+            named = {f"query{number}": query_of(scope, [term]) for number, term in enumerate(part)}
+            counts = connection.execute(text(every), named | {"most": ceiling}).all()
+            found |= {part[number]: int(count) for number, count in counts}
+        return found
+
+    def find(
+        self,
+        ref: SessionRef,
+        weights: Mapping[str, float],
+        *,
+        level: int = 0,
+        limit: int,
+        filters: SearchFilters | None = None,
+    ) -> list[Passage]:
+        """Passages that share a term with the question, the most promising `limit` of them.
+
+        Those come first whose terms weigh most together; of equals, the newest. Of more than 100 terms the heaviest
+        count. On SQLite a term names at most its newest 10,000 passages.
+
+        Args:
+            ref: The session to search.
+            weights: The question's terms and how much each tells (such as its idf).
+            level: 0 for messages, else the level of summaries.
+            limit: How many at most.
+            filters: Further conditions.
+        """
+        heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
+        if not heaviest:
+            return []
+        scope = scope_of(ref.key, level)
+        conditions = _conditions(filters)
+        query = (
+            _sqlite_candidates(scope, heaviest, conditions, limit)
+            if self.database.dialect == "sqlite"
+            else _postgresql_candidates(scope, heaviest, conditions, limit)
+        )
+        with self.database.read() as connection:
+            found = connection.execute(query.where(passages.c.session_key == ref.key)).mappings()
+            return readable(connection, found, derived_rows.passage)
+
+    def by_id(
+        self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
+    ) -> list[Passage]:
+        """These passages, where they belong to the session and pass the filters; in no order."""
+        found: list[Passage] = []
+        for start in range(0, len(ids), 500):
+            query: Select[Any] = select(passages).where(passages.c.id.in_(list(ids[start : start + 500])))
+            if ref is not None:
+                query = query.where(beside_index(passages.c.session_key) == ref.key)
+            for condition in _conditions(filters):
+                query = query.where(condition)
+            with self.database.read() as connection:
+                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
+        return found
+
+    def of_entries(self, ref: SessionRef, seqs: Sequence[int]) -> list[Passage]:
+        """Every passage of these entries, in order."""
+        found: list[Passage] = []
+        wanted = sorted(set(seqs))
+        for start in range(0, len(wanted), 500):
+            query = select(passages).where(
+                passages.c.session_key == ref.key,
+                passages.c.level == 0,
+                passages.c.seq.in_(wanted[start : start + 500]),
+            )
+            with self.database.read() as connection:
+                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
+        return sorted(found, key=lambda one: (one.seq, one.part))
+
+
+def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tuple[int, float]:
+    """Passages of the summaries of a level, and their terms: the mean is taken of the newest ones."""
+    mine = and_(passages.c.session_key == ref.key, passages.c.level == level)
+    newest = select(TERM_COUNT.label("terms")).where(mine).order_by(passages.c.seq.desc()).limit(_SAMPLE).subquery()
+    counted = select(func.count()).where(mine).scalar_subquery()
+    count, mean = connection.execute(select(counted, func.avg(newest.c.terms))).one()
+    return int(count or 0), int(count or 0) * float(mean or 0)
+
+
+def _conditions(filters: SearchFilters | None) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if filters is None:
+        return found
+    if filters.tracks is not None:
+        found.append(passages.c.track.in_([packed(track) for track in filters.tracks]))
+    if filters.kinds is not None:
+        found.append(passages.c.kind.in_([packed(kind) for kind in filters.kinds]))
+    if filters.since is not None:
+        found.append(passages.c.at >= filters.since)
+    if filters.until is not None:
+        found.append(passages.c.at <= filters.until)
+    return found
+
+
+def _sqlite_candidates(
+    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+) -> Select[Any]:
+    """Passages by the summed weights of their terms. FTS5's own `bm25` would weigh by figures of every session."""
+    named = []
+    for number, (term, weight) in enumerate(weights):
+        match = text(f"ltm_passages_fts MATCH :term{number}").bindparams(
+            bindparam(f"term{number}", _fts_query(scope, [term]))
+        )
+        one = select(_fts.c.rowid.label("id"), literal(weight).label("weight")).where(match)
+        if conditions:
+            one = one.join(passages, passages.c.id == _fts.c.rowid).where(*conditions)
+        named.append(select(one.order_by(_fts.c.rowid.desc()).limit(_MOST_PER_TERM).subquery()))
+    every = union_all(*named).subquery()
+    score = func.sum(every.c.weight).label("score")
+    best = select(every.c.id, score).group_by(every.c.id).order_by(score.desc(), every.c.id.desc()).limit(limit)
+    ranked = best.subquery()
+    return (
+        select(passages)
+        .join(ranked, ranked.c.id == passages.c.id)
+        .order_by(ranked.c.score.desc(), passages.c.id.desc())
+    )
+
+
+def _postgresql_candidates(
+    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+) -> Select[Any]:
+    """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
+    any_term = cast(_ts_query(scope, [term for term, _ in weights]), TSQUERY)
+    score = sum(
+        (case((_tsv.op("@@")(cast(_quoted(term), TSQUERY)), weight), else_=0.0) for term, weight in weights),
+        literal(0.0),
+    )
+    return (
+        select(passages)
+        .where(_tsv.op("@@")(any_term), *conditions)
+        .order_by(score.desc(), passages.c.id.desc())
+        .limit(limit)
+    )
+
+
+def _fts_query(scope: str, terms: Sequence[str]) -> str:
+    wanted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+    return f'scope:"{scope}" AND terms:({wanted})'
+
+
+def _quoted(term: str) -> str:
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _ts_query(scope: str, terms: Sequence[str]) -> str:
+    wanted = " | ".join(_quoted(term) for term in terms)
+    return f"'{scope}' & ({wanted})"

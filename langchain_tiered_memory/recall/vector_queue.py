@@ -1,0 +1,197 @@
+"""Queue of passages to embed or to remove: kept in SQL, so that no crash and no outage loses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, select, update
+
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import entries, meta, passages, removed_vectors, summaries, unpacked
+from langchain_tiered_memory.sql.session_rows import (
+    insert_if_absent,
+    lock_every_session,
+    lock_sessions_of_passages,
+    upsert,
+)
+from langchain_tiered_memory.transcript.append import chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, RowMapping
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingVector:
+    """A passage that is not in the vector index yet; fits `protocols.VectorRow`."""
+
+    id: int
+    text: str
+    metadata: Mapping[str, str | int | float]
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class VectorQueue:
+    """Reads and settles the queue."""
+
+    database: Database
+
+    def pending(
+        self, *, limit: int, levels_above_0: bool = True, ref: SessionRef | None = None, newest_first: bool = False
+    ) -> list[PendingVector]:
+        """Passages without a vector, with the text to embed."""
+        query = (
+            select(passages)
+            .where(_is_pending(levels_above_0=levels_above_0))
+            .order_by(passages.c.id.desc() if newest_first else passages.c.id)
+            .limit(limit)
+        )
+        if ref is not None:
+            query = query.where(passages.c.session_key == ref.key)
+        with self.database.read() as connection:
+            found = readable(connection, connection.execute(query).mappings(), _whole)
+            texts = _owner_texts(connection, found)
+        return [
+            PendingVector(
+                id=row["id"],
+                text=_embedded_text(texts.get(_owner(row)), row["start"], row["stop"]),
+                metadata={
+                    "session": row["session_key"],
+                    "level": row["level"],
+                    "seq": row["seq"],
+                    "track": unpacked(row["track"]),
+                    "at": row["at"],
+                    "kind": unpacked(row["kind"] or ""),
+                },
+            )
+            for row in found
+        ]
+
+    def count(self, *, levels_above_0: bool = True, ref: SessionRef | None = None) -> int:
+        """How many passages have no vector."""
+        query = select(func.count()).select_from(passages).where(_is_pending(levels_above_0=levels_above_0))
+        if ref is not None:
+            query = query.where(passages.c.session_key == ref.key)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def settle(self, ids: Sequence[int], *, fingerprint: str) -> None:
+        """Note that these passages are in the index of that embedder.
+
+        What was forgotten while it was embedded is noted for removal again: its vector came after the removal.
+        """
+        with self.database.write() as connection:
+            for part in chunks(list(dict.fromkeys(ids))):
+                lock_sessions_of_passages(connection, part)
+                connection.execute(update(passages).where(passages.c.id.in_(part)).values(vector=fingerprint[:32]))
+                there = set(connection.scalars(select(passages.c.id).where(passages.c.id.in_(part))))
+                gone = [{"passage_id": one} for one in part if one not in there]
+                if gone:
+                    connection.execute(insert_if_absent(connection, removed_vectors), gone)
+
+    def unsettle(self, ids: Sequence[int]) -> None:
+        """Note that these passages are in no index after all."""
+        with self.database.write() as connection:
+            for start in range(0, len(ids), 500):
+                connection.execute(
+                    update(passages).where(passages.c.id.in_(list(ids[start : start + 500]))).values(vector=None)
+                )
+
+    def forgotten(self, *, limit: int) -> list[int]:
+        """Vectors of passages that are no more."""
+        with self.database.read() as connection:
+            return list(connection.scalars(select(removed_vectors.c.passage_id).limit(limit)))
+
+    def settle_forgotten(self, ids: Sequence[int]) -> None:
+        """Note that these vectors are gone."""
+        with self.database.write() as connection:
+            for part in chunks(sorted(set(ids))):
+                connection.execute(delete(removed_vectors).where(removed_vectors.c.passage_id.in_(part)))
+
+    def reset(self) -> None:
+        """Note that the index holds nothing: every passage is to be embedded again."""
+        with self.database.write() as connection:
+            lock_every_session(connection)
+            connection.execute(update(passages).where(passages.c.vector.is_not(None)).values(vector=None))
+            connection.execute(delete(removed_vectors))
+
+    def count_settled(self, *, fingerprint: str) -> int:
+        """How many passages should be in that embedder's index."""
+        query = select(func.count()).select_from(passages).where(passages.c.vector == fingerprint[:32])
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def has_settled_beyond(self, ref: SessionRef, *, fingerprint: str, level: int, known: int) -> bool:
+        """Whether more than `known` passages of a session's level should be in that embedder's index."""
+        query = select(passages.c.id).where(
+            passages.c.session_key == ref.key, passages.c.level == level, passages.c.vector == fingerprint[:32]
+        )
+        with self.database.read() as connection:
+            return connection.execute(query.offset(known).limit(1)).first() is not None
+
+    def settled(self, *, fingerprint: str, after: int, limit: int) -> list[int]:
+        """Ids of passages that should be in that embedder's index, in order, behind `after`."""
+        query = select(passages.c.id).where(passages.c.vector == fingerprint[:32], passages.c.id > after)
+        with self.database.read() as connection:
+            return list(connection.scalars(query.order_by(passages.c.id).limit(limit)))
+
+    def embedder(self) -> str | None:
+        """Fingerprint of the embedder whose vectors the index holds."""
+        with self.database.read() as connection:
+            return connection.scalar(select(meta.c.value).where(meta.c.name == "embedder"))
+
+    def set_embedder(self, fingerprint: str) -> None:
+        """Note whose vectors the index holds from now on."""
+        with self.database.write() as connection:
+            values = {"name": "embedder", "value": fingerprint}
+            connection.execute(upsert(connection, meta, key=("name",), values=values))
+
+
+def _whole(row: RowMapping) -> RowMapping:
+    columns = ("id", "session_key", "level", "seq", "summary_id", "start", "stop", "at")
+    check(passages, {name: row[name] for name in columns})
+    return row
+
+
+def _is_pending(*, levels_above_0: bool) -> ColumnElement[bool]:
+    waiting = passages.c.vector.is_(None)
+    return waiting if levels_above_0 else waiting & (passages.c.level == 0)
+
+
+def _owner(row: RowMapping) -> tuple[int, int] | str:
+    return (row["session_key"], row["seq"]) if row["level"] == 0 else str(row["summary_id"])
+
+
+def _owner_texts(
+    connection: Connection, found: Sequence[RowMapping]
+) -> dict[tuple[int, int] | str, tuple[str | None, str]]:
+    """Who speaks in, and what says, each owner of these passages. Read once each: a long message has many passages."""
+    texts: dict[tuple[int, int] | str, tuple[str | None, str]] = {}
+    seqs: dict[int, set[int]] = {}
+    for row in found:
+        if row["level"] == 0:
+            seqs.setdefault(row["session_key"], set()).add(row["seq"])
+    for key, mine in seqs.items():
+        for part in chunks(sorted(mine)):
+            query = select(entries.c.seq, entries.c.name, entries.c.role, entries.c.text)
+            for seq, name, role, text in connection.execute(
+                query.where(entries.c.session_key == key, entries.c.seq.in_(part))
+            ):
+                texts[key, seq] = (unpacked(name) if name is not None else role, str(text))
+    for part in chunks(sorted({str(row["summary_id"]) for row in found if row["level"] > 0})):
+        for one, text in connection.execute(select(summaries.c.id, summaries.c.text).where(summaries.c.id.in_(part))):
+            texts[one] = (None, str(text))
+    return texts
+
+
+def _embedded_text(owner: tuple[str | None, str] | None, start: int, stop: int) -> str:
+    speaker, text = owner or (None, "")
+    return f"{speaker}: {text[start:stop]}" if speaker else text[start:stop]

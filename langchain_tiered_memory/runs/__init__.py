@@ -1,0 +1,1 @@
+"""An agent's run: tasks, phases, zones, plans of views, checkpoints and their restore."""

@@ -1,0 +1,272 @@
+"""Checkpoints: a run's state as compressed JSON with a checksum, written whole or not at all, the newest few kept.
+
+The checksum is SHA-256 over the JSON before compression: what zlib takes for sound and what is sound are two things.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import uuid
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from langchain_tiered_memory.errors import CheckpointError
+from langchain_tiered_memory.runs.run_rows import locked_run, none_or
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
+from langchain_tiered_memory.transcript.outbox import write_down
+from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RunState, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.reports import Event
+    from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import SessionRef
+
+_VERSION = 1
+_LEVEL = 6
+"""Of zlib: its own default. On JSON of messages the next levels save a percent and cost twice the time."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Reads and writes checkpoints. Each method is one transaction."""
+
+    database: Database
+
+    def write(
+        self, ref: SessionRef, checkpoint: MemoryCheckpoint, *, keep: int, event: Event | None = None
+    ) -> MemoryCheckpoint:
+        """Keep a checkpoint, and of all of its session's the `keep` newest. Returns it with its id and digest.
+
+        `event` is written down with it.
+
+        Raises:
+            NotFoundError: when the session was removed.
+            StorageError: when the database cannot take it; nothing was written then.
+            TypeError: when one of its parts is no JSON.
+        """
+        named = dataclasses.replace(checkpoint, id=checkpoint.id or uuid.uuid4().hex)
+        said = _to_json(named)
+        digest = hashlib.sha256(said).hexdigest()
+        payload = zlib.compress(said, _LEVEL)
+        mine = checkpoints.c.session_key == ref.key
+        with self.database.write() as connection:
+            locked_run(connection, ref, named.at)
+            connection.execute(
+                insert(checkpoints).values(
+                    id=named.id,
+                    session_key=ref.key,
+                    track=packed(named.track),
+                    at=named.at,
+                    reasons=rows.names_to_json(named.reasons),
+                    last_seq=named.state.last_seq,
+                    langgraph_id=none_or(packed, named.langgraph_checkpoint_id),
+                    digest=digest,
+                    payload=payload,
+                )
+            )
+            kept = select(checkpoints.c.key).where(mine).order_by(checkpoints.c.key.desc()).limit(1).offset(keep)
+            oldest_to_go = connection.scalar(kept)
+            if oldest_to_go is not None:
+                connection.execute(delete(checkpoints).where(mine, checkpoints.c.key <= oldest_to_go))
+            connection.execute(
+                update(runs)
+                .where(runs.c.session_key == ref.key)
+                .values(checkpoint_at=named.at, checkpoint_seq=named.state.last_seq)
+            )
+            write_down(connection, event, ref.key)
+        return dataclasses.replace(named, digest=digest)
+
+    def infos(self, ref: SessionRef) -> list[CheckpointInfo]:
+        """A session's checkpoints without their contents, newest first."""
+        columns = [column for column in checkpoints.c if column.name not in ("payload", "digest")]
+        size = func.length(checkpoints.c.payload).label("stored_bytes")
+        query = select(*columns, size).where(checkpoints.c.session_key == ref.key).order_by(checkpoints.c.key.desc())
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).mappings(), _info)
+
+    def read(self, ref: SessionRef, checkpoint_id: str | None = None) -> MemoryCheckpoint:
+        """A checkpoint of the session; with `None` its newest.
+
+        Raises:
+            CheckpointError: when it is not there, or is not what its checksum says.
+        """
+        query = select(checkpoints).where(checkpoints.c.session_key == ref.key)
+        if checkpoint_id is not None:
+            query = query.where(checkpoints.c.id == packed(checkpoint_id))
+        with self.database.read() as connection:
+            row = connection.execute(query.order_by(checkpoints.c.key.desc()).limit(1)).mappings().one_or_none()
+        if row is None:
+            wanted = "any checkpoint" if checkpoint_id is None else f"a checkpoint {checkpoint_id!r}"
+            msg = f"the session {ref.session_id!r} does not have {wanted}: none was made, or newer ones took its place"
+            raise CheckpointError(msg)
+        return _from_row(row)
+
+    def examined(self, ref: SessionRef) -> Iterator[tuple[str, str | None]]:
+        """Each checkpoint of a session with what is wrong with it, or `None`; one is read at a time, oldest first."""
+        after = 0
+        while (row := self.next_row(ref, after)) is not None:
+            after = row["key"]
+            try:
+                _from_row(row)
+            except CheckpointError as error:
+                yield row["id"], str(error)
+            else:
+                yield row["id"], None
+
+    def next_row(self, ref: SessionRef, after: int) -> RowMapping | None:
+        """The oldest checkpoint behind this one, as it stands there."""
+        mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.key > after)
+        with self.database.read() as connection:
+            query = select(checkpoints).where(mine).order_by(checkpoints.c.key).limit(1)
+            return connection.execute(query).mappings().one_or_none()
+
+
+def drop_checkpoints_since(connection: Connection, key: int, seq: int) -> None:
+    """Forget the checkpoints that were made when the message `seq` was there: their contents may hold its words."""
+    mine = checkpoints.c.session_key == key
+    connection.execute(delete(checkpoints).where(mine, checkpoints.c.last_seq >= seq))
+    newest = select(checkpoints.c.at, checkpoints.c.last_seq).where(mine).order_by(checkpoints.c.key.desc()).limit(1)
+    row = connection.execute(newest).one_or_none()
+    values = {"checkpoint_at": row.at if row else None, "checkpoint_seq": row.last_seq if row else None}
+    connection.execute(update(runs).where(runs.c.session_key == key).values(values))
+
+
+def _info(row: RowMapping) -> CheckpointInfo:
+    check(checkpoints, {name: row[name] for name in ("at", "last_seq")})
+    return CheckpointInfo(
+        id=row["id"],
+        at=row["at"],
+        track=unpacked(row["track"]),
+        reasons=rows.names_in(checkpoints, row, "reasons"),
+        last_seq=row["last_seq"],
+        stored_bytes=row["stored_bytes"],
+        langgraph_checkpoint_id=none_or(unpacked, row["langgraph_id"]),
+    )
+
+
+def _from_row(row: Columns) -> MemoryCheckpoint:
+    try:
+        said = zlib.decompress(row["payload"])
+    except (zlib.error, TypeError) as error:
+        msg = f"the checkpoint {row['id']} is damaged: {error}; restore an older one"
+        raise CheckpointError(msg) from error
+    if hashlib.sha256(said).hexdigest() != row["digest"]:
+        msg = f"the checkpoint {row['id']} is damaged: it is not what its checksum says; restore an older one"
+        raise CheckpointError(msg)
+    try:
+        stored = json.loads(said)
+        if stored.get("v") == _VERSION:
+            return _from_json(stored, digest=row["digest"])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        msg = f"the checkpoint {row['id']} cannot be read: {error!r}; restore an older one"
+        raise CheckpointError(msg) from error
+    msg = f"the checkpoint {row['id']} was written by another version of this package: restore it with that one"
+    raise CheckpointError(msg)
+
+
+def copies_of(row: RowMapping) -> dict[str, Any]:
+    """What the columns of a checkpoint's row should be by its contents; its session's packed name under `session`.
+
+    A checkpoint whose contents are whole by their own checksum, and are this one's, has a damaged `digest`.
+
+    Raises:
+        CheckpointError: when its contents are damaged.
+    """
+    digest = row["digest"]
+    with suppress(zlib.error, TypeError):  # `_from_row` names them
+        digest = hashlib.sha256(zlib.decompress(row["payload"])).hexdigest()
+    found = _from_row({**row, "digest": digest})
+    return {
+        "session": packed(found.session_id),
+        "id": found.id,
+        "track": packed(found.track),
+        "at": found.at,
+        "reasons": rows.names_to_json(found.reasons),
+        "last_seq": found.state.last_seq,
+        "langgraph_id": none_or(packed, found.langgraph_checkpoint_id),
+        "digest": digest,
+    }
+
+
+def _to_json(checkpoint: MemoryCheckpoint) -> bytes:
+    """Names that came from outside are packed: JSON would join the halves of a surrogate pair."""
+    state = checkpoint.state
+    stored = {
+        "v": _VERSION,
+        "id": checkpoint.id,
+        "session": packed(checkpoint.session_id),
+        "track": packed(checkpoint.track),
+        "at": checkpoint.at,
+        "reasons": rows.names_to_json(checkpoint.reasons),
+        "context": checkpoint.context_state,
+        "project": checkpoint.project_state,
+        "tasks": [_task_to_json(task) for task in checkpoint.tasks],
+        "metrics": checkpoint.metrics,
+        "conversation": checkpoint.conversation,
+        "files": {packed(path): digest for path, digest in checkpoint.file_checksums.items()},
+        "state": {
+            "phase": none_or(packed, state.phase),
+            "tasks": [_task_to_json(task) for task in state.tasks],
+            "finished_tasks": state.finished_tasks,
+            "pinned": rows.names_to_json(state.pinned_ids),
+            "pinned_seqs": state.pinned_seqs,
+            "last_seq": state.last_seq,
+            "last_id": none_or(packed, state.last_message_id),
+        },
+        "langgraph": none_or(packed, checkpoint.langgraph_checkpoint_id),
+    }
+    return json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def _from_json(stored: dict[str, Any], *, digest: str) -> MemoryCheckpoint:
+    state = stored["state"]
+    return MemoryCheckpoint(
+        id=stored["id"],
+        session_id=unpacked(stored["session"]),
+        track=unpacked(stored["track"]),
+        at=stored["at"],
+        reasons=tuple(rows.names_from_json(stored["reasons"])),
+        context_state=stored["context"],
+        project_state=stored["project"],
+        tasks=tuple(_task_from_json(task) for task in stored["tasks"]),
+        metrics=stored["metrics"],
+        conversation=tuple(stored["conversation"]),
+        file_checksums={unpacked(path): checksum for path, checksum in stored["files"].items()},
+        state=RunState(
+            phase=none_or(unpacked, state["phase"]),
+            tasks=tuple(_task_from_json(task) for task in state["tasks"]),
+            finished_tasks=state["finished_tasks"],
+            pinned_ids=tuple(rows.names_from_json(state["pinned"])),
+            last_seq=state["last_seq"],
+            last_message_id=none_or(unpacked, state["last_id"]),
+            pinned_seqs=tuple(state.get("pinned_seqs", ())),
+        ),
+        langgraph_checkpoint_id=none_or(unpacked, stored["langgraph"]),
+        digest=digest,
+    )
+
+
+def _task_to_json(task: Task) -> dict[str, Any]:
+    names = {"id": packed(task.id), "track": packed(task.track), "depends_on": rows.names_to_json(task.depends_on)}
+    return dataclasses.asdict(task) | names
+
+
+def _task_from_json(stored: dict[str, Any]) -> Task:
+    names = {"id": unpacked(stored["id"]), "track": unpacked(stored["track"])}
+    return Task(**(stored | names | {"depends_on": tuple(rows.names_from_json(stored["depends_on"]))}))

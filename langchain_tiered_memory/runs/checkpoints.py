@@ -1,0 +1,229 @@
+"""Saves a run's state as a checkpoint; never removes or changes a message. `restore` puts it back."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, UnknownMessageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.transcript.delivery import deliver
+from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry, SessionRef
+    from langchain_tiered_memory.types.runs import FileAccess
+
+__all__ = ["ViewSnapshot", "checkpoint", "file_checksums", "last_sound", "sound_checkpoint"]
+
+_FINISHED_TASKS = 50
+"""Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
+_NEWEST_TOKENS = 50_000
+"""Of the newest messages, where no view is at hand."""
+_PAGE = 50
+_ROOTS = 400
+_WITH_CONTENT = ("read", "write")
+
+
+def checkpoint(
+    runtime: Runtime,
+    session_id: str,
+    *,
+    track: str,
+    reasons: Sequence[str],
+    view: ViewSnapshot | None = None,
+    project: dict[str, Any] | None = None,
+    langgraph_checkpoint_id: str | None = None,
+) -> MemoryCheckpoint:
+    """Save how a run stands.
+
+    Args:
+        runtime: The memory.
+        session_id: Which session.
+        track: Which line of it.
+        reasons: Why; each a word of `MemoryCheckpoint.reasons`, or the caller's own.
+        view: What the model was given last. `None`: the newest messages, and the summaries that stand for the rest.
+        project: Whatever the caller wants back, in plain JSON.
+        langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
+
+    Raises:
+        InvalidInputError: when `project` is no JSON.
+        NotFoundError: when the session has nothing to save yet.
+        StorageError: when the database cannot take it; nothing was written then.
+    """
+    given = _as_json(project)
+    ref = runtime.store.transcript.find(session_id)
+    if ref is None:
+        msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
+        raise NotFoundError(msg)
+    state = runtime.store.runs.state(ref, newest_finished=_FINISHED_TASKS)
+    context_state = _context_state(runtime, ref, track, view)
+    messages = bounded(view.messages)[0] if view is not None else []
+    if view is None:
+        messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track)
+    touched = runtime.store.files.latest(ref, track=None, limit=runtime.settings.checkpoints.max_files)
+    sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
+    project_state = {
+        "phase": state.phase,
+        "given": given,
+        "files": [_access_to_json(one) for one in touched],
+        "unread_files": unread,
+    }
+    made = MemoryCheckpoint(
+        id=uuid.uuid4().hex,
+        session_id=session_id,
+        track=track,
+        at=runtime.now(),
+        reasons=tuple(reasons),
+        context_state=context_state,
+        project_state=project_state,
+        tasks=state.tasks,
+        metrics=_metrics(runtime, ref),
+        conversation=conversation_of(messages),
+        file_checksums=sums,
+        state=state,
+        langgraph_checkpoint_id=langgraph_checkpoint_id,
+    )
+    event = runtime.event(
+        EventName.CHECKPOINT_MADE,
+        ", ".join(reasons) or "asked for",
+        session_id=session_id,
+        event_id=made.id,
+        checkpoint_id=made.id,
+        reasons=list(reasons),
+        last_seq=state.last_seq,
+    )
+    keep = runtime.settings.checkpoints.keep
+    kept = runtime.store.checkpoints.write(ref, made, keep=keep, event=event)
+    deliver(runtime, event)
+    return kept
+
+
+def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> tuple[MemoryCheckpoint, tuple[str, ...]]:
+    """The first of these checkpoints that is whole, and the ids of those before it that are not.
+
+    Raises:
+        CheckpointError: when none is.
+    """
+    damaged: list[str] = []
+    for one in ids:
+        try:
+            found = runtime.store.checkpoints.read(ref, one)
+        except CheckpointError as error:
+            runtime.report(EventName.CHECKPOINT_DAMAGED, str(error), session_id=ref.session_id, checkpoint_id=one)
+            damaged.append(one)
+        else:
+            return found, tuple(damaged)
+    msg = f"none of the {len(ids)} checkpoints of the session {ref.session_id!r} is whole: nothing was put back"
+    raise CheckpointError(msg)
+
+
+def last_sound(runtime: Runtime, ref: SessionRef) -> str | None:
+    """The id of a session's newest checkpoint that is whole; `None` where none was made.
+
+    Raises:
+        CheckpointError: when all are damaged.
+    """
+    infos = runtime.store.checkpoints.infos(ref)
+    if not infos:
+        return None
+    found, _ = sound_checkpoint(runtime, ref, [info.id for info in infos])
+    return found.id
+
+
+def file_checksums(runtime: Runtime, paths: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Checksums of files within the allowed roots, and why others have none; nothing at all without a root."""
+    roots = runtime.settings.checkpoints.roots
+    if not roots:
+        return {}, {}
+    return runtime.store.checksums.of(paths, roots=roots)
+
+
+def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        given = json.loads(json.dumps(project or {}, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"project must be plain JSON, to be kept in a checkpoint: {error}"
+        raise InvalidInputError(msg) from error
+    if not isinstance(given, dict):
+        msg = f"project must be a dict, not {type(project).__name__}"
+        raise InvalidInputError(msg)
+    return given
+
+
+def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnapshot | None) -> dict[str, Any]:
+    run = runtime.store.runs.read(ref)
+    found: dict[str, Any] = {
+        "track": track,
+        "epoch": ref.epoch,
+        "plans": runtime.store.plans.kept(ref),
+        "zones": run.zones,
+    }
+    if view is not None:
+        messages, left_out = bounded(view.messages)
+        known = runtime.store.transcript.by_id(ref, [one.id for one in messages if one.id])
+        own = {entry.id for entry in known if entry.track == track}
+        shown = [entry for entry in known if entry.track == track or entry.id not in own]
+        found |= {
+            "view": view.name,
+            "zone": str(view.zone),
+            "used_tokens": view.used_tokens,
+            "limit_tokens": view.window.limit,
+            "window_tokens": view.window.tokens,
+            "messages": [_identity(entry) for entry in shown],
+            "summaries": list(view.summary_ids),
+            "left_out": left_out,
+        }
+    return found
+
+
+def _newest(runtime: Runtime, ref: SessionRef, track: str) -> tuple[list[BaseMessage], list[dict[str, Any]], list[str]]:
+    """The newest messages of a track, what they are, and the summaries that stand for what is before them."""
+    newest: list[Entry] = []
+    left, up_to = _NEWEST_TOKENS, None
+    while left > 0 and len(newest) < MAX_MESSAGES:
+        page = runtime.store.transcript.entries(ref, track=track, up_to=up_to, newest_first=True, limit=_PAGE)
+        for entry in page:
+            left -= entry.tokens
+            if left >= 0 or not newest:
+                newest.append(entry)
+        if len(page) < _PAGE:
+            break
+        up_to = page[-1].seq - 1
+    newest.reverse()
+    messages: list[BaseMessage] = []
+    for entry in newest:
+        try:
+            messages.append(decode(entry.payload))
+        except UnknownMessageError as error:
+            runtime.report(EventName.CHECKPOINT_INCOMPLETE, str(error), session_id=ref.session_id, message_id=entry.id)
+    roots = runtime.store.tree.roots(ref, limit=_ROOTS)
+    before = newest[0].seq if newest else 0
+    return messages, [_identity(entry) for entry in newest], [one.id for one in roots if one.first_seq < before]
+
+
+def _identity(entry: Entry) -> dict[str, Any]:
+    return {"id": entry.id, "seq": entry.seq, "digest": entry.digest}
+
+
+def _access_to_json(access: FileAccess) -> dict[str, Any]:
+    return {"path": access.path, "operation": access.operation, "tool": access.tool, "seq": access.seq, "at": access.at}
+
+
+def _metrics(runtime: Runtime, ref: SessionRef) -> dict[str, Any]:
+    """Running figures: nothing here reads through the session."""
+    totals = runtime.store.transcript.totals(ref)
+    return {
+        "messages": int(totals.get("entries", 0)),
+        "tokens": int(totals.get("tokens", 0)),
+        "passages": int(totals.get("passages", 0)),
+        "unfinished_summaries": runtime.store.tree.unfinished(ref),
+    }

@@ -1,0 +1,103 @@
+"""A checkpoint is put back: its checksum verified first, then what differs named, then the state written at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CheckpointError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.checkpoints import file_checksums, sound_checkpoint
+from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_MISSING = "missing"
+
+
+def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None) -> RestoreReport:
+    """Put tasks, phase, pins and, where they still hold, the plans of the views back as a checkpoint has them.
+
+    Messages stay: what was said since is named in the report, and remains in the transcript.
+
+    Args:
+        runtime: The memory.
+        session_id: Which session.
+        checkpoint_id: Which checkpoint; `None` for the newest that is whole.
+
+    Raises:
+        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    infos = runtime.store.checkpoints.infos(ref) if ref is not None else []
+    if ref is None or not infos:
+        msg = f"the session {session_id!r} has no checkpoint: nothing was put back"
+        raise CheckpointError(msg)
+    skipped: tuple[str, ...] = ()
+    if checkpoint_id is not None:
+        found = runtime.store.checkpoints.read(ref, checkpoint_id)
+    else:
+        found, skipped = sound_checkpoint(runtime, ref, [info.id for info in infos])
+    differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
+    differences += _file_differences(runtime, found)
+    differences += _message_differences(runtime, ref, found)
+    done = runtime.store.runs.restore(
+        ref,
+        found.state,
+        runtime.now(),
+        plans=found.context_state["plans"],
+        epoch=found.context_state["epoch"],
+    )
+    for one in done.gone_pins:
+        differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
+    if found.context_state["plans"] and not done.plans:
+        detail = "messages, pins or summaries changed since: the next request plans its view anew"
+        differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
+    report = RestoreReport(
+        checkpoint=next(info for info in infos if info.id == found.id),
+        restored=("tasks", "phase", "pins", *(("views",) if done.plans else ())),
+        differences=tuple(differences),
+        skipped=skipped,
+    )
+    runtime.report(
+        EventName.CHECKPOINT_RESTORED,
+        f"{len(differences)} differences",
+        session_id=session_id,
+        checkpoint_id=found.id,
+        differences=sorted({one.kind for one in differences}),
+    )
+    return report
+
+
+def _file_differences(runtime: Runtime, found: MemoryCheckpoint) -> list[Difference]:
+    present, unread = file_checksums(runtime, list(found.file_checksums))
+    differences: list[Difference] = []
+    for path, digest in found.file_checksums.items():
+        if path in present:
+            if present[path] != digest:
+                differences.append(Difference(kind="file_changed", what=path, detail="its content is another"))
+        elif unread.get(path) == _MISSING:
+            differences.append(Difference(kind="file_missing", what=path, detail="it is not there"))
+        else:
+            why = unread.get(path, "no folder is allowed to be read any more")
+            differences.append(Difference(kind="file_unreadable", what=path, detail=why))
+    return differences
+
+
+def _message_differences(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -> list[Difference]:
+    differences: list[Difference] = []
+    count, first, last = runtime.store.runs.said_since(ref, found.state.last_seq)
+    if count:
+        said = f"{count} message{'s' if count > 1 else ''} said since; they stay"
+        differences.append(Difference(kind="messages_since", what=f"{first}-{last}", detail=said))
+    shown = {one["seq"]: one for one in found.context_state.get("messages", ())}
+    there = {entry.seq: entry for entry in runtime.store.transcript.by_seq(ref, list(shown))}
+    for seq, one in shown.items():
+        entry = there.get(seq)
+        if entry is None:
+            differences.append(Difference(kind="message_forgotten", what=one["id"], detail="it is gone"))
+        elif entry.digest != one["digest"]:
+            detail = f"it says something else since its revision {entry.revision}"
+            differences.append(Difference(kind="message_edited", what=one["id"], detail=detail))
+    return differences

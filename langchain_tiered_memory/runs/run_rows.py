@@ -1,0 +1,248 @@
+"""Rows of `ltm_runs` and `ltm_tasks`, and what a restore writes to them: in the caller's transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.runs.plans import write_plan
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.column_forms import check, damage_in
+from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, runs, sessions, tasks, unpacked
+from langchain_tiered_memory.sql.session_rows import insert_if_absent, lock_session
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.types.outcomes import Zone
+from langchain_tiered_memory.types.runs import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.runs import RunState
+
+_MAX_NAME_CHARS = 1000
+"""Of a track's or task's name as stored: tasks are looked up through an index with the track in it, and PostgreSQL
+indexes no row of more than 2,704 bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A session as a run."""
+
+    started_at: float
+    """When its session was made."""
+    phase: str | None = None
+    finished_tasks: int = 0
+    """How often a task was finished; one that was opened and finished again counts twice."""
+    zones: dict[str, str] = field(default_factory=dict)
+    """What `set_zone` was last given, by view; of the views that changed theirs last."""
+    checkpoint_at: float | None = None
+    """When the newest checkpoint was made."""
+    checkpoint_seq: int | None = None
+    """The newest message at that time."""
+
+
+def none_or(change: Callable[[str], str], value: str | None) -> str | None:
+    """`change(value)`, or `None` for none."""
+    return None if value is None else change(value)
+
+
+def short_name(value: str, what: str) -> str:
+    """A track's or task's name as stored.
+
+    Raises:
+        InvalidInputError: when it is too long.
+    """
+    found = packed(value)
+    if len(found) > _MAX_NAME_CHARS:
+        msg = (
+            f"the {what}'s name takes {len(found)} characters, at most {_MAX_NAME_CHARS} are kept (one outside ASCII "
+            f"takes up to 10): give the {what} a short name"
+        )
+        raise InvalidInputError(msg)
+    return found
+
+
+def locked_session(connection: Connection, ref: SessionRef) -> RowMapping:
+    """The session's row, ours until the transaction ends.
+
+    Raises:
+        NotFoundError: when it was removed.
+    """
+    row = lock_session(connection, ref.key)
+    if row is None:
+        msg = f"the session {ref.session_id!r} was removed meanwhile"
+        raise NotFoundError(msg)
+    return row
+
+
+def locked_run(connection: Connection, ref: SessionRef, now: float) -> RowMapping:
+    """The run's row, made where there is none; the session is locked by it.
+
+    Raises:
+        NotFoundError: when the session was removed.
+    """
+    session = locked_session(connection, ref)
+    known = select(runs).where(runs.c.session_key == ref.key)
+    row = connection.execute(known).mappings().one_or_none()
+    if row is not None:
+        return row
+    # A clock that was set back must not put the start into the future.
+    start = {"session_key": ref.key, "started_at": min(session["created_at"], now)}
+    connection.execute(insert_if_absent(connection, runs).values(start))
+    return connection.execute(known).mappings().one()
+
+
+def read_run(connection: Connection, ref: SessionRef) -> RunRow:
+    """How the run stands; as at its start where nothing was written yet."""
+    row = connection.execute(select(runs).where(runs.c.session_key == ref.key)).mappings().one_or_none()
+    if row is None:
+        made = connection.scalar(select(sessions.c.created_at).where(sessions.c.key == ref.key))
+        return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
+    sound = _sound(connection, row)
+    return RunRow(
+        started_at=sound["started_at"],
+        phase=none_or(unpacked, sound["phase"]),
+        finished_tasks=sound["finished_tasks"],
+        zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
+        checkpoint_at=sound["checkpoint_at"],
+        checkpoint_seq=sound["checkpoint_seq"],
+    )
+
+
+def _sound(connection: Connection, row: RowMapping) -> dict[str, Any]:
+    """The run's row, with a start of nothing in the place of each column that is damaged, which is noted."""
+    found = dict(row)
+    for error in damage_in(runs, row):
+        if error.column != "zones":
+            damage_of(connection).note(error)
+            found[error.column] = _AT_THE_START.get(error.column)
+    return found
+
+
+_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
+
+
+def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
+    """The zones of a run's views, by packed name; none where they cannot be read, which is noted."""
+    found: dict[str, Zone] = readable_or(
+        connection, lambda: rows.from_json(runs, row, "zones", dict[str, Zone]), otherwise={}
+    )
+    return found
+
+
+def task_of(row: Columns) -> Task:
+    """A row of `ltm_tasks`.
+
+    Raises:
+        DamagedRowError: when a column cannot be read.
+    """
+    check(tasks, {name: row[name] for name in _CHECKED_OF_TASK})
+    return Task(
+        id=unpacked(row["task_id"]),
+        track=unpacked(row["track"]),
+        state=row["state"],
+        depends_on=rows.names_in(tasks, row, "depends_on"),
+        started_at=row["started_at"],
+        first_seq=row["first_seq"],
+        finished_at=row["finished_at"],
+        last_seq=row["last_seq"],
+        number=row["number"],
+    )
+
+
+_CHECKED_OF_TASK = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
+
+
+def read_task(connection: Connection, ref: SessionRef, task_id: str) -> RowMapping | None:
+    """The row of a task, if it was started."""
+    mine = and_(tasks.c.session_key == ref.key, tasks.c.task_digest == digest_of(task_id))
+    return connection.execute(select(tasks).where(mine)).mappings().one_or_none()
+
+
+def read_tasks(connection: Connection, ref: SessionRef, *, newest_finished: int) -> list[Task]:
+    """Active tasks in the order they were started, then the last finished, newest first."""
+    mine = select(tasks).where(tasks.c.session_key == ref.key)
+    active = mine.where(tasks.c.state == "active").order_by(tasks.c.started_at)
+    finished = mine.where(tasks.c.state == "finished").order_by(tasks.c.number.desc()).limit(newest_finished)
+    found: list[Task] = []
+    for query in (active, finished):
+        found += readable(connection, connection.execute(query).mappings(), task_of)
+    return found
+
+
+def restore_tasks(connection: Connection, ref: SessionRef, state: RunState) -> None:
+    """Tasks as the state has them. What was started or finished since is taken out, what the state is silent of stays.
+
+    A state names every active task, and of the finished ones the last: an unnamed one with a low number is older.
+    """
+    named = {digest_of(task.id): task for task in state.tasks}
+    mine = tasks.c.session_key == ref.key
+    since = or_(
+        tasks.c.number > state.finished_tasks, and_(tasks.c.state == "active", tasks.c.first_seq > state.last_seq)
+    )
+    connection.execute(delete(tasks).where(mine, since))
+    for part in chunks(list(named)):
+        connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))
+    values = [
+        {
+            "session_key": ref.key,
+            "task_digest": digest,
+            "task_id": packed(task.id),
+            "track": packed(task.track),
+            "state": task.state,
+            "depends_on": rows.names_to_json(task.depends_on),
+            "started_at": task.started_at,
+            "first_seq": task.first_seq,
+            "finished_at": task.finished_at,
+            "last_seq": task.last_seq,
+            "number": task.number,
+        }
+        for digest, task in named.items()
+    ]
+    if values:
+        connection.execute(insert(tasks), values)
+
+
+def restore_pins(connection: Connection, ref: SessionRef, state: RunState) -> tuple[tuple[str, ...], bool]:
+    """Pins as they were. Returns the pinned messages that are gone, and whether any pin changed."""
+    mine = entries.c.session_key == ref.key
+    present = set(connection.scalars(select(entries.c.seq).where(mine, entries.c.pinned.is_(True))))
+    there: set[int] = set()
+    if state.pinned_seqs:
+        wanted = dict(zip(state.pinned_seqs, state.pinned_ids, strict=True))
+        for part in chunks(list(wanted)):
+            there |= set(connection.scalars(select(entries.c.seq).where(mine, entries.c.seq.in_(part))))
+        gone = tuple(name for seq, name in wanted.items() if seq not in there)
+    else:
+        found = _first_of_ids(connection, ref, state.pinned_ids)
+        there = set(found.values())
+        gone = tuple(name for name in state.pinned_ids if name not in found)
+    for seqs, pinned in ((present - there, False), (there - present, True)):
+        for part in chunks(sorted(seqs)):
+            connection.execute(update(entries).where(mine, entries.c.seq.in_(part)).values(pinned=pinned))
+    return gone, present != there
+
+
+def _first_of_ids(connection: Connection, ref: SessionRef, message_ids: Sequence[str]) -> dict[str, int]:
+    """The number of the first message of each id: the only one that there was while ids were unique in a session."""
+    named = {digest_of(one): one for one in message_ids}
+    first: dict[str, int] = {}
+    for part in chunks(list(named)):
+        mine = and_(entries.c.session_key == ref.key, entries.c.id_digest.in_(part))
+        query = select(entries.c.id_digest, func.min(entries.c.seq)).where(mine).group_by(entries.c.id_digest)
+        first |= {named[digest]: seq for digest, seq in connection.execute(query)}
+    return first
+
+
+def restore_plans(connection: Connection, ref: SessionRef, kept: Sequence[Mapping[str, Any]]) -> None:
+    """The plans of views as they were, under the epoch of `ref`, which must be the session's own."""
+    for plan in kept:
+        write_plan(connection, ref, plan["name"], plan["payload"], now=plan["written_at"], border=plan["border"])

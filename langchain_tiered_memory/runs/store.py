@@ -1,0 +1,238 @@
+"""How a run stands: its phase, its tasks, the zone of each view; and how all of that is put back at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, select, update
+
+from langchain_tiered_memory.errors import NotFoundError
+from langchain_tiered_memory.runs.run_rows import (
+    RunRow,
+    locked_run,
+    locked_session,
+    none_or,
+    read_run,
+    read_task,
+    read_tasks,
+    restore_pins,
+    restore_plans,
+    restore_tasks,
+    short_name,
+    task_of,
+    zones_in,
+)
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, runs, sessions, tasks, unpacked
+from langchain_tiered_memory.sql.session_rows import advance_epoch, upsert
+from langchain_tiered_memory.types.runs import RunState, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import SessionRef
+
+_KEPT_ZONES = 64
+"""Views whose zone is remembered: twice as many as have a plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What could be put back."""
+
+    gone_pins: tuple[str, ...]
+    """Pinned messages of the state that are not in the session any more."""
+    plans: bool
+    """Whether the plans of the views hold, and stand again."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Reads and writes a run's state. Each method is one transaction."""
+
+    database: Database
+
+    def read(self, ref: SessionRef) -> RunRow:
+        """How the run stands; as at its start where nothing was written yet."""
+        with self.database.read() as connection:
+            return read_run(connection, ref)
+
+    def state(self, ref: SessionRef, *, newest_finished: int) -> RunState:
+        """Everything that `restore` puts back, and where the conversation is."""
+        with self.database.read() as connection:
+            run = read_run(connection, ref)
+            mine = entries.c.session_key == ref.key
+            chosen = select(entries.c.seq, entries.c.message_id).where(mine, entries.c.pinned.is_(True))
+            pinned = connection.execute(chosen.order_by(entries.c.seq)).all()
+            newest = select(entries.c.seq, entries.c.message_id).where(mine).order_by(entries.c.seq.desc()).limit(1)
+            last = connection.execute(newest).one_or_none()
+            return RunState(
+                phase=run.phase,
+                tasks=tuple(read_tasks(connection, ref, newest_finished=newest_finished)),
+                finished_tasks=run.finished_tasks,
+                pinned_ids=tuple(unpacked(row.message_id) for row in pinned),
+                last_seq=last.seq if last is not None else 0,
+                last_message_id=unpacked(last.message_id) if last is not None else None,
+                pinned_seqs=tuple(row.seq for row in pinned),
+            )
+
+    def set_phase(self, ref: SessionRef, phase: str | None, now: float) -> str | None:
+        """Enter a phase, or with `None` leave it. Returns the phase before.
+
+        Raises:
+            NotFoundError: when the session was removed.
+        """
+        with self.database.write() as connection:
+            row = locked_run(connection, ref, now)
+            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(phase=none_or(packed, phase)))
+        return none_or(unpacked, row["phase"])
+
+    def set_zone(self, ref: SessionRef, view: str, zone: str, now: float) -> None:
+        """Remember the zone of a view. Nothing happens when the session was removed meanwhile."""
+        with self.database.write() as connection:
+            try:
+                row = locked_run(connection, ref, now)
+            except NotFoundError:
+                return
+            name = packed(view)
+            known = zones_in(connection, row)
+            zones = {key: value.value for key, value in known.items() if key != name} | {name: zone}
+            kept = dict(list(zones.items())[-_KEPT_ZONES:])
+            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(zones=json.dumps(kept)))
+
+    def start_task(
+        self, ref: SessionRef, track: str, task_id: str, *, depends_on: Sequence[str] = (), now: float
+    ) -> Task:
+        """Start a task: what comes now belongs to it. An active one stays as it is; a finished one is opened again.
+
+        Raises:
+            InvalidInputError: for a track or a task whose name is too long.
+            NotFoundError: when the session was removed.
+        """
+        named = {"task_id": short_name(task_id, "task"), "track": short_name(track, "track")}
+        with self.database.write() as connection:
+            session = locked_session(connection, ref)
+            locked_run(connection, ref, now)
+            known = read_task(connection, ref, task_id)
+            if known is not None and known["state"] == "active":
+                return task_of(dict(known))
+            # Times of starting tell which task is the current one: they rise, even where the clock stands or goes back.
+            latest = select(func.max(tasks.c.started_at)).where(tasks.c.session_key == ref.key)
+            before = connection.scalar(latest)
+            if not isinstance(before, float | int):
+                before = None
+            values = named | {
+                "session_key": ref.key,
+                "task_digest": digest_of(task_id),
+                "state": "active",
+                "depends_on": rows.names_to_json(depends_on),
+                "started_at": now if before is None else max(now, math.nextafter(before, math.inf)),
+                "first_seq": known["first_seq"] if known is not None else session["next_seq"],
+                "finished_at": None,
+                "last_seq": None,
+                "number": 0,
+            }
+            connection.execute(upsert(connection, tasks, key=("session_key", "task_digest"), values=values))
+            return task_of(values)
+
+    def finish_task(self, ref: SessionRef, task_id: str, now: float) -> tuple[Task, bool]:
+        """Finish a task. Returns it, and whether it was this call that finished it.
+
+        Raises:
+            NotFoundError: when no such task was started, or the session was removed.
+            DamagedRowError: when the task or the run cannot be read.
+        """
+        with self.database.write() as connection:
+            session = locked_session(connection, ref)
+            known = read_task(connection, ref, task_id)
+            if known is None:
+                msg = f"no task {task_id!r} was started in the session {ref.session_id!r}"
+                raise NotFoundError(msg)
+            if known["state"] == "finished":
+                return task_of(dict(known)), False
+            run = locked_run(connection, ref, now)
+            check(runs, {"finished_tasks": run["finished_tasks"]})
+            changed = {
+                "state": "finished",
+                "finished_at": now,
+                "last_seq": session["next_seq"] - 1,
+                "number": run["finished_tasks"] + 1,
+            }
+            mine = and_(tasks.c.session_key == ref.key, tasks.c.task_digest == digest_of(task_id))
+            connection.execute(update(tasks).where(mine).values(changed))
+            connection.execute(
+                update(runs).where(runs.c.session_key == ref.key).values(finished_tasks=changed["number"])
+            )
+            return task_of(dict(known) | changed), True
+
+    def tasks(self, ref: SessionRef, *, newest_finished: int) -> list[Task]:
+        """Active tasks in the order they were started, then the last finished, newest first."""
+        with self.database.read() as connection:
+            return read_tasks(connection, ref, newest_finished=newest_finished)
+
+    def current_task(self, ref: SessionRef, track: str) -> str | None:
+        """The active task of a track that was started last."""
+        return self._current(track, tasks.c.session_key == ref.key)
+
+    def current_task_of(self, session_id: str, track: str) -> str | None:
+        """As `current_task`, for whoever has not looked the session up; `None` where it does not exist."""
+        key = select(sessions.c.key).where(sessions.c.digest == digest_of(session_id)).scalar_subquery()
+        return self._current(track, tasks.c.session_key == key)
+
+    def _current(self, track: str, mine: Any) -> str | None:  # noqa: ANN401 - SQLAlchemy's own type of a condition
+        query = (
+            select(tasks.c.task_id)
+            .where(mine, tasks.c.state == "active", tasks.c.track == packed(track))
+            .order_by(tasks.c.started_at.desc())
+            .limit(1)
+        )
+        with self.database.read() as connection:
+            return none_or(unpacked, connection.scalar(query))
+
+    def said_since(self, ref: SessionRef, after: int) -> tuple[int, int, int]:
+        """How many messages stand behind a number, and the first and the last of them; zeros for none."""
+        query = select(func.count(), func.min(entries.c.seq), func.max(entries.c.seq)).where(
+            entries.c.session_key == ref.key, entries.c.seq > after
+        )
+        with self.database.read() as connection:
+            count, first, last = connection.execute(query).one()
+        return int(count), int(first or 0), int(last or 0)
+
+    def restore(
+        self, ref: SessionRef, state: RunState, now: float, *, plans: Sequence[Mapping[str, Any]] = (), epoch: int = -1
+    ) -> Restored:
+        """Put phase, tasks and pins back as they were, and the views' plans where they still hold.
+
+        Tasks that were started since are taken out; tasks that were finished so long before that the state does not
+        name them stay as they are. Messages are not touched.
+
+        Args:
+            ref: The session.
+            state: What to put back.
+            now: What time it is.
+            plans: As `Plans.kept` gave them.
+            epoch: Of the session, when it did: they hold while it has not moved on, and the pins are those of then.
+
+        Raises:
+            NotFoundError: when the session was removed.
+        """
+        with self.database.write() as connection:
+            session = locked_session(connection, ref)
+            locked_run(connection, ref, now)
+            values = {"phase": none_or(packed, state.phase), "finished_tasks": state.finished_tasks}
+            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
+            restore_tasks(connection, ref, state)
+            gone, changed = restore_pins(connection, ref, state)
+            holds = not changed and session["epoch"] == epoch
+            if changed:
+                advance_epoch(connection, ref.key)
+            if holds:
+                restore_plans(connection, replace(ref, epoch=epoch), plans)
+            return Restored(gone_pins=gone, plans=holds and bool(plans))

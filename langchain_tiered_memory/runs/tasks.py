@@ -1,0 +1,117 @@
+"""What an agent says of its own work: tasks, phases, risky operations. Each may be a reason for a checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
+from langchain_tiered_memory.runs.checkpoints import checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint, Task
+
+
+def start_task(
+    runtime: Runtime,
+    session_id: str,
+    task_id: str,
+    *,
+    user: str | None = None,
+    title: str | None = None,
+    track: str,
+    depends_on: Sequence[str] = (),
+) -> Task:
+    """Start a task: messages that come without one belong to it. Starting an active one again changes nothing.
+
+    Raises:
+        InvalidInputError: for a name that cannot be taken.
+        MixedOwnersError: when the session belongs to another user.
+    """
+    _check(task_id, "task")
+    ref = _session(runtime, session_id, user=user, title=title)
+    return runtime.store.runs.start_task(ref, track, task_id, depends_on=tuple(depends_on), now=runtime.now())
+
+
+def finish_task(runtime: Runtime, session_id: str, task_id: str, *, track: str) -> tuple[Task, MemoryCheckpoint | None]:
+    """Finish a task; every so many finished tasks a checkpoint is made. Finishing one twice is the same as once.
+
+    A checkpoint that cannot be written does not unmake the finished task: it is reported as `checkpoint_failed`.
+
+    Raises:
+        NotFoundError: when no such task was started.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    if ref is None:
+        msg = f"no task {task_id!r} was started in the session {session_id!r}"
+        raise NotFoundError(msg)
+    task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now())
+    reasons = due_reasons(settings=runtime.settings.checkpoints, finished_task=task.number if is_new else None)
+    return task, _saved_in_passing(runtime, session_id, track, reasons)
+
+
+def enter_phase(
+    runtime: Runtime,
+    session_id: str,
+    name: str | None,
+    *,
+    user: str | None = None,
+    title: str | None = None,
+    track: str,
+) -> MemoryCheckpoint | None:
+    """Enter a phase, or with `None` leave the present one; a change is saved. Returns the checkpoint, if one is made.
+
+    A checkpoint that cannot be written does not unmake the phase: it is reported as `checkpoint_failed`.
+
+    Raises:
+        InvalidInputError: for a name that cannot be taken.
+        MixedOwnersError: when the session belongs to another user.
+    """
+    if name is not None:
+        _check(name, "phase")
+    ref = _session(runtime, session_id, user=user, title=title)
+    before = runtime.store.runs.set_phase(ref, name, runtime.now())
+    reasons = due_reasons(settings=runtime.settings.checkpoints, phase_changed=before != name)
+    return _saved_in_passing(runtime, session_id, track, reasons)
+
+
+def before_operation(runtime: Runtime, session_id: str, operation: str, *, track: str) -> MemoryCheckpoint | None:
+    """Say what is about to be done: a risky operation is saved before. Returns the checkpoint, where one is made.
+
+    Raises:
+        InvalidInputError: for a name that cannot be taken.
+        NotFoundError: when the session has nothing to save yet.
+        StorageError: when the checkpoint cannot be written: the operation had better wait.
+    """
+    _check(operation, "operation")
+    reasons = due_reasons(settings=runtime.settings.checkpoints, operation=operation)
+    if not reasons:
+        return None
+    return checkpoint(runtime, session_id, track=track, reasons=reasons)
+
+
+def _session(runtime: Runtime, session_id: str, *, user: str | None, title: str | None) -> SessionRef:
+    """The session, made where it does not exist: to append no message is to make it."""
+    appended = runtime.store.transcript.append(session_id, (), user=user, title=title, now=runtime.now())
+    return appended.ref
+
+
+def _saved_in_passing(runtime: Runtime, session_id: str, track: str, reasons: Sequence[str]) -> MemoryCheckpoint | None:
+    if not reasons:
+        return None
+    try:
+        return checkpoint(runtime, session_id, track=track, reasons=reasons)
+    except StorageError as error:
+        runtime.report(EventName.CHECKPOINT_FAILED, str(error), session_id=session_id, reasons=list(reasons))
+        return None
+
+
+def _check(name: object, what: str) -> None:
+    if not isinstance(name, str) or not name.strip():
+        msg = f"a {what} needs a name, not {name!r}"
+        raise InvalidInputError(msg[:500])

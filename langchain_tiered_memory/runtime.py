@@ -1,0 +1,111 @@
+"""The parts of an opened memory that every journey needs: stores, settings, counter, clock, condenser, index."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.context.view_cache import ViewCache
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.reports import Event
+from langchain_tiered_memory.text.scrubbing import scrubbed
+from langchain_tiered_memory.transcript.listeners import Listeners
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.models.remembered_counts import RememberedCounts
+    from langchain_tiered_memory.models.surroundings import Surroundings
+    from langchain_tiered_memory.protocols import Clock, VectorIndex
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+
+logger = logging.getLogger("langchain_tiered_memory")
+logger.addHandler(logging.NullHandler())  # where an application configured no logging, a library keeps quiet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """One opened memory, as the flows see it."""
+
+    store: SqlStore
+    settings: Settings
+    counter: RememberedCounts
+    now: Clock
+    condenser: CondensationEngine
+    """Has summaries written."""
+    open_index: Callable[[], VectorIndex | None]
+    """The vector index, opened on first use; `None` where search is lexical only."""
+    sign: Callable[[], str]
+    """Who signs leases: unique to this opened memory in this process, a forked child included."""
+    surroundings: Surroundings
+    """What there is on this machine to search and count with."""
+    monotonic: Callable[[], float]
+    """Seconds of a clock that never goes back, for deadlines."""
+    view_cache: ViewCache = field(default_factory=ViewCache)
+    """What is remembered of views between requests."""
+    listeners: Listeners = field(default_factory=Listeners)
+    """Who is told of events."""
+
+    @property
+    def worker(self) -> str:
+        """Who signs leases here."""
+        return self.sign()
+
+    def report(
+        self,
+        name: EventName,
+        reason: str,
+        *,
+        session_id: str | None = None,
+        event_id: str | None = None,
+        **details: Any,  # noqa: ANN401 - plain JSON values of any kind
+    ) -> None:
+        """Say that something happened which a person may want to know.
+
+        Args:
+            name: What happened.
+            reason: A sentence with figures.
+            session_id: Where, if it was in a session.
+            event_id: A stable id, where the thing has one: a repeated delivery carries the same.
+            **details: Plain JSON values.
+
+        Raises:
+            ValueError: when `name` is no `EventName`.
+        """
+        self.tell(self.event(name, reason, session_id=session_id, event_id=event_id, **details))
+
+    def event(
+        self,
+        name: EventName,
+        reason: str,
+        *,
+        session_id: str | None = None,
+        event_id: str | None = None,
+        **details: Any,  # noqa: ANN401 - plain JSON values of any kind
+    ) -> Event:
+        """An event that nobody was told of yet: a store writes it down with what it stands for. As `report`."""
+        return Event(
+            id=event_id or uuid.uuid4().hex,
+            name=EventName(name),
+            session_id=session_id,
+            at=self.now(),
+            reason=scrubbed(reason),
+            details={key: scrubbed(value) if isinstance(value, str) else value for key, value in details.items()},
+        )
+
+    def tell(self, event: Event) -> bool:
+        """Log an event, as far as the settings let it through, and tell the listeners.
+
+        Returns:
+            Whether none of them raised.
+        """
+        self.store.database.end_snapshot()  # a listener may wait for another thread, which may want the database
+        least = self.settings.condensation.monitoring.logging
+        level = EventName(event.name).level
+        if least != "off" and level >= logging.getLevelNamesMapping()[least.upper()]:
+            logger.log(level, "%s: %s", event.name, event.reason, extra={"tiered_memory_event": event})
+        return self.listeners.tell(event)

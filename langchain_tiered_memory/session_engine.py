@@ -1,0 +1,235 @@
+"""One session on one track, behind its public verbs: what `Session` and the integrations call.
+
+The owner is checked in here: `checked` gives the memory's parts only to a handle of the session's owner. As of
+`engine`, names may change with any version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_tiered_memory.context.assemble import assemble, preview
+from langchain_tiered_memory.context.request import Request
+from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, no_view
+from langchain_tiered_memory.transcript.remember import When, remember
+from langchain_tiered_memory.transcript.turns import as_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.engine import Engine
+    from langchain_tiered_memory.models.profiles import CalledModel
+    from langchain_tiered_memory.models.window_budget import ModelProfile
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.outcomes import ViewDiff
+
+
+class SessionEngine:
+    """One session, seen from one of its tracks.
+
+    Args:
+        engine: The memory.
+        session_id: Its id.
+        user: Whose it is; the check of the owner is left out where nobody is named.
+        track: The track that is written to and shown.
+        title: What it is called, where this is its first use.
+    """
+
+    def __init__(self, engine: Engine, session_id: str, *, user: str | None, track: str, title: str | None) -> None:
+        self.engine = engine
+        self.session_id = session_id
+        self.user = user
+        self.track = track
+        self.title = title
+        self.checkpointer: str | None = None
+        """Class of the LangGraph checkpointer that keeps the conversation too, where a graph's run has one."""
+        self.begun_by: str | None = None
+        """The place in a graph of the sub-agent whose first message makes the session, where that is so."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The parts of the memory, without a check of the owner: for what was checked, or reads nothing of it."""
+        return self.engine.runtime
+
+    @property
+    def checked(self) -> Runtime:
+        """The parts of the memory, where this handle is of the session's owner; raises as `check_owner` does."""
+        self.check_owner()
+        return self.engine.runtime
+
+    def check_owner(self) -> None:
+        """Refuse a handle that was made for another user than the session's own.
+
+        Raises:
+            MixedOwnersError: when the session is another user's. Nothing else was read then.
+        """
+        if self.user is None:
+            return
+        ref = self.runtime.store.transcript.find(self.session_id)
+        if ref is not None and ref.user is not None and ref.user != self.user:
+            msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
+            raise MixedOwnersError(msg)
+
+    def wake(self) -> None:
+        """Have the background worker look at this session."""
+        self.engine.wake(self.session_id)
+
+    def add(
+        self,
+        messages: Iterable[Any],
+        *,
+        at: When | Sequence[When] | None = None,
+        kind: str | None = None,
+        task: str | None = None,
+        new_ids: frozenset[str] = frozenset(),
+        as_given: bool = True,
+    ) -> list[str]:
+        """Write messages, as `Session.add_messages` says.
+
+        Args:
+            messages: As there, as are the next three.
+            at: See there.
+            kind: See there.
+            task: See there.
+            new_ids: As of `remember`, as is the next.
+            as_given: See there.
+        """
+        if isinstance(messages, str | bytes | Mapping | BaseMessage) or not isinstance(messages, Iterable):
+            msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
+            raise InvalidInputError(msg)
+        runtime, batch = self.engine.writable_runtime(), list(messages)
+        ids, appended = remember(
+            runtime,
+            self.session_id,
+            batch,
+            user=self.user,
+            title=self.title,
+            track=self.track,
+            at=at,
+            kind=kind,
+            task=task,
+            sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
+            begun_by=self.begun_by,
+            new_ids=new_ids,
+            checkpointer=self.checkpointer,
+            as_given=as_given,
+        )
+        if appended is not None and (appended.new or appended.revised):
+            self.wake()
+        return ids
+
+    def flush_what_is_due(self) -> Flow[None]:
+        """Finish what an `add` made due. The messages are written: where it cannot be done now, it stays due."""
+        try:
+            yield from self.engine.flush(self.session_id, None)
+        except StorageError as error:
+            self.runtime.report(
+                EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=self.session_id
+            )
+
+    def add_turn(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        kind: str | None = None,
+        task: str | None = None,
+        settled: frozenset[str] = frozenset(),
+        renamed: Callable[[int], str] | None = None,
+        may_be_again: bool = True,
+        as_given: bool = True,
+    ) -> list[BaseMessage]:
+        """Write what a turn said, its answers as new messages; gives all under the ids that they got.
+
+        Args:
+            messages: What was said, each with an id.
+            kind: As of `add`.
+            task: As of `add`.
+            settled: As of `as_turn`, as are the next two.
+            renamed: See there.
+            may_be_again: See there.
+            as_given: As of `remember`.
+        """
+        while messages:
+            turn = as_turn(
+                self.runtime,
+                self.session_id,
+                self.track,
+                messages,
+                settled=settled,
+                renamed=renamed,
+                may_be_again=may_be_again,
+            )
+            if self.add(turn.messages, kind=kind, task=task, new_ids=turn.new_ids, as_given=as_given):
+                return turn.messages
+            # Somebody else wrote the same ids in between, such as another answer from the same cache.
+        return []
+
+    def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
+        """Put together what one model call gets, as `Session.context` says."""
+        return (yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot))
+
+    def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
+        runtime, request = self.checked, self.request(query, **asked)
+        self.engine.greet(self.session_id)
+        context = yield from assemble(runtime, self.session_id, request)
+        self.engine.note_sent(self.session_id, self.track, context.raw_tokens)
+        return context
+
+    def preview(self, query: str | None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `request` takes them
+        """What a condensation would change, as `Session.preview` says."""
+        runtime, request = self.checked, self.request(query, **asked)
+        return (yield from each_step(preview(runtime, self.session_id, request), runtime.store.database.snapshot))
+
+    def request(
+        self,
+        query: str | None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: CalledModel | ModelProfile | Runnable[Any, Any] | None = None,
+        view: str = "default",
+        profile: str | None = None,
+        branch: Sequence[str] | None = None,
+        off: frozenset[int] | None = None,
+        alone: bool = False,
+        langgraph_checkpoint_id: str | None = None,
+        complete: bool = False,
+    ) -> Request:
+        """What is asked of a context, checked.
+
+        Raises:
+            InvalidInputError: for what cannot be asked.
+        """
+        check_context_input(
+            query=query, max_tokens=max_tokens, system=system, tools=tools, branch=branch, profile=profile
+        )
+        known = (*OWN_VIEWS, *self.runtime.settings.context.views)
+        if view not in known:
+            raise InvalidInputError(no_view(view, known))
+        return Request(
+            track=self.track,
+            query=query,
+            max_tokens=max_tokens,
+            system=system,
+            tools=tuple(tools),
+            model=profile_of(model),
+            view=view,
+            profile=profile,
+            branch=tuple(branch) if branch is not None else None,
+            off=off,
+            alone=alone,
+            langgraph_checkpoint_id=langgraph_checkpoint_id,
+            complete=complete,
+        )

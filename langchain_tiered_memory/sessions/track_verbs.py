@@ -1,0 +1,83 @@
+"""The verbs of a session that read a track whole, and say which tracks there are."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.sessions.core import SessionCore
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry, SessionRef
+
+_MOST_NAMED = 10
+"""Tracks that are named in a warning."""
+
+
+class TrackVerbs(SessionCore):
+    """What stands on a track, and the tracks of a session."""
+
+    def messages(self) -> list[BaseMessage]:
+        """The whole transcript of this track, as it was.
+
+        Where `main` has none, and other tracks have, a Python warning and the event `messages_elsewhere` name them.
+        """
+        runtime = self.core.checked
+        ref = runtime.store.transcript.find(self.session_id)
+        if ref is None:
+            return []
+        found = runtime.store.transcript.entries(ref, track=self.track, skip_damaged=False)
+        if not found and self.track == DEFAULT_TRACK:
+            self._tell_of_tracks(runtime, ref)
+        return [_decoded(entry) for entry in found]
+
+    async def amessages(self) -> list[BaseMessage]:
+        """See `messages`."""
+        return await off_loop(self.messages)
+
+    def tracks(self) -> list[str]:
+        """The tracks of this session that have messages, in the order in which they began.
+
+        `main` is the conversation itself; a sub-graph or sub-agent has a track that is named by its nodes.
+        """
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
+        return store.transcript.tracks(ref) if ref is not None else []
+
+    async def atracks(self) -> list[str]:
+        """See `tracks`."""
+        return await off_loop(self.tracks)
+
+    def _tell_of_tracks(self, runtime: Runtime, ref: SessionRef) -> None:
+        """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""
+        tracks = runtime.store.transcript.tracks(ref)
+        if not tracks:
+            return
+        named = ", ".join(map(repr, tracks[:_MOST_NAMED])) + (", ..." if len(tracks) > _MOST_NAMED else "")
+        told = (
+            f"the session {self.session_id!r} has no message on its main track, and some on {len(tracks)} others "
+            f"({named}): read one with memory.session({self.session_id!r}, track={tracks[0]!r})"
+        )
+        runtime.report(EventName.MESSAGES_ELSEWHERE, told, session_id=self.session_id, tracks=tracks)
+        warnings.warn(told, stacklevel=2)
+
+
+def _decoded(entry: Entry) -> BaseMessage:
+    """The stored message.
+
+    Raises:
+        UnknownMessageError: when it is damaged; it names the message.
+    """
+    try:
+        return decode(entry.payload)
+    except UnknownMessageError as error:
+        msg = f"the message {entry.id!r}: {error}; forget it by its id, or restore the database, to read the others"
+        raise UnknownMessageError(msg) from error

@@ -1,0 +1,196 @@
+"""The verbs of a session that have to do with views: contexts, and what the guard decided about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.context.budget.threshold_resolution import advised
+from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
+from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.sessions.core import SessionCore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
+
+
+class ViewVerbs(SessionCore):
+    """Contexts, and the decisions behind them."""
+
+    def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: str | Runnable[Any, Any] | None = None,
+        view: str = "default",
+        profile: str | None = None,
+        branch: Sequence[str] | None = None,
+    ) -> Context:
+        """Put together what one model call gets.
+
+        Args:
+            query: What is asked; the last user message, if not given; `""` for nothing, which leaves recall out.
+            max_tokens: Bounds the whole request, `system` and `tools` included; `settings.context.max_tokens` if not
+                given, and never more than the model's window allows.
+            system: The request's system prompt.
+            tools: The request's tools, for their size.
+            model: The model that is called, or its name: for what calibration learnt about it, and for its window.
+            view: `default` for a conversation that goes on; `recall` gives nearly everything to the answer; `minimal`
+                shows system prompt, current task, active file, last user message and last error; or the name of one
+                of `settings.context.views`, such as `detailed` and `compact`.
+            profile: Whose condensation threshold counts; the model's name, if not given.
+            branch: Ids of the messages that are on this branch, where the conversation was forked: others, and
+                summaries that stand for any of them, are not shown. Costs time that grows with the session.
+
+        Returns:
+            The messages, their account, and (`.guard`) what was decided to make them fit.
+
+        Raises:
+            BudgetError: when the budget cannot hold what must be shown; `ContextOverflowError` when the window
+                overflowed and recovery was not possible either.
+            CondensationError: when condensing failed, the view does not fit, and
+                `settings.condensation.strategies.fallback` is `error`.
+        """
+        return run(
+            self.core.context(
+                query,
+                max_tokens=max_tokens,
+                system=system,
+                tools=tools,
+                model=model,
+                view=view,
+                profile=profile,
+                branch=branch,
+            )
+        )
+
+    async def acontext(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: str | Runnable[Any, Any] | None = None,
+        view: str = "default",
+        profile: str | None = None,
+        branch: Sequence[str] | None = None,
+    ) -> Context:
+        """See `context`."""
+        return await arun(
+            self.core.context(
+                query,
+                max_tokens=max_tokens,
+                system=system,
+                tools=tools,
+                model=model,
+                view=view,
+                profile=profile,
+                branch=branch,
+            )
+        )
+
+    def preview(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: str | Runnable[Any, Any] | None = None,
+        view: str = "default",
+    ) -> ViewDiff:
+        """What a condensation of a view would change now, due or not. Nothing is written, and no model is called.
+
+        Raises:
+            NotFoundError: when the session has no message yet.
+            InvalidInputError: for a view that has nothing to condense, such as `recall`.
+        """
+        return run(self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view))
+
+    async def apreview(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        system: str | BaseMessage | None = None,
+        tools: Sequence[Any] = (),
+        model: str | Runnable[Any, Any] | None = None,
+        view: str = "default",
+    ) -> ViewDiff:
+        """See `preview`."""
+        return await arun(
+            self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view)
+        )
+
+    def outcomes(self, *, limit: int = 50) -> list[Outcome]:
+        """What became of past condensations of this session's views, newest first."""
+        return outcomes(self.core.checked, self.session_id, limit=limit)
+
+    async def aoutcomes(self, *, limit: int = 50) -> list[Outcome]:
+        """See `outcomes`."""
+        return await off_loop(self.outcomes, limit=limit)
+
+    def ledger(self) -> list[LedgerRow]:
+        """What left the views of this session, and why, newest first. All of it is still in the transcript."""
+        return dropped(self.core.checked, self.session_id)
+
+    async def aledger(self) -> list[LedgerRow]:
+        """See `ledger`."""
+        return await off_loop(self.ledger)
+
+    def diff(self, outcome_id: str | None = None) -> ViewDiff:
+        """What a condensation changed in its view: the last one, if none is named.
+
+        Raises:
+            NotFoundError: when there is none.
+        """
+        return diff(self.core.checked, self.session_id, outcome_id)
+
+    async def adiff(self, outcome_id: str | None = None) -> ViewDiff:
+        """See `diff`."""
+        return await off_loop(self.diff, outcome_id)
+
+    def undo(self, outcome_id: str | None = None) -> Outcome:
+        """Give a view back what it showed before a condensation: the last one, if none is named.
+
+        It is condensed again only when it does not fit its budget. Summaries stay; nothing is made anew.
+
+        Raises:
+            NotFoundError: when there is nothing to undo.
+            InvalidInputError: when the view shows something else by now.
+        """
+        return undo(self.core.checked, self.session_id, outcome_id)
+
+    async def aundo(self, outcome_id: str | None = None) -> Outcome:
+        """See `undo`."""
+        return await off_loop(self.undo, outcome_id)
+
+    def costs(self) -> CostLedger:
+        """What condensing this session cost, what it saved, and after how many calls it paid."""
+        return costs(self.core.checked, self.session_id)
+
+    async def acosts(self) -> CostLedger:
+        """See `costs`."""
+        return await off_loop(self.costs)
+
+    def suggest_threshold(self, profile: str | None = None) -> ThresholdAdvice | None:
+        """The threshold that past condensations of this session speak for; `None` while they say nothing.
+
+        It is followed by itself where `settings.condensation.thresholds.adaptive` is on.
+        """
+        runtime = self.core.checked
+        ref = runtime.store.transcript.find(self.session_id)
+        return advised(runtime, ref, profile) if ref is not None else None
+
+    async def asuggest_threshold(self, profile: str | None = None) -> ThresholdAdvice | None:
+        """See `suggest_threshold`."""
+        return await off_loop(self.suggest_threshold, profile)

@@ -1,0 +1,388 @@
+"""Opens SQLite (one file in WAL mode, or memory) and PostgreSQL, and gives out transactions.
+
+A transaction is short and never held across a model call. What a driver says becomes an error of ours, with a remedy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from langchain_tiered_memory.errors import (
+    ClosedError,
+    OlderSchemaError,
+    OutcomeUnknownError,
+    ReadOnlyError,
+    SettingsError,
+    StorageBusyError,
+    StorageConflictError,
+    StorageError,
+    StorageUnreachableError,
+)
+from langchain_tiered_memory.sql import forks, schema
+from langchain_tiered_memory.sql.damage import OPTION, Damage
+from langchain_tiered_memory.sql.errors import storage_error
+from langchain_tiered_memory.sql.migrations import STEPS, migrate, missing_steps
+from langchain_tiered_memory.sql.postgresql import begin_writing, create_postgresql, outcome_of
+from langchain_tiered_memory.sql.private_files import PRIVATE, too_open
+from langchain_tiered_memory.sql.retrying import is_passing, until_it_passes
+from langchain_tiered_memory.sql.shared_reads import SharedReads
+from langchain_tiered_memory.sql.sqlite_files import SqliteFile, create_sqlite
+from langchain_tiered_memory.sql.urls import url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+_MIGRATION_LOCK = 7161717
+"""PostgreSQL's advisory lock for migrations: any number that other programs are unlikely to take."""
+# SQLite guards its memory with locks of its own: in a child, one held by a thread that is not there is held for ever.
+_TRANSACTION = {
+    "sqlite": forks.Section("an SQLite transaction"),
+    "postgresql": forks.Section("a PostgreSQL transaction", heals=True),
+}
+
+
+_NO_IDENTITY = "0" * 32
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether others were in the way; a server that is not there is told at once, for its address may be wrong."""
+    return isinstance(error, StorageConflictError) and is_passing(error)
+
+
+def _key_in(kept: str) -> bytes:
+    """The key of the digests of what was forgotten; empty where it was damaged, which `verify` names."""
+    try:
+        return bytes.fromhex(kept)[: hashlib.blake2b.MAX_KEY_SIZE]
+    except ValueError:
+        return b""
+
+
+def _closed() -> ClosedError:
+    msg = "the memory was closed: open it again"
+    return ClosedError(msg)
+
+
+class Database(forks.AtFork):
+    """One database and its transactions.
+
+    Args:
+        where: A path, an SQLAlchemy URL (`sqlite` or `postgresql`), or `None` for memory.
+        busy_seconds: How long a write waits for a lock.
+        now: Says the time, for the record of migrations.
+        read_only: Whether nothing may be written: not to the database, and beside an SQLite file nothing but what its
+            own reading needs.
+        file_mode: Of an SQLite file that is made; `None`: as the umask has it.
+
+    Raises:
+        SettingsError: for a URL that cannot be used.
+        StorageError: when the database cannot be opened; its subclasses say why.
+    """
+
+    def __init__(
+        self,
+        where: str | Path | None,
+        *,
+        busy_seconds: float,
+        now: Callable[[], float],
+        read_only: bool = False,
+        file_mode: int | None = PRIVATE,
+    ) -> None:
+        self._url = url_of(where)
+        self.dialect: str = self._url.get_backend_name()
+        self.in_memory = self.dialect == "sqlite" and self._url.database in (None, "", ":memory:")
+        is_file = self.dialect == "sqlite" and not self.in_memory
+        self.path = Path(self._url.database or "").resolve() if is_file else None
+        # A query string may hold a password, and nothing that a reader of an error needs.
+        self.label = "the in-memory database" if self.in_memory else self._url.set(query={}).render_as_string()
+        self.busy_seconds = busy_seconds
+        self.file_mode = file_mode
+        self.unwritable_because: str | None = None
+        """Why it can only be read, where nobody asked for that."""
+        self._closed = False
+        self._shared = SharedReads(lambda: self._transaction(writes=False, is_snapshot=True))
+        if read_only and self.in_memory:
+            msg = "a memory in this process's memory is empty when it is opened: read_only needs a path or a URL"
+            raise SettingsError(msg)
+        self._make_locks()
+        try:
+            self._open(now, read_only=read_only)
+        except ReadOnlyError as error:
+            if read_only or self.path is None or not self.path.is_file():
+                raise
+            self._open(now, read_only=True)
+            self.unwritable_because = str(error)
+
+    def _open(self, now: Callable[[], float], *, read_only: bool) -> None:
+        self.read_only = read_only
+        self._file = (
+            SqliteFile(
+                self.path,
+                label=self.label,
+                busy_seconds=self.busy_seconds,
+                mode=self.file_mode,
+                read_only=read_only,
+            )
+            if self.path is not None
+            else None
+        )
+        try:
+            self.engine = self._create_engine()
+        except ModuleNotFoundError as error:
+            msg = "PostgreSQL needs its driver: pip install 'langchain-tiered-memory[postgres]'"
+            raise SettingsError(msg) from error
+        forks.tell(self)
+        # Made once: options set on each connection cost as much as the transaction itself.
+        self.damage = Damage()
+        self._engine_of_readers = self.engine.execution_options(**{OPTION: self.damage})
+        self._engine_of_writers = self._engine_of_readers.execution_options(writes=True)
+        # SQLite's reads see one state in any case.
+        one_state = {"isolation_level": "REPEATABLE READ"} if self.dialect == "postgresql" else {}
+        self._engine_of_snapshots = self._engine_of_readers.execution_options(**one_state)
+        try:
+            until_it_passes(lambda: self._prepare(now), seconds=self.busy_seconds, passes=_is_conflict)
+        except BaseException:
+            self.engine.dispose()
+            raise
+
+    def _make_locks(self) -> None:
+        # SQLite takes one writer at a time and lets the others poll: among the threads of a process a lock is faster
+        # and nobody starves. The one connection of a database in memory cannot even be read by two threads at once.
+        self._writing: threading.RLock | None = threading.RLock() if self.dialect == "sqlite" else None
+        self._reading = self._writing if self.in_memory else None
+
+    def _create_engine(self) -> Engine:
+        if self.dialect == "postgresql":
+            return create_postgresql(self._url, seconds=self.busy_seconds, read_only=self.read_only)
+        return create_sqlite(self._file, seconds=self.busy_seconds)
+
+    def _prepare(self, now: Callable[[], float]) -> None:
+        if self._file is not None:
+            with _TRANSACTION["sqlite"]:
+                self._file.prepare()
+        with self.read() as connection:
+            missing = missing_steps(connection)
+        if missing == len(STEPS) and self.read_only:
+            msg = f"{self.label} holds no memory yet: open it without read_only to make one"
+            raise StorageError(msg)
+        if missing and self.read_only:
+            msg = (
+                f"{self.label} has schema {len(STEPS) - missing}, this version of langchain-tiered-memory needs "
+                f"{len(STEPS)}, and it was opened for reading alone: open it once without read_only where it may be "
+                "written to, which brings it up to date"
+            )
+            raise OlderSchemaError(msg)
+        if missing:
+            with self.write() as connection:
+                if self.dialect == "postgresql":
+                    # Two processes that open a new database at once must not both create its tables.
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+                migrate(connection, now=now())
+        with self.read() as connection:
+            kept = {row.name: row.value for row in connection.execute(select(schema.meta))}
+        # Where that row is damaged, which `verify()` names, vectors are made anew under a name of nobody else's.
+        self.identity = str(kept.get("identity", _NO_IDENTITY))
+        self.forgetting_key = _key_in(kept.get(schema.FORGETTING_KEY, ""))
+
+    @contextmanager
+    def _transaction(self, *, writes: bool, line: str | None = None, is_snapshot: bool = False) -> Iterator[Connection]:
+        engine = self._engine_of_snapshots if is_snapshot else self._engine_of_readers
+        engine = self._engine_of_writers if writes else engine
+        number, is_ending = 0, False
+        with self._alone(self._writing if writes else self._reading):
+            try:
+                with engine.connect() as connection, connection.begin():
+                    if writes and self.dialect == "postgresql":
+                        number = begin_writing(connection, line)
+                    yield connection
+                    if writes and self._file is not None:
+                        self._file.confirm(connection.info)
+                    is_ending = True
+            except DBAPIError as error:
+                found = storage_error(error.orig, self.label)
+                if not (is_ending and number and isinstance(found, StorageUnreachableError)):
+                    raise found from error
+                self._look_after_commit(number, found)
+            except PoolTimeoutError as error:
+                raise self._all_in_use() from error
+            finally:
+                damaged = self.damage.noted()
+        for one in damaged:
+            self.damage.tell(one)
+
+    def _look_after_commit(self, number: int, error: StorageError) -> None:
+        """Go on where a commit that was not answered was made after all; else raise why it was not."""
+        became = outcome_of(self.engine, number, seconds=self.busy_seconds)
+        if became == "aborted":
+            raise error
+        if became == "unknown":
+            msg = f"{error} It broke during a commit: whether this call was written is not known. It may be made again"
+            raise OutcomeUnknownError(msg) from error
+
+    def _all_in_use(self) -> StorageBusyError:
+        msg = f"{self.label}: every connection stayed in use for {self.busy_seconds} s; try again"
+        return StorageBusyError(msg)
+
+    @contextmanager
+    def _unchanged(self, file: SqliteFile) -> Iterator[Connection]:
+        """A read of a file that was opened for reading alone, made only while it is what the connection takes it for.
+
+        Raises:
+            StorageConflictError: when somebody wrote to it meanwhile: what was read may be neither old nor new.
+        """
+        look = file.look()
+        if look != file.seen:
+            self.engine.dispose()
+            file.seen = look
+        try:
+            with self._transaction(writes=False) as connection:
+                yield connection
+        except StorageError as error:
+            if file.has_changed_since(look):
+                raise file.changed() from error
+            raise
+        if file.has_changed_since(look):
+            raise file.changed()
+
+    @contextmanager
+    def _alone(self, lock: threading.RLock | None) -> Iterator[None]:
+        if lock is not None and not lock.acquire(timeout=min(self.busy_seconds, threading.TIMEOUT_MAX)):
+            msg = f"{self.label} stayed locked by another thread for {self.busy_seconds} s: try again"
+            raise StorageBusyError(msg)
+        try:
+            if self._closed:
+                raise _closed()
+            with _TRANSACTION[self.dialect]:
+                yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A transaction that only reads; within a `snapshot`, the one that its thread's reads share."""
+        if self.read_only and self._file is not None:
+            return self._unchanged(self._file)
+        connection = self._shared.connection()
+        return self._transaction(writes=False) if connection is None else self._joined(connection)
+
+    @contextmanager
+    def _joined(self, connection: Connection) -> Iterator[Connection]:
+        """A read within the shared transaction, which ends where the read fails: it may be run again in another."""
+        if self._closed:
+            raise _closed()
+        try:
+            yield connection
+        except DBAPIError as error:
+            self._shared.fail(error)
+            raise storage_error(error.orig, self.label) from error
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Within it, what this thread reads is of one state of the database, in one transaction.
+
+        Whoever writes, or calls `end_snapshot`, sees a later state from then on. A flow must not wait within it: the
+        thread may go on with something else. A file that was opened for reading alone is read piece by piece, for
+        each read of it is looked over by itself.
+        """
+        return nullcontext() if self.read_only and self._file is not None else self._shared.block()
+
+    def end_snapshot(self) -> None:
+        """Hold no read transaction in this thread while something else is waited for; the next read begins one."""
+        self._shared.end()
+
+    def write(self, *, line: str | None = None) -> AbstractContextManager[Connection]:
+        """A transaction that writes: committed when its block ends, rolled back when it raises.
+
+        Args:
+            line: Hexadecimal digits that name what many want to write at once: on PostgreSQL its writers then come to
+                it in the order in which they asked.
+
+        Raises:
+            ReadOnlyError: where the database was opened for reading alone.
+        """
+        self.require_writable()
+        self._shared.end()
+        return self._transaction(writes=True, line=line)
+
+    def require_writable(self) -> None:
+        """Go on where this database may be written to.
+
+        Raises:
+            ReadOnlyError: where it was opened for reading alone.
+        """
+        if self.unwritable_because is not None:
+            raise ReadOnlyError(self.unwritable_because)
+        if self.read_only:
+            msg = f"{self.label} was opened with read_only=True: nothing was written; open it without to write"
+            raise ReadOnlyError(msg)
+
+    @contextmanager
+    def outside_transaction(self) -> Iterator[Connection]:
+        """A PostgreSQL connection on which each statement stands alone, as `VACUUM` wants it."""
+        self.require_writable()
+        self._shared.end()
+        with self._alone(None):
+            try:
+                with self.engine.connect() as connection:
+                    yield connection.execution_options(isolation_level="AUTOCOMMIT")
+            except DBAPIError as error:
+                raise storage_error(error.orig, self.label) from error
+            except PoolTimeoutError as error:
+                raise self._all_in_use() from error
+
+    def open_to_others(self) -> list[tuple[Path, str, str]]:
+        """Files of the database, and embedded Chroma's folder beside it, that are open to more people than `file_mode`.
+
+        Each with the mode that it has and the one that it would have.
+        """
+        if self.path is None or self.file_mode is None:
+            return []
+        beside = [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm", ".chroma")]
+        return too_open(beside, self.file_mode)
+
+    def vacuum(self) -> bool:
+        """Rewrite an SQLite file without what was deleted, and empty its write-ahead log.
+
+        Returns:
+            Whether somebody else's reading kept the log from being emptied.
+        """
+        self.require_writable()
+        self._shared.end()
+        with self._alone(self._writing):
+            try:
+                with closing(self.engine.raw_connection()) as raw, closing(raw.cursor()) as cursor:
+                    cursor.execute("VACUUM")
+                    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    busy = (cursor.fetchone() or (0,))[0]
+            except (DBAPIError, sqlite3.Error) as error:
+                raise storage_error(getattr(error, "orig", error), self.label) from error
+            except PoolTimeoutError as error:
+                raise self._all_in_use() from error
+        return bool(busy) and not self.in_memory
+
+    def close(self) -> None:
+        """Let go of all connections. Any later use raises `ClosedError`."""
+        self._closed = True
+        self._shared.end()
+        self.engine.dispose()
+
+    def before_fork(self) -> None:
+        """Close what is idle: SQLite must not be carried across a fork, nor may two processes share a socket."""
+        self._shared.end()
+        if not self.in_memory:
+            self.engine.dispose()
+
+    def after_fork_in_child(self) -> None:
+        """Start with fresh connections and locks: what other threads of the parent held is theirs."""
+        self._make_locks()
+        self._shared.forget()
+        if not self.in_memory:
+            self.engine.dispose(close=False)

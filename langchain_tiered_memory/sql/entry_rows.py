@@ -1,0 +1,171 @@
+"""Messages as rows of `ltm_entries`, and back; the seal over what each was given with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.sql.column_forms import check, damage_in
+from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, seal_of, storable, unpacked
+from langchain_tiered_memory.types.drafts import counter_mark
+from langchain_tiered_memory.types.records import Draft, Entry, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.sql.column_forms import Columns
+
+ROLES = frozenset(get_args(Role))
+
+ENTRY_COLUMNS = (
+    entries.c.seq,
+    entries.c.message_id,
+    entries.c.role,
+    entries.c.text,
+    entries.c.payload,
+    entries.c.digest,
+    entries.c.tokens,
+    entries.c.at,
+    entries.c.name,
+    entries.c.track,
+    entries.c.kind,
+    entries.c.task,
+    entries.c.calls,
+    entries.c.answers,
+    entries.c.group_seq,
+    entries.c.pinned,
+    entries.c.revision,
+    entries.c.summary_id,
+)
+"""What `entry_of` wants, in its order: a context reads hundreds of entries, and places are faster than names."""
+_ENTRY_NAMES = tuple(column.name for column in ENTRY_COLUMNS)
+
+
+def entry(row: RowMapping) -> Entry:
+    """A row of `ltm_entries`."""
+    return entry_of([row[name] for name in _ENTRY_NAMES])
+
+
+def entry_of(row: Iterable[Any]) -> Entry:
+    """A row of `ENTRY_COLUMNS`.
+
+    Raises:
+        DamagedRowError: when a column cannot be read.
+    """
+    values = tuple(row)
+    seq, message_id, role, text, payload, digest, tokens, at, *rest = values
+    name, track, kind, task, calls, answers, group, pinned, revision, summary_id = rest
+    if not (
+        type(seq) is int
+        and type(group) is int
+        and type(tokens) is int
+        and tokens >= 0
+        and isinstance(at, float | int)
+        and role in ROLES
+        and isinstance(text, str)
+        and isinstance(payload, str)
+        and isinstance(revision, int)
+        and (summary_id is None or isinstance(summary_id, str))
+    ):
+        check(entries, dict(zip(_ENTRY_NAMES, values, strict=True)))
+    return Entry(
+        seq=seq,
+        id=unpacked(message_id),
+        role=role,
+        text=text,
+        payload=payload,
+        digest=digest,
+        tokens=tokens,
+        at=at,
+        name=None if name is None else unpacked(name),
+        track=unpacked(track),
+        kind=None if kind is None else unpacked(kind),
+        task=None if task is None else unpacked(task),
+        calls=() if calls is None else names_in(entries, {"seq": seq, "calls": calls}, "calls"),
+        answers=None if answers is None else unpacked(answers),
+        group=group,
+        pinned=bool(pinned),
+        revision=revision,
+        summary_id=summary_id,
+    )
+
+
+def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> Entry:
+    """A row of `ENTRY_COLUMNS` whose derived columns are made again from its payload, as far as that can be read.
+
+    Raises:
+        DamagedRowError: when what is damaged is no derived column: a message without a place cannot be shown.
+    """
+    values = dict(zip(_ENTRY_NAMES, row, strict=True))
+    payload = values["payload"] = values["payload"] if isinstance(values["payload"], str) else ""
+    draft = reread(payload)
+    if draft is not None:
+        derived = entry_values(draft)
+        values |= {name: derived[name] for name in ("role", "name", "text", "tokens", "calls", "answers")}
+    else:
+        text = values["text"] = values["text"] if isinstance(values["text"], str) else ""
+        values["role"] = values["role"] if values["role"] in ROLES else "other"
+        # Bytes are never fewer than tokens: a view with it stays within its budget.
+        values["tokens"] = len(text.encode("utf-8", "replace"))
+        values["calls"] = None
+    for name, otherwise in (("group_seq", values["seq"]), ("at", 0.0), ("revision", 0), ("summary_id", None)):
+        if any(damage_in(entries, {name: values[name]})):
+            values[name] = otherwise
+    return entry_of(values.values())
+
+
+_MAX_TRACK_CHARS = 1000
+"""As stored: PostgreSQL indexes no row of more than 2,704 bytes, and tracks are looked up through an index."""
+
+
+def _packed_track(track: str) -> str:
+    found = packed(track)
+    if len(found) > _MAX_TRACK_CHARS:
+        msg = (
+            f"the track's name takes {len(found)} characters, at most {_MAX_TRACK_CHARS} can be looked up by (one "
+            "outside ASCII takes up to 10): give the track a short name"
+        )
+        raise InvalidInputError(msg)
+    return found
+
+
+def entry_values(draft: Draft) -> dict[str, Any]:
+    """What an insert or an edit writes for a draft, without its number and group.
+
+    Raises:
+        InvalidInputError: for a track whose name is too long.
+    """
+    return {
+        "message_id": packed(draft.id),
+        "id_digest": digest_of(draft.id),
+        "track": _packed_track(draft.track),
+        "role": draft.role,
+        "name": packed_or_none(draft.name),
+        "kind": packed_or_none(draft.kind),
+        "task": packed_or_none(draft.task),
+        "text": storable(draft.text),
+        "payload": draft.payload,
+        "digest": draft.digest,
+        "tokens": draft.tokens,
+        "counter": counter_mark(draft.counter) if draft.counter else None,
+        "at": draft.at,
+        "calls": names_to_json(draft.calls) if draft.calls else None,
+        "answers": packed_or_none(draft.answers),
+    }
+
+
+def seal_of_row(session_digest: str, row: Columns) -> str:
+    """The seal over what a message was given with, from the columns of its row."""
+    return seal_of(
+        session_digest,
+        row["seq"],
+        row["message_id"],
+        track=row["track"],
+        at=row["at"],
+        kind=row["kind"],
+        task=row["task"],
+        digest=row["digest"],
+    )

@@ -1,0 +1,216 @@
+"""The schema's history: an append-only list of named steps, each applied once and recorded.
+
+Add a step at the end for every change; never edit one that was released. A database that has more steps than this
+list was written by a later version and is refused.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import TypeAlias
+
+from sqlalchemy import Connection, MetaData, UniqueConstraint, func, insert, inspect, select, update
+from sqlalchemy.schema import CreateTable
+
+from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
+from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.open_call_rows import write_open
+from langchain_tiered_memory.sql.rows import names_from_json
+
+Step: TypeAlias = Callable[[Connection], None]
+
+# The `ascii` tokenizer takes every non-ASCII character as part of a term; with the punctuation added, only white
+# space and quotes end one, so that the index holds exactly the terms that our own analysis wrote.
+_FTS_TABLE = r"""
+CREATE VIRTUAL TABLE ltm_passages_fts USING fts5(
+    scope, terms, content='ltm_passages', content_rowid='id',
+    tokenize="ascii tokenchars '_./-@#+$%~={}[],;?^`\:&|!()<>*'"
+)
+"""
+_FTS_TRIGGERS = (
+    """
+    CREATE TRIGGER ltm_passages_ai AFTER INSERT ON ltm_passages BEGIN
+        INSERT INTO ltm_passages_fts(rowid, scope, terms) VALUES (new.id, new.scope, new.terms);
+    END
+    """,
+    """
+    CREATE TRIGGER ltm_passages_ad AFTER DELETE ON ltm_passages BEGIN
+        INSERT INTO ltm_passages_fts(ltm_passages_fts, rowid, scope, terms)
+        VALUES ('delete', old.id, old.scope, old.terms);
+    END
+    """,
+)
+_TSV_COLUMN = """
+ALTER TABLE ltm_passages ADD COLUMN tsv tsvector GENERATED ALWAYS AS
+(array_to_tsvector(array_remove(string_to_array(scope || ' ' || terms, ' '), ''))) STORED
+"""
+
+
+def _first_schema(connection: Connection) -> None:
+    schema.metadata.create_all(connection)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(_FTS_TABLE)
+        for trigger in _FTS_TRIGGERS:
+            connection.exec_driver_sql(trigger)
+    else:
+        connection.exec_driver_sql(_TSV_COLUMN)
+        connection.exec_driver_sql("CREATE INDEX ltm_passages_tsv ON ltm_passages USING gin (tsv)")
+    connection.execute(insert(schema.meta).values(name="identity", value=uuid.uuid4().hex))
+
+
+def _guard(connection: Connection) -> None:
+    """Runs, tasks, checkpoints, outcomes, touched files and learnt windows; three columns of summaries.
+
+    A database that was made just now has them already: the first step makes the whole present schema.
+    """
+    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
+    for column in ("information_loss FLOAT", "reason VARCHAR(32)", "from_tools BOOLEAN DEFAULT false NOT NULL"):
+        if column.split()[0] not in present:
+            connection.exec_driver_sql(f"ALTER TABLE {schema.summaries.name} ADD COLUMN {column}")
+    new = (schema.runs, schema.tasks, schema.checkpoints, schema.outcomes, schema.files, schema.windows)
+    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+
+
+def _ids_per_track(connection: Connection) -> None:
+    """A message's id was unique in its session before.
+
+    SQLite cannot change a constraint of a table: the table is made anew, and its rows are copied.
+    """
+    table = schema.entries
+    (wanted,) = (
+        [column.name for column in one.columns]
+        for one in table.constraints
+        if isinstance(one, UniqueConstraint) and one.name == schema.ENTRY_ID
+    )
+    present = {one["name"]: one["column_names"] for one in inspect(connection).get_unique_constraints(table.name)}
+    if present.get(schema.ENTRY_ID) == wanted:
+        return
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(
+            f"ALTER TABLE {table.name} DROP CONSTRAINT {schema.ENTRY_ID}, "
+            f"ADD CONSTRAINT {schema.ENTRY_ID} UNIQUE ({', '.join(wanted)})"
+        )
+        return
+    rebuilt = table.to_metadata(MetaData(), name=f"{table.name}_rebuilt")
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    kept = ", ".join(one.name for one in table.columns if one.computed is None and one.name in there)
+    connection.execute(CreateTable(rebuilt))
+    connection.exec_driver_sql(
+        f"INSERT INTO {rebuilt.name} ({kept}) SELECT {kept} FROM {table.name} ORDER BY session_key, seq"
+    )
+    connection.exec_driver_sql(f"DROP TABLE {table.name}")
+    connection.exec_driver_sql(f"ALTER TABLE {rebuilt.name} RENAME TO {table.name}")
+    for index in sorted(table.indexes, key=lambda one: str(one.name)):
+        index.create(connection)
+
+
+def _tracks(connection: Connection) -> None:
+    """Ids are unique on a track; a session knows which sub-agent began it on its main track."""
+    _ids_per_track(connection)
+    if "begun_by" not in {column["name"] for column in inspect(connection).get_columns(schema.sessions.name)}:
+        connection.exec_driver_sql(f"ALTER TABLE {schema.sessions.name} ADD COLUMN begun_by TEXT")
+
+
+def _open_calls(connection: Connection) -> None:
+    """A row for each call without a result, in the place of a list in the row of the message that made it."""
+    schema.open_calls.create(connection, checkfirst=True)
+    entries = schema.entries
+    listed = entries.c.open_calls.is_not(None) & (entries.c.open_calls != schema.WAITS)
+    waiting = select(entries.c.session_key, entries.c.seq, entries.c.track, entries.c.open_calls).where(listed)
+    for key, seq, track, calls in connection.execute(waiting).all():
+        mine = (entries.c.session_key == key) & (entries.c.seq == seq)
+        written = write_open(connection, key, seq, track=schema.unpacked(track), calls=names_from_json(calls))
+        connection.execute(update(entries).where(mine).values(open_calls=written))
+
+
+def _forgetting(connection: Connection) -> None:
+    """What was forgotten as keyed digests, and their key; removals that were begun; two columns of sessions."""
+    present = {column["name"] for column in inspect(connection).get_columns(schema.sessions.name)}
+    for column in ("checkpointer TEXT", "forgotten BIGINT"):
+        if column.split()[0] not in present:
+            connection.exec_driver_sql(f"ALTER TABLE {schema.sessions.name} ADD COLUMN {column}")
+    new = (schema.forgotten_sessions, schema.forgotten, schema.removals, schema.removal_targets)
+    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+    connection.execute(insert(schema.meta).values(name=schema.FORGETTING_KEY, value=secrets.token_hex(32)))
+
+
+def _events(connection: Connection) -> None:
+    """Add the table of events not yet acknowledged."""
+    schema.metadata.create_all(connection, tables=(schema.events,), checkfirst=True)
+
+
+def _proofs(connection: Connection) -> None:
+    """What counted a message or a summary, and a seal over what a message was given with: empty for those before."""
+    counter = "counter INTEGER"
+    for table, column in ((schema.entries, counter), (schema.entries, "seal VARCHAR(32)"), (schema.summaries, counter)):
+        if column.split()[0] not in {one["name"] for one in inspect(connection).get_columns(table.name)}:
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
+
+
+def _soundness(connection: Connection) -> None:
+    """Ids per track, a row for each open call, what was forgotten, events that nobody heard, proofs."""
+    for part in (_proofs, _tracks, _open_calls, _forgetting, _events):
+        part(connection)
+
+
+STEPS: tuple[tuple[str, Step], ...] = (
+    ("first schema", _first_schema),
+    ("guard", _guard),
+    ("soundness", _soundness),
+)
+"""Name and step, oldest first."""
+
+
+def refuse_foreign_tables(present: set[str]) -> None:
+    """Refuse an SQLite file of another program.
+
+    Raises:
+        NotOurDatabaseError: when there are tables, and ours are not among them.
+    """
+    if present and schema.migrations.name not in present:
+        msg = (
+            f"this SQLite file belongs to another program (it has the table {min(present)!r} and none of ours): "
+            "give the memory a file of its own"
+        )
+        raise NotOurDatabaseError(msg)
+
+
+def missing_steps(connection: Connection) -> int:
+    """How many steps the database lacks: 0 when it is up to date.
+
+    Raises:
+        NewerSchemaError: when a later version of the package wrote the database.
+    """
+    if not inspect(connection).has_table(schema.migrations.name):
+        return len(STEPS)
+    applied = int(connection.scalar(select(func.coalesce(func.max(schema.migrations.c.number), 0))) or 0)
+    if applied > len(STEPS):
+        msg = (
+            f"the database has schema {applied}, this version of langchain-tiered-memory knows {len(STEPS)}: "
+            "upgrade the package, or open another database"
+        )
+        raise NewerSchemaError(msg)
+    return len(STEPS) - applied
+
+
+def migrate(connection: Connection, *, now: float) -> int:
+    """Bring the database to the present schema.
+
+    Returns:
+        How many steps were applied: 0 on a database that was up to date.
+
+    Raises:
+        NewerSchemaError: when a later version of the package wrote the database.
+        NotOurDatabaseError: when an SQLite file holds another program's tables.
+    """
+    if connection.dialect.name == "sqlite":
+        refuse_foreign_tables(set(inspect(connection).get_table_names()))
+    missing = missing_steps(connection)
+    schema.migrations.create(connection, checkfirst=True)
+    first = len(STEPS) - missing
+    for number, (name, step) in enumerate(STEPS[first:], start=first + 1):
+        step(connection)
+        connection.execute(insert(schema.migrations).values(number=number, name=name, applied_at=now))
+    return missing

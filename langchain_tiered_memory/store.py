@@ -1,0 +1,94 @@
+"""The SQL store: one database, and the stores of each subject that read and write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.history.outcome_store import Outcomes
+from langchain_tiered_memory.forgetting.row_removal import Removal
+from langchain_tiered_memory.maintenance.inspection import Inspection
+from langchain_tiered_memory.maintenance.relations import Relations
+from langchain_tiered_memory.models.window_store import Windows
+from langchain_tiered_memory.recall.text_index import TextIndex
+from langchain_tiered_memory.recall.vector_queue import VectorQueue
+from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
+from langchain_tiered_memory.runs.file_checksums import Checksums
+from langchain_tiered_memory.runs.plans import Plans
+from langchain_tiered_memory.runs.store import Runs
+from langchain_tiered_memory.sql.database import Database
+from langchain_tiered_memory.sql.private_files import PRIVATE
+from langchain_tiered_memory.summaries.tree.store import Tree
+from langchain_tiered_memory.transcript.file_store import Files
+from langchain_tiered_memory.transcript.outbox import Outbox
+from langchain_tiered_memory.transcript.store import Transcript
+from langchain_tiered_memory.transcript.tombstones import Tombstones
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from langchain_tiered_memory.transcript.append import GroupRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlStore:
+    """What the flows ask of SQL, by room."""
+
+    database: Database
+    transcript: Transcript
+    tree: Tree
+    text_index: TextIndex
+    vector_queue: VectorQueue
+    plans: Plans
+    removal: Removal
+    tombstones: Tombstones
+    inspection: Inspection
+    relations: Relations
+    runs: Runs
+    checkpoints: Checkpoints
+    outcomes: Outcomes
+    outbox: Outbox
+    files: Files
+    windows: Windows
+    checksums: Checksums
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path | None,
+        *,
+        busy_seconds: float,
+        now: Callable[[], float],
+        group_rule: GroupRule,
+        read_only: bool = False,
+        file_mode: int | None = PRIVATE,
+    ) -> SqlStore:
+        """Open a path, an SQLAlchemy URL or (with `None`) a database in memory, and bring its schema up to date.
+
+        `Database` says what `read_only` and `file_mode` are.
+
+        Raises:
+            SettingsError: for a URL that cannot be used.
+            StorageError: when the database cannot be opened; its subclasses say why.
+        """
+        database = Database(where, busy_seconds=busy_seconds, now=now, read_only=read_only, file_mode=file_mode)
+        return cls(
+            database=database,
+            transcript=Transcript(database, group_rule),
+            tree=Tree(database),
+            text_index=TextIndex(database),
+            vector_queue=VectorQueue(database),
+            plans=Plans(database),
+            removal=Removal(database),
+            tombstones=Tombstones(database),
+            inspection=Inspection(database),
+            relations=Relations(database),
+            runs=Runs(database),
+            checkpoints=Checkpoints(database),
+            outcomes=Outcomes(database),
+            outbox=Outbox(database),
+            files=Files(database),
+            windows=Windows(database),
+            checksums=Checksums(),
+        )

@@ -1,0 +1,158 @@
+"""Trust labels: marks the lines of a summary that come from tools or web pages.
+
+A model is asked to carry these labels, and may not. So each sentence is traced: to the stretch of a source that shares
+most with it, rare words and figures above all. Where that is a tool's by a clear margin, the sentence stands in a line
+of its own behind the label, as the extractive condenser writes it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
+from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.terms import analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.summaries.writers.jobs import SourceText
+
+_STRETCH = re.compile(r"[^\n]{1,400}")
+"""As much of a source as one sentence of a summary is made from."""
+_MAX_TOOL_CHARS = 600_000
+"""Of all tools together that are read. Beyond it, what no person said is taken for a tool's: nobody hides by length."""
+_MARGIN = 1.25
+_LEAST_SHARE = 0.25
+"""Of a sentence's weight, that the stretch it comes from must share."""
+_FIGURE_WEIGHT = 3.0
+_MARK = re.compile(r"^[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?(?:\*\*[^*\n]{0,80}\*\*:?[ \t]*)?")
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})")
+
+
+@dataclass
+class _Stretches:
+    """Stretches of sources by term; a weight for each term by how few of them have it."""
+
+    by_term: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    labels: list[str] = field(default_factory=list)
+    """Of each stretch; empty where a person said it."""
+    is_cut: bool = False
+    """Whether a part of what tools said was not read."""
+
+    def add(self, text: str, label: str) -> None:
+        """Read a stretch."""
+        for term in set(analyse(text)):
+            self.by_term[term].append(len(self.labels))
+        self.labels.append(label)
+
+    def weight(self, term: str) -> float:
+        """More for what few stretches have, and for figures."""
+        rarity = math.log(1 + len(self.labels) / max(1, len(self.by_term.get(term, ()))))
+        return rarity * (_FIGURE_WEIGHT if any(char.isdigit() for char in term) else 1.0)
+
+    def label_of(self, sentence: str) -> str:
+        """The label that a sentence must carry; empty for none."""
+        terms = set(analyse(sentence))
+        weights = {term: self.weight(term) for term in terms}
+        scores: Counter[int] = Counter()
+        for term in terms:
+            for place in self.by_term.get(term, ()):
+                scores[place] += weights[term]  # type: ignore[assignment] # a Counter of weights
+        said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
+        best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
+        least = _LEAST_SHARE * sum(weights.values())
+        if best is not None and scores[best] > _MARGIN * said and scores[best] >= least:
+            return self.labels[best]
+        return TOOL_MARK if self.is_cut and terms and said < least else ""
+
+
+def labelled(text: str, sources: Sequence[SourceText], headings: frozenset[str] = frozenset()) -> str:
+    """`text` with the label of tools before each sentence that comes from one and does not carry it.
+
+    Args:
+        text: A summary.
+        sources: What it was made from.
+        headings: Headings that stand in any summary: all others are judged as lines are.
+    """
+    read = _read(sources)
+    if not any(read.labels) and not read.is_cut:
+        return text
+    return "\n".join(line for given in text.splitlines() for line in _labelled_line(given, read, headings))
+
+
+def _read(sources: Sequence[SourceText]) -> _Stretches:
+    read = _Stretches()
+    room = _MAX_TOOL_CHARS
+    for source in sources:
+        for label, stretch in _stretches(source):
+            room -= len(stretch) if label else 0
+            if label and room < 0:
+                read.is_cut = True
+            else:
+                read.add(stretch, label)
+    return read
+
+
+def _stretches(source: SourceText) -> Iterator[tuple[str, str]]:
+    """The stretches of a message, or the lines of a summary, each with its label."""
+    if source.role == "tool":
+        label = speaker_label(source.speaker, "tool")
+        yield from ((label, match[0]) for match in _STRETCH.finditer(source.text))
+        return
+    for line in source.text.splitlines():
+        rest = line[_end_of_mark(line) :]
+        label = ""
+        if not source.speaker and rest.startswith(TOOL_MARK):
+            label = rest.partition(":")[0][:60] if ":" in rest[:60] else TOOL_MARK
+        yield from ((label, match[0]) for match in _STRETCH.finditer(line))
+
+
+def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Iterator[str]:
+    heading = _HEADING.match(line)
+    if heading and line[heading.end() :].strip().casefold().rstrip(":") in headings:
+        yield line
+        return
+    end = _end_of_mark(line)
+    mark, rest = line[:end], line[end:]
+    if _FENCE.match(line) or not any(char.isalnum() for char in rest) or rest.startswith(TOOL_MARK):
+        yield line
+        return
+    if heading:
+        label = read.label_of(rest)
+        yield f"- {label}: {line[heading.end() :]}" if label else line
+        return
+    bullet = "- " if mark.strip() else ""
+    first = True
+    for label, said in _runs(rest, read):
+        begins = mark if first else bullet
+        yield f"{begins}{label}: {said}" if label else f"{begins}{said}"
+        first = False
+
+
+def _runs(text: str, read: _Stretches) -> Iterator[tuple[str, str]]:
+    """Sentences of a line, neighbours of one label together."""
+    label, said = "", list[str]()
+    parts = [piece.text for piece in pieces(text)] or [text]
+    labels = [read.label_of(part) for part in parts]
+    if not any(labels):
+        yield "", text
+        return
+    for found, part in zip(labels, parts, strict=True):
+        if said and found != label:
+            yield label, " ".join(said)
+            said = []
+        label = found
+        said.append(part)
+    yield label, " ".join(said)
+
+
+def _end_of_mark(line: str) -> int:
+    """Where the words of a line begin, behind its bullet, number and bold lead-in."""
+    match = _MARK.match(line)
+    return match.end() if match else 0

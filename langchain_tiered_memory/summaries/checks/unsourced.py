@@ -1,0 +1,241 @@
+"""Marks figures, codes and names of a summary that nothing in its sources explains.
+
+Marked rather than cut: a mark that is wrong costs a few tokens, a sentence that is wrongly cut is lost. The mark goes
+around what it marks, so that it can be read back: one level up, what stands in it is no source for anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
+from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.types.records import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_OPENS, _CLOSES = "[not in the source: ", "]"
+_MARKED = re.compile(rf"{re.escape(_OPENS)}[^\[\]\n]{{1,300}}(?:\]|$)", re.MULTILINE)  # a cut may have ended it
+_MAX_CHARS = 1_000_000
+_MIN_DIGITS = 2
+_MAX_NAME_WORDS = 4
+_SAME_BEGINNING = 4
+_YEAR = re.compile(r"\b\d{4}\b")
+_CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NOT_ALNUM = re.compile(r"[\W_]+")
+_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
+_LED_IN = re.compile(r"^[ \t]*(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*")
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
+_COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
+_MID_SENTENCE = re.compile(r"(?<=[^\W\d_.!?:] )[^\W\d_]+")
+_NOUNS_SHARE = 0.2
+"""Of the words within sentences that begin with a capital: from here on the language writes its nouns so."""
+_TITLE_SHARE = 0.6
+_MIN_TITLE_WORDS = 3
+_COMMON_TEXT = (
+    "user assistant system tool human ai llm api url json html css sql http https monday tuesday wednesday thursday "
+    "friday saturday sunday january february march april may june july august september october november december "
+    "utc gmt am pm ok yes no not none christmas easter english i mr mrs ms dr earlier later overview decision "
+    "decisions unresolved action actions key note todo done pending"
+)
+_COMMON = frozenset(_COMMON_TEXT.split())
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What some sources state, ready to be asked."""
+
+    texts: tuple[str, ...]
+    times: tuple[float, ...]
+    known: tuple[str, ...] = ()
+    """Names, a title, facts: what the writer was told beside the sources."""
+
+    @cached_property
+    def figures(self) -> FigureSources:
+        """Their figures, and what follows from them."""
+        return figure_sources(self._all, self.times)
+
+    @cached_property
+    def years(self) -> frozenset[int]:
+        """In which they were said, and those beside them: relative dates lead there."""
+        said = {utc(at).year for at in self.times}
+        return frozenset(year + step for year in said for step in (-1, 0, 1))
+
+    @cached_property
+    def letters(self) -> str:
+        """All of it without blanks and punctuation, casefolded."""
+        return _letters("\n".join(self._all))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Words and terms, casefolded; of the longer ones the beginnings too."""
+        text = "\n".join(self._all)
+        words = {word.casefold() for word in _WORD.findall(text)} | set(analyse(text))
+        return frozenset(words | {word[:_SAME_BEGINNING] for word in words if len(word) > _SAME_BEGINNING})
+
+    @cached_property
+    def initials(self) -> str:
+        """First letters of all words in a row, in which an abbreviation may stand."""
+        return "".join(word[0].casefold() for text in self._all for word in _WORD.findall(text))
+
+    @cached_property
+    def capitalises_nouns(self) -> bool:
+        """Whether its language does, so that a capital makes no name."""
+        words = [word for text in self._all for word in _MID_SENTENCE.findall(text)]
+        return sum(str(word)[0].isupper() for word in words) > _NOUNS_SHARE * len(words)
+
+    @property
+    def _all(self) -> tuple[str, ...]:
+        return (*self.texts, *self.known)
+
+
+def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
+    """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
+
+    Args:
+        texts: Their texts.
+        times: When each was said, in seconds since the epoch.
+        known: What the writer was told beside them.
+    """
+    if sum(map(len, texts)) > _MAX_CHARS:
+        return None
+    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known))
+
+
+def without_marked(text: str) -> str:
+    """`text` without what is marked in it: it is no source for anything."""
+    return _MARKED.sub("", text) if _OPENS in text else text
+
+
+def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
+    """`text` with every figure, code and name marked that `found` does not explain, and those that were marked.
+
+    Headings, numbers of list items, blocks of code and figures of one digit are left alone.
+    """
+    lines: list[str] = []
+    all_marked: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        fence = _FENCE.match(line) is not None
+        in_code ^= fence
+        if in_code or fence or _HEADING.match(line):
+            lines.append(line)
+            continue
+        spans = _first_of_each_place([*_nothing_in(_MARKED.finditer(line)), *_spans(line, found)])
+        kept, at = "", 0
+        for start, stop, is_strange in spans:
+            if is_strange:
+                kept += f"{line[at:start]}{_OPENS}{line[start:stop]}{_CLOSES}"
+                all_marked.append(line[start:stop])
+                at = stop
+        lines.append(kept + line[at:])
+    return "\n".join(lines), tuple(dict.fromkeys(all_marked))
+
+
+def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
+    """What a line names, with whether it is strange to the sources; what comes first hides what overlaps it."""
+    shapes: tuple[tuple[re.Pattern[str], Callable[[str, Evidence], bool]], ...] = (
+        (URL, _code_is_known), (EMAIL, _code_is_known), (PATH, _path_is_known), (DATE, _date_is_known),
+        (CODE, _code_is_known), (NUMBER, _figure_is_known),
+    )  # fmt: skip
+    counting = _COUNTING.match(line)
+    if counting:
+        yield 0, counting.end(), False
+    for pattern, is_known in shapes:
+        for match in pattern.finditer(line):
+            shown = match[0].rstrip(".,;:!?'\")]}")
+            if shown and not set(shown) & set("[]"):
+                yield match.start(), match.start() + len(shown), not is_known(shown, found)
+    if not found.capitalises_nouns and not _is_title(line):
+        led_in = _LED_IN.match(line)
+        for match in NAME.finditer(line, led_in.end() if led_in else 0):
+            yield *match.span(), not _name_is_known(match[0], found)
+
+
+def _nothing_in(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, bool]]:
+    return ((*match.span(), False) for match in matches)
+
+
+def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+    """Spans in the order of the line, without those that overlap one that was named before."""
+    chosen: list[tuple[int, int, bool]] = []
+    taken = bytearray(max((stop for _, stop, _ in spans), default=0))
+    for start, stop, is_strange in spans:
+        if not any(taken[start:stop]):
+            taken[start:stop] = b"\x01" * (stop - start)
+            chosen.append((start, stop, is_strange))
+    return sorted(chosen)
+
+
+def _code_is_known(shown: str, found: Evidence) -> bool:
+    """Whether it stands there, however it is punctuated; or, of a code, its figure does ("F-12": "invoice 12")."""
+    letters = _letters(shown)
+    digits = "".join(char for char in shown if char.isdigit())
+    return letters in found.letters or (0 < len(digits) < len(letters) and "/" not in shown and digits in found.letters)
+
+
+def _path_is_known(shown: str, found: Evidence) -> bool:
+    """Whether its last part stands there: a summary may write a path out. `/week` behind a unit is a rate."""
+    if shown.startswith("/") and shown[1:].isalpha():
+        return True
+    name = _letters(shown.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+    return not name or name in found.letters or _letters(shown) in found.letters
+
+
+def _date_is_known(shown: str, found: Evidence) -> bool:
+    """Whether its year and its clock time are explained. A day or month may be worked out from "last week"."""
+    for year in _YEAR.findall(shown):
+        if int(year) not in found.years and not found.figures.explain(float(year), places=0):
+            return False
+    clock = _CLOCK.search(shown)
+    if clock is None:
+        return True
+    hour, minute = int(clock["hour"]), int(clock["minute"])
+    hours = any(found.figures.state(float(one)) for one in (hour, (hour + 12) % 24, hour % 12))
+    return hours and (minute in (0, 30) or found.figures.state(float(minute)))
+
+
+def _figure_is_known(shown: str, found: Evidence) -> bool:
+    if sum(char.isdigit() for char in shown) < _MIN_DIGITS:
+        return True
+    if _letters(shown) in found.letters:
+        return True
+    readings = list(figures_in(shown))
+    return not readings or any(
+        found.figures.explain(value, places=place) or (value == int(value) and int(value) in found.years)
+        for value, place in readings
+    )
+
+
+def _name_is_known(shown: str, found: Evidence) -> bool:
+    """Whether any of its words stands there, as itself, by its beginning, or as an abbreviation."""
+    words = [word.casefold() for word in _WORD.findall(shown)]
+    if not words or len(words) > _MAX_NAME_WORDS:
+        return True
+    for word in words:
+        if word in _COMMON or word in found.words or word in found.letters:
+            return True
+        if len(word) > _SAME_BEGINNING and word[:_SAME_BEGINNING] in found.words:
+            return True
+        if any(term in found.words for term in analyse(word)):
+            return True
+    initials = "".join(word[0] for word in words)
+    upper = shown.replace(" ", "")
+    if upper.isupper() and upper.casefold() in found.initials:
+        return True
+    return len(initials) > 1 and any(initials in _WORD.findall(one.casefold()) for one in found.known)
+
+
+def _is_title(line: str) -> bool:
+    words = _WORD.findall(line)
+    return len(words) >= _MIN_TITLE_WORDS and sum(word[0].isupper() for word in words) > _TITLE_SHARE * len(words)
+
+
+def _letters(text: str) -> str:
+    return _NOT_ALNUM.sub("", text.casefold())

@@ -1,0 +1,156 @@
+"""Critical groups, which no sliding window may pass: constraints, decisions, unresolved errors, things to remember.
+
+Recognised by form and by the wording that `cues` knows. Precise rather than broad: what is marked stays in every view,
+so each false mark costs room in all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.sentences import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.types.records import Entry, Group
+
+_MAX_CHARS = 20_000  # of one message, half from each end: orders stand at an end of what was pasted
+_MAX_SENTENCE_CHARS = 600  # a longer one is pasted text: nobody decided anything in it
+_EDGE_CHARS = 4_000  # of a tool's output, at each end, in which an error says that it is one
+
+REMEMBER = re.compile(
+    r"^(?:please |and |but |also |so |ok(?:ay)?,? |oh,? |hey,? |btw,? |by the way,? |important:? |just )*"
+    r"(?:(?:always )?remember (?:that|to|this|these|my|our|the|i|we|it's)\b|remember:|(?:keep|bear) in mind\b"
+    r"|(?:do not|don['\u2019]t) (?:ever )?forget (?:that|to (?!take care|have|enjoy|be |smile)|the|my|our|this)\b"
+    r"|(?:take|make) (?:a )?note (?:of|that)\b|note (?:down|that (?:i|we|my|our|the))\b"
+    r"|(?:save|store|add|commit|put) (?:this|that|it) (?:to|in|into) (?:your )?memory\b"
+    r"|for (?:future|later) reference\b|rappelle[- ]toi|souviens[- ]toi|retiens (?:que|bien)|n'oublie(?:z)? pas"
+    r"|merk(?:e)? dir|denk(?:e)? daran|vergiss nicht|recuerda (?:que|siempre)|no olvides|acu\u00e9rdate"
+    r"|lembre-se|n\u00e3o (?:se )?esque\u00e7a|ricorda(?:ti)? (?:che|di)|non dimenticare)"
+    r"|\b(?:from now on|from this point (?:on|forward)|going forward,|in (?:all )?future (?:answers|replies|responses)"
+    r"|d\u00e9sormais|\u00e0 partir de maintenant|ab jetzt|von nun an|in zukunft (?:immer|bitte|nur|nie)"
+    r"|a partir de (?:ahora|agora)|de ahora en adelante|d'ora in poi)\b"
+    r"|\u8bb0\u4f4f|\u8bf7\u8bb0|\u4ece\u73b0\u5728\u8d77|\u4ee5\u540e\u90fd|\u5225\u5fd8\u4e86"
+    r"|\u899a\u3048\u3066(?:\u304a\u3044\u3066|\u304f\u3060\u3055\u3044)|\u5fd8\u308c\u306a\u3044\u3067"
+    r"|\u4eca\u5f8c\u306f|\u3053\u308c\u304b\u3089\u306f"
+)
+"""Wording by which somebody asks for something to be remembered; expects a sentence from `cues.lowered`."""
+
+_ERROR = re.compile(
+    r"^[ \t>|]*(?:traceback \(most recent call last\)|(?:[a-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception)\b:?"
+    r"|(?:fatal|panic|error|fail(?:ed|ure)|e)(?:\[\w+\])?: |npm err!|error: |\*\*\* error|assertion failed"
+    r"|(?:[\w./-]+: )*(?:command not found|no such file or directory|permission denied)"
+    r"|(?:process |command )?(?:exited with|exit) (?:code|status):? [1-9]|(?:=+ )?\d+ failed\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIXED = re.compile(
+    r"\b(?:(?:is|was|are|been|that|it|now|issue|problem|error|bug) (?:now )?(?:fixed|resolved|solved|gone)"
+    r"|(?:i|we)(?:['\u2019]ve| have)? (?:just )?(?:fixed|solved|resolved)|that (?:fixed|solved|worked|did it)"
+    r"|(?:it )?works (?:now|again|fine|perfectly)|all tests pass|tests? (?:now )?pass(?:es|ed)?"
+    r"|c'est (?:corrig\u00e9|r\u00e9gl\u00e9)"
+    r"|\u00e7a marche|behoben|gel\u00f6st|funktioniert (?:jetzt|wieder)|arreglado|resuelto|ya funciona|resolvido"
+    r"|corrigido|risolto|funziona (?:ora|adesso))\b"
+    r"|\u89e3\u51b3\u4e86|\u4fee\u597d|\u4fee\u590d\u4e86|\u76f4\u308a\u307e\u3057\u305f|\u89e3\u6c7a\u3057"
+)
+_FOR_BOTH = re.compile(
+    r"^\W*(?:final )?decision\b|\b(?:we|team|everyone|board|council|committee)\b[^.]{0,20}"
+    r"\b(?:decided|agreed|settled|chosen|opted|voted|approved|signed off)\b|\b(?:is|was|been|are) (?:decided|agreed)\b"
+    r"|\bagreed:|\bverdict:|d\u00e9cid\u00e9|entschieden|beschlossen|geeinigt|decidid|decidimos|abbiamo deciso"
+    r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081"
+)
+"""Decisions that an assistant may speak of: those of everybody, or announced as one."""
+_STATUS_ERROR = '"status":"error"'
+
+
+def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
+    """`first_seq` of the groups that have to stay: see the module.
+
+    Constraints and what to remember are taken from people, decisions from people and from assistants that speak for
+    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of
+    the same tool succeeded, or a later message says so.
+
+    Args:
+        groups: Groups of one track, oldest first.
+    """
+    said = {group.first_seq for group in groups if any(_binds(entry) for entry in group.entries)}
+    return frozenset(said | _unresolved(groups))
+
+
+def _binds(entry: Entry) -> bool:
+    if entry.role not in ("user", "assistant", "other"):
+        return False
+    return any(_binding(sentence, entry) for sentence in sentences(_ends(entry.text, _MAX_CHARS)))
+
+
+def _binding(sentence: str, entry: Entry) -> bool:
+    low = cues.lowered(sentence)
+    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(("?", "\uff1f", "\u061f")):
+        return False
+    if cues.SMALL_TALK.match(low):
+        return False
+    decided = cues.DECISION.search(low)
+    if entry.role == "assistant":
+        # What it is about to do next ("I'll use grep") decides nothing; nor does advice on "making a decision:".
+        return decided is not None and _FOR_BOTH.search(low) is not None and not low.rstrip().endswith(":")
+    if decided is not None:
+        return True
+    return bool(cues.ORDER.match(low) or cues.CONSTRAINT.search(low) or REMEMBER.search(low))
+
+
+def _unresolved(groups: Sequence[Group]) -> set[int]:
+    """Groups with an error that nothing later took away, told from the newest group backwards."""
+    found: set[int] = set()
+    works: set[str] = set()
+    fixed = False
+    for group in reversed(groups):
+        tools = _tools_of(group) if any(entry.role == "tool" for entry in group.entries) else {}
+        for entry in reversed(group.entries):
+            tool = entry.name or tools.get(entry.answers or "", "")
+            if entry.role == "tool" and not _is_error(entry):
+                works.add(tool)
+            elif _is_error(entry) and not fixed and (entry.role != "tool" or tool not in works):
+                found.add(group.first_seq)
+            if entry.role in ("user", "assistant", "other") and _says_fixed(entry):
+                fixed = True
+    return found
+
+
+def _is_error(entry: Entry) -> bool:
+    if entry.role == "tool":
+        return _STATUS_ERROR in entry.payload[-200:] or _ERROR.search(_ends(entry.text, _EDGE_CHARS)) is not None
+    return (
+        entry.role in ("user", "other")
+        and "\n" in entry.text
+        and _ERROR.search(_ends(entry.text, _MAX_CHARS)) is not None
+    )
+
+
+def _says_fixed(entry: Entry) -> bool:
+    return _FIXED.search(cues.lowered(_ends(entry.text, _EDGE_CHARS))) is not None
+
+
+def _tools_of(group: Group) -> dict[str, str]:
+    """The tool that each call of a group asks for, where its results do not name it themselves."""
+    if all(entry.name for entry in group.entries if entry.role == "tool"):
+        return {}
+    return dict(_calls(group))
+
+
+def _calls(group: Group) -> Iterator[tuple[str, str]]:
+    for entry in group.entries:
+        if entry.calls:
+            try:
+                requested = requested_calls(decode(entry.payload))
+            except UnknownMessageError:
+                continue
+            yield from ((call.id, call.name) for call in requested if call.id)
+
+
+def _ends(text: str, most: int) -> str:
+    return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"

@@ -1,0 +1,172 @@
+"""Fallback chain of the writers of one summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.engine.breaker import Pass
+from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
+from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+    from langchain_tiered_memory.summaries.engine.metrics import Tally
+    from langchain_tiered_memory.summaries.engine.writers import Writers
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+    from langchain_tiered_memory.summaries.writers.postprocess import Finish
+
+
+@dataclass(slots=True)
+class _Tried:
+    """How far one attempt at a summary came."""
+
+    lost: Spent = field(default_factory=Spent)
+    """By writers whose text was not taken."""
+    failure: CondensationError | None = None
+    """Of the last writer that was asked."""
+    closed_seconds: float | None = None
+    """Until the first of the writers that are left alone may be asked again."""
+    asked_model: bool = False
+    unsound: tuple[UnsoundSummaryError, CondensationPlugin] | None = None
+    """The last text that was refused as unsound, and whose it is."""
+
+    @property
+    def anybody(self) -> bool:
+        """Whether somebody came before."""
+        return self.failure is not None or self.closed_seconds is not None
+
+    def error(self) -> CondensationError:
+        """What to say where nobody wrote it."""
+        if self.failure is not None:
+            return CondensationError(str(self.failure), spent=self.lost, reason=self.failure.reason)
+        if self.closed_seconds is not None:
+            said = f"every writer failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
+            return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
+        return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
+
+
+class Chain:
+    """Asks candidates in turn.
+
+    Args:
+        writers: Drives them, within breakers and rate bound.
+        finish: Makes a summary of what they give.
+        extensions: Told of fallbacks.
+        tally: Counts them.
+        report: Says so.
+        now: Seconds since the epoch.
+        attempts: Attempts of models that fail, before rules write in their stead.
+    """
+
+    def __init__(
+        self,
+        *,
+        writers: Writers,
+        finish: Finish,
+        extensions: Extensions,
+        tally: Tally,
+        report: Report,
+        now: Callable[[], float],
+        attempts: int,
+    ) -> None:
+        self._writers = writers
+        self._finish = finish
+        self._extensions = extensions
+        self._tally = tally
+        self._report = report
+        self._now = now
+        self._attempts = attempts
+
+    def first_of(
+        self, candidates: Sequence[CondensationPlugin], job: CondenseJob, context: CondensationContext
+    ) -> Flow[tuple[Condensed, CondensationPlugin]]:
+        """The first text that is taken, and whose it is.
+
+        Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
+        last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
+        stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
+
+        Raises:
+            CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
+        """
+        tried = _Tried()
+        for place, plugin in enumerate(candidates):
+            stands_in = place > 0 and is_built_in_rules(plugin)
+            if stands_in and (job.remake or (tried.asked_model and job.attempt < self._attempts)):
+                continue
+            given = self._writers.enter(plugin, self._now())
+            if not isinstance(given, Pass):
+                tried.closed_seconds = min(given, tried.closed_seconds or given)
+                continue
+            if tried.anybody:
+                self._fell_back(tried.error(), plugin, context)
+            try:
+                condensed = yield from self._by(plugin, given, job, context)
+            except CondensationError as error:
+                tried.lost += error.spent
+                if error.retry_after_seconds is not None:
+                    raise _held_back(error, tried.lost) from error
+                tried.failure = error
+                if isinstance(error, UnsoundSummaryError):
+                    tried.unsound = error, plugin
+                tried.asked_model |= isinstance(plugin, CondenserPlugin) and plugin.uses_model
+                continue
+            condensed = replace(condensed, spent=condensed.spent + tried.lost)
+            if stands_in and tried.anybody:
+                why = tried.error()
+                condensed = replace(condensed, degraded=True, reason=why.reason, error=str(why))
+            return condensed, plugin
+        stopgap = self._stopgap(tried, job, context)
+        if stopgap is not None:
+            return stopgap
+        raise tried.error() from tried.failure
+
+    def _stopgap(
+        self, tried: _Tried, job: CondenseJob, context: CondensationContext
+    ) -> tuple[Condensed, CondensationPlugin] | None:
+        """An unsound text, where there is one and nothing better stands already or may come at the next attempt."""
+        if tried.unsound is None or job.remake or job.attempt < self._attempts:
+            return None
+        unsound, plugin = tried.unsound
+        stopgap = self._finish.stopgap(job, unsound, context)
+        return (replace(stopgap, spent=tried.lost), plugin) if stopgap is not None else None
+
+    def _by(
+        self, plugin: CondensationPlugin, given: Pass, job: CondenseJob, context: CondensationContext
+    ) -> Flow[Condensed]:
+        """The text of one writer, where it is taken; its breaker hears of it in any case."""
+        try:
+            written = yield from self._writers.write(plugin, job, context, self._now)
+            quotes = is_built_in_rules(plugin)
+            condensed = self._finish.taken(job, written, context, quotes=quotes)
+        except CondensationError as error:
+            if error.retry_after_seconds is not None:
+                self._writers.left(plugin, given)
+            else:
+                self._writers.failed(plugin, given, reason=error.reason, now=self._now())
+            raise
+        except BaseException:
+            self._writers.left(plugin, given)
+            raise
+        self._writers.succeeded(plugin, given)
+        return condensed
+
+    def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
+        self._tally.fell_back()
+        said = f"{to.name} takes over: {error}"
+        self._report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
+        self._extensions.tell("on_fallback", context, error.reason, to.name)
+
+
+def _held_back(error: CondensationError, lost: Spent) -> CondensationError:
+    return CondensationError(str(error), spent=lost, reason=error.reason, retry_after_seconds=error.retry_after_seconds)

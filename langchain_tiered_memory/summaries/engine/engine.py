@@ -1,0 +1,273 @@
+"""The condensation engine: has a summary written by the best fit writer, judged before it counts, else by the next.
+
+It stands between `summaries/tree/condense.py` and the writers. The order: hooks may change the job and name a writer;
+each candidate in turn passes its circuit breaker, writes within the bound on model calls, and has its text seen by
+hooks, mended by the audit and judged by validators. What is not taken goes on to the next candidate. Whatever a user
+put in is called through `extension_calls.ExtensionCaller` and never breaks the turn.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.extensions import CondensationContext
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.summaries.checks.validators import built_in_validators
+from langchain_tiered_memory.summaries.engine.chain import Chain
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
+from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
+from langchain_tiered_memory.summaries.engine.registry import EXTRACTIVE_PRIORITY, MODEL_PRIORITY, CondenserPlugin
+from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
+from langchain_tiered_memory.summaries.engine.writers import Writers
+from langchain_tiered_memory.summaries.writers.postprocess import Finish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.events import EventName
+    from langchain_tiered_memory.extensions import (
+        CondensationHook,
+        CondensationPlugin,
+        CondensationValidator,
+        PromptGenerator,
+        TelemetryCollector,
+    )
+    from langchain_tiered_memory.protocols import Clock
+    from langchain_tiered_memory.settings import CondensationSettings
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+
+_MAX_OPEN_SECONDS = 3600.0
+
+
+class CondensationEngine:
+    """Implements `jobs.Condenser` with plugins, validators and hooks. Serves one opened memory; safe for threads.
+
+    `create` gives one with the built-in plugins and validators, `create_custom` one that has only what it is given.
+
+    Args:
+        settings: Breaker, rate bound, validation, monitoring, prompts and deadlines.
+        count_text: Tokens of a text; `None` for that of the memory that opens it.
+        clock: Seconds since the epoch, for breakers and the rate bound; `None` for that of the memory.
+        attempts: Attempts of models that fail, before the extractive condenser writes in their stead.
+        max_open_seconds: The longest a breaker stays open.
+        prompt_generator: Writes the instructions for models.
+    """
+
+    def __init__(
+        self,
+        settings: CondensationSettings,
+        *,
+        count_text: Callable[[str], int] | None = None,
+        clock: Clock | None = None,
+        attempts: int = 1,
+        max_open_seconds: float = _MAX_OPEN_SECONDS,
+        prompt_generator: PromptGenerator | None = None,
+    ) -> None:
+        self._settings = settings
+        self._own_count, self._own_clock = count_text, clock
+        self._count = count_text if count_text is not None else EstimatingCounter().count_text
+        self._clock: Clock = clock if clock is not None else time.time
+        self._report: Report = _unheard
+        caller = ExtensionCaller(seconds=settings.plugin_seconds, report=self._say)
+        self.views = ViewExtensions(caller)
+        """The threshold resolver and the truncation selector: set them there."""
+        self._tally = Tally()
+        self._extensions = Extensions(settings, caller, prompt_generator=prompt_generator)
+        self._writers = Writers(settings, caller, self._tally, max_open_seconds=max_open_seconds)
+        self._chain = Chain(
+            writers=self._writers,
+            finish=Finish(settings, self._extensions, count_text=self._count_text, report=self._say),
+            extensions=self._extensions,
+            tally=self._tally,
+            report=self._say,
+            now=self._now,
+            attempts=attempts,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        settings: CondensationSettings,
+        *,
+        models: Sequence[Condenser] = (),
+        extractive: Condenser | None = None,
+        **choices: Any,  # noqa: ANN401 - those of the class
+    ) -> CondensationEngine:
+        """An engine with the built-in plugins and the validators that the settings name.
+
+        Args:
+            settings: As of the class.
+            models: Condensing models, the first choice first; their names must differ.
+            extractive: The condenser that needs none; `None` goes without.
+            **choices: The other arguments of the class.
+
+        Raises:
+            SettingsError: when two of them have one name.
+        """
+        engine = cls(settings, **choices)
+        for place, model in enumerate(models):
+            engine.register_plugin(CondenserPlugin(model, priority=MODEL_PRIORITY - place, uses_model=True))
+        if extractive is not None:
+            engine.register_plugin(CondenserPlugin(extractive, priority=EXTRACTIVE_PRIORITY, uses_model=False))
+        for validator in built_in_validators(settings.validation, count_text=engine._count_text):
+            engine.register_validator(validator)
+        return engine
+
+    @classmethod
+    def create_custom(
+        cls,
+        settings: CondensationSettings,
+        plugins: Iterable[CondensationPlugin] = (),
+        validators: Iterable[CondensationValidator] = (),
+        *,
+        hooks: Iterable[CondensationHook] = (),
+        telemetry: Iterable[TelemetryCollector] = (),
+        **choices: Any,  # noqa: ANN401 - those of the class
+    ) -> CondensationEngine:
+        """An engine that has only what is given: no model, no extractive condenser, no built-in validator.
+
+        Raises:
+            SettingsError: when two plugins or two validators have one name.
+        """
+        engine = cls(settings, **choices)
+        for plugin in plugins:
+            engine.register_plugin(plugin)
+        for validator in validators:
+            engine.register_validator(validator)
+        for hook in hooks:
+            engine.register_hook(hook)
+        for collector in telemetry:
+            engine.register_telemetry(collector)
+        return engine
+
+    @property
+    def name(self) -> str:
+        """The writer with the highest priority: who signs the summaries while all is well."""
+        plugins = self._writers.registry.plugins
+        return plugins[0].name if plugins else "nobody"
+
+    @property
+    def plugins(self) -> tuple[CondensationPlugin, ...]:
+        """All of them, the highest priority first."""
+        return self._writers.registry.plugins
+
+    def attach(self, *, count_text: Callable[[str], int], clock: Clock, report: Report) -> None:
+        """Serve a memory: count as it counts and ask its clock, unless told otherwise, and report to it."""
+        self._count = self._own_count if self._own_count is not None else count_text
+        self._clock = self._own_clock if self._own_clock is not None else clock
+        self._report = report
+
+    def register_plugin(self, plugin: CondensationPlugin) -> None:
+        """Let a plugin write from now on.
+
+        Raises:
+            SettingsError: for a name that is taken, or something that is no plugin.
+        """
+        self._writers.registry.register(plugin)
+
+    def unregister_plugin(self, name: str) -> bool:
+        """Take a plugin out, a built-in one too. Returns whether there was one of that name."""
+        return self._writers.registry.unregister(name)
+
+    def register_validator(self, validator: CondensationValidator) -> None:
+        """Let a validator judge from now on.
+
+        Raises:
+            SettingsError: for a name that is taken, or something that is no validator.
+        """
+        self._extensions.add_validator(validator)
+
+    def register_hook(self, hook: CondensationHook) -> None:
+        """Call a hook from now on.
+
+        Raises:
+            SettingsError: for something that is no `CondensationHook`.
+        """
+        self._extensions.add_hook(hook)
+
+    def register_telemetry(self, collector: TelemetryCollector) -> None:
+        """Tell a collector from now on.
+
+        Raises:
+            SettingsError: for something that is no `TelemetryCollector`.
+        """
+        self._extensions.add_collector(collector)
+
+    def use_prompt_generator(self, generator: PromptGenerator | None) -> None:
+        """Have the instructions for models written by `generator` from now on; `None`: by the settings, else ours.
+
+        Raises:
+            SettingsError: for something that is no `PromptGenerator`.
+        """
+        self._extensions.use_prompts(generator)
+
+    def find_best_plugin(self, context: CondensationContext) -> CondensationPlugin | None:
+        """The plugin that would be asked first, breakers and hooks left aside. Blocking: it asks the plugins."""
+        return next(iter(self._writers.candidates(context)), None)
+
+    def metrics(self) -> EngineMetrics:
+        """What it did since it was made."""
+        return self._tally.metrics(self._writers.open_seconds(self._clock()))
+
+    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+        """The summary of `job` by the first writer whose text is taken.
+
+        Raises:
+            CondensationError: when there is none. `retry_after_seconds` is set where no writer was at fault now: the
+                bound on model calls was reached, or all are being left alone.
+        """
+        self._tally.started()
+        job, context, candidates = self._prepared(job)
+        try:
+            condensed, by = yield from self._chain.first_of(candidates, job, context)
+        except CondensationError as error:
+            self._tally.failed(error.reason)
+            self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
+            raise
+        self._tally.succeeded(by.name, degraded=condensed.degraded)
+        self._extensions.tell("on_condensation_success", context, condensed)
+        return condensed
+
+    def _prepared(self, job: CondenseJob) -> tuple[CondenseJob, CondensationContext, list[CondensationPlugin]]:
+        """The job as hooks and prompt settings leave it, and who wants it, in their order."""
+        self._extensions.tell("on_condensation_start", self._context(job))
+        job = self._extensions.before(job, self._context(job))
+        context = self._context(job)
+        if job.instructions is None:
+            job = self._extensions.instructed(job, context)
+        candidates = self._writers.candidates(context)
+        names = tuple(plugin.name for plugin in candidates)
+        chosen = self._extensions.selected(context, names) if len(names) > 1 else None
+        candidates.sort(key=lambda plugin: plugin.name != chosen)
+        return job, context, candidates
+
+    def _context(self, job: CondenseJob) -> CondensationContext:
+        return CondensationContext(
+            session_id=job.session_id,
+            level=job.level,
+            strategy=job.strategy,
+            messages=job.message_count,
+            source_tokens=job.source_tokens,
+            target_tokens=job.target_tokens,
+            max_tokens=job.max_tokens,
+            title=job.title,
+            attempt=job.attempt,
+            at=self._clock(),
+        )
+
+    def _now(self) -> float:
+        return self._clock()
+
+    def _count_text(self, text: str) -> int:
+        return self._count(text)
+
+    def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
+        self._report(name, reason, **details)
+
+
+def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
+    """An engine outside a memory has nobody to tell."""

@@ -1,0 +1,253 @@
+"""Hosts a user's extensions for the engine: each is called safely, and a nonsensical answer is skipped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.extensions import (
+    CondensationHook,
+    CondensationValidator,
+    PromptGenerator,
+    TelemetryCollector,
+    Verdict,
+)
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
+from langchain_tiered_memory.summaries.engine.extension_calls import Given
+from langchain_tiered_memory.summaries.prompts import default_instructions
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.extensions import CondensationContext
+    from langchain_tiered_memory.settings import CondensationSettings
+    from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+    from langchain_tiered_memory.types.outcomes import FailureReason
+
+T = TypeVar("T")
+E = TypeVar("E", bound="CondensationHook | TelemetryCollector | CondensationValidator")
+
+
+class Extensions:
+    """Hooks, validators, telemetry collectors and the prompt generator of one engine. Blocking; safe for threads.
+
+    Args:
+        settings: Which of them are switched on.
+        door: Through which each is called.
+        prompt_generator: Writes the instructions, where there is one.
+    """
+
+    def __init__(
+        self,
+        settings: CondensationSettings,
+        caller: ExtensionCaller,
+        *,
+        prompt_generator: PromptGenerator | None = None,
+    ) -> None:
+        self._settings = settings
+        self._door = caller
+        self.prompts = prompt_generator
+        """Writes the instructions for models, where there is one."""
+        self._lock = forks.Lock()
+        self.hooks: tuple[CondensationHook, ...] = ()
+        self.collectors: tuple[TelemetryCollector, ...] = ()
+        self.validators: tuple[CondensationValidator, ...] = ()
+
+    def add_hook(self, hook: CondensationHook) -> None:
+        """Called from now on.
+
+        Raises:
+            SettingsError: for something that is no hook.
+        """
+        with self._lock:
+            self.hooks = _with(self.hooks, hook, CondensationHook)
+
+    def add_collector(self, collector: TelemetryCollector) -> None:
+        """Called from now on.
+
+        Raises:
+            SettingsError: for something that is no collector.
+        """
+        with self._lock:
+            self.collectors = _with(self.collectors, collector, TelemetryCollector)
+
+    def add_validator(self, validator: CondensationValidator) -> None:
+        """Called from now on.
+
+        Raises:
+            SettingsError: for something that is no validator, or a name that is taken.
+        """
+        with self._lock:
+            if any(one.name == getattr(validator, "name", None) for one in self.validators):
+                msg = f"there is a validator {validator.name!r} already: give each a name of its own"
+                raise SettingsError(msg)
+            self.validators = _with(self.validators, validator, CondensationValidator)
+
+    def use_prompts(self, generator: PromptGenerator | None) -> None:
+        """Ask this one from now on.
+
+        Raises:
+            SettingsError: for something that is no prompt generator.
+        """
+        given: object = generator
+        if given is not None and not isinstance(given, PromptGenerator):
+            msg = f"a PromptGenerator has generate_prompt; {type(given).__name__} has not"
+            raise SettingsError(msg)
+        self.prompts = generator
+
+    def tell(self, method: str, context: CondensationContext, *details: object) -> None:
+        """Tell the collectors that override `method`."""
+        if not self._settings.monitoring.telemetry:
+            return
+        for one in self.collectors:
+            if not _overrides(one, TelemetryCollector, method):
+                continue
+            told = getattr(one, method)
+            self._door.ask(
+                f"collector {one.name}.{method}",
+                lambda told=told: told(context, *details),  # type: ignore[misc]
+                lambda _: True,
+                owner=one,
+                session_id=context.session_id,
+            )
+
+    def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
+        """The job as the hooks leave it, one after the other."""
+        for hook in self._asked("before_condensation"):
+            now = job
+            job = self._of(
+                hook,
+                "before_condensation",
+                context,
+                call=lambda hook=hook, now=now: hook.before_condensation(now, context),  # type: ignore[misc]
+                accept=lambda answer, now=now: now if answer is None else _job_like(answer, now),  # type: ignore[misc]
+                otherwise=now,
+            )
+        return job
+
+    def selected(self, context: CondensationContext, candidates: tuple[str, ...]) -> str | None:
+        """The candidate that the first hook with an opinion names."""
+        for hook in self._asked("select_strategy"):
+            name = self._of(
+                hook,
+                "select_strategy",
+                context,
+                call=lambda hook=hook: hook.select_strategy(context, candidates),  # type: ignore[misc]
+                accept=lambda answer: "" if answer is None else answer if answer in candidates else None,
+                otherwise="",
+            )
+            if name:
+                return str(name)
+        return None
+
+    def after(
+        self, hook: CondensationHook, job: CondenseJob, condensed: Condensed, context: CondensationContext
+    ) -> Condensed:
+        """The text as one hook leaves it."""
+        return self._of(
+            hook,
+            "after_condensation",
+            context,
+            call=lambda: hook.after_condensation(job, condensed, context),
+            accept=lambda answer: condensed if answer is None else rewritten(answer, condensed),
+            otherwise=condensed,
+        )
+
+    def after_hooks(self) -> list[CondensationHook]:
+        """Those that may rewrite a text."""
+        return self._asked("after_condensation")
+
+    def instructed(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
+        """The job with the instructions that the settings have for its strategy, or the generator writes."""
+        custom = self._settings.strategies.custom_prompts.get(job.strategy)
+        job = replace(job, instructions=custom)
+        generator = self.prompts
+        if generator is None:
+            return job
+        default = custom if custom is not None else default_instructions(job.strategy)
+        given = self._door.ask(
+            "prompt generator",
+            lambda: generator.generate_prompt(job, default),
+            lambda answer: answer if isinstance(answer, str) and answer.strip() else None,
+            owner=generator,
+            session_id=context.session_id,
+        )
+        said = given.value if isinstance(given, Given) else default
+        return job if said == default else replace(job, instructions=said)
+
+    def rejection(self, job: CondenseJob, text: str, context: CondensationContext) -> tuple[FailureReason, str] | None:
+        """Why the first validator that says no does not take `text`."""
+        if not self._settings.validation.enabled:
+            return None
+        for validator in self.validators:
+            if isinstance(validator, BUILT_IN):
+                verdict = validator.validate(job, text)
+            else:
+                given = self._door.ask(
+                    f"validator {validator.name}.validate",
+                    lambda validator=validator: validator.validate(job, text),  # type: ignore[misc]
+                    lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
+                    owner=validator,
+                    session_id=context.session_id,
+                )
+                if not isinstance(given, Given):
+                    continue
+                verdict = given.value
+            if not verdict.valid:
+                why = "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
+                return reason_of(validator), f"{validator.name}: {why}"
+        return None
+
+    def _asked(self, method: str) -> list[CondensationHook]:
+        if not self._settings.monitoring.hooks:
+            return []
+        return [hook for hook in self.hooks if _overrides(hook, CondensationHook, method)]
+
+    def _of(
+        self,
+        hook: CondensationHook,
+        method: str,
+        context: CondensationContext,
+        *,
+        call: Callable[[], object],
+        accept: Callable[[object], T | None],
+        otherwise: T,
+    ) -> T:
+        given = self._door.ask(f"hook {hook.name}.{method}", call, accept, owner=hook, session_id=context.session_id)
+        return given.value if isinstance(given, Given) else otherwise
+
+
+def rewritten(answer: object, before: Condensed) -> Condensed | None:
+    """What a hook or plugin made of a text; `None` for nonsense. Who wrote it, and at what cost, stays as it is."""
+    if not isinstance(answer, Condensed) or not isinstance(answer.text, str) or not isinstance(answer.spent, Spent):
+        return None
+    return replace(before, text=answer.text, notes=tuple(str(note) for note in answer.notes))
+
+
+def _job_like(answer: object, job: CondenseJob) -> CondenseJob | None:
+    if not isinstance(answer, CondenseJob) or answer.strategy not in FORMS:
+        return None
+    same = (answer.sources, answer.session_id, answer.level) == (job.sources, job.session_id, job.level)
+    return answer if same and min(answer.target_tokens, answer.max_tokens) > 0 else None
+
+
+def _overrides(one: object, base: type, method: str) -> bool:
+    """Whether there is anything to call: what a base class has does nothing."""
+    return getattr(type(one), method, None) is not getattr(base, method) or method in getattr(one, "__dict__", {})
+
+
+def _with(present: tuple[E, ...], new: E, kind: type) -> tuple[E, ...]:
+    what = kind.__name__
+    if not isinstance(new, kind):
+        msg = f"a {what} is asked for, {type(new).__name__} is none"
+        raise SettingsError(msg)
+    name = getattr(new, "name", None)
+    if not isinstance(name, str) or not name:
+        msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
+        raise SettingsError(msg)
+    return (*present, new)

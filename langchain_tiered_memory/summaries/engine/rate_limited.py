@@ -1,0 +1,113 @@
+"""Drives a built-in writer with each of its model calls counted and rate limited.
+
+A job that meets the bound between two of its calls is done again when the minute has passed. What its model answered
+until then is kept meanwhile and given again, so that a job of many calls comes to its end under any bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.driver import Flow, ModelCall
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.rate_bound import RateBound
+from langchain_tiered_memory.types.outcomes import FailureReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.summaries.engine.metrics import Tally
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed
+
+_MAX_KEPT = 256
+"""Answers kept for jobs that wait; the oldest go first, and are asked for again."""
+
+
+class Meter:
+    """Of one engine. Safe for threads.
+
+    Args:
+        max_calls_per_minute: The bound; `None` for none.
+        tally: Counts the calls.
+    """
+
+    def __init__(self, max_calls_per_minute: int | None, tally: Tally) -> None:
+        self._most = max_calls_per_minute
+        self._rate = RateBound(max_calls_per_minute)
+        self._tally = tally
+        self._lock = forks.Lock()
+        self._kept: dict[str, Any] = {}
+
+    def driven(self, flow: Flow[Condensed], writer: str, now: Callable[[], float]) -> Flow[Condensed]:
+        """`flow`, within the bound.
+
+        Raises:
+            CondensationError: the flow's own; with `retry_after_seconds` where the bound is reached.
+        """
+        answers: dict[str, Any] = {}
+        answer: Any = None
+        error: Exception | None = None
+        try:
+            while True:
+                try:
+                    request = flow.throw(error) if error is not None else flow.send(answer)
+                except StopIteration as stop:
+                    condensed: Condensed = stop.value
+                    return condensed
+                error = None
+                try:
+                    if isinstance(request, ModelCall):
+                        answer = yield from self._called(request, writer, now, answers)
+                    else:
+                        answer = yield request
+                except Exception as raised:  # noqa: BLE001 - handed on to the writer, who decides
+                    error = raised
+        except CondensationError as failure:
+            if failure.retry_after_seconds is None:
+                raise
+            self._keep(answers)
+            # What the answers took is told when they are given again.
+            raise CondensationError(
+                str(failure), reason=failure.reason, retry_after_seconds=failure.retry_after_seconds
+            ) from failure
+        finally:
+            flow.close()
+
+    def _called(self, request: ModelCall, writer: str, now: Callable[[], float], answers: dict[str, Any]) -> Flow[Any]:
+        """The answer to one call: one that is kept, or a new one where the bound leaves room."""
+        key = f"{writer}:{_digest(request)}"
+        answer = self._again(key)
+        if answer is None:
+            self._count(writer, now())
+            answer = yield request
+        answers[key] = answer
+        return answer
+
+    def _count(self, writer: str, now: float) -> None:
+        seconds = self._rate.take(now)
+        if not seconds:
+            self._tally.called(writer)
+            return
+        message = (
+            f"{self._most} model calls were made within a minute: {writer} waits for {seconds:.0f} seconds"
+            " (condensation.max_calls_per_minute)"
+        )
+        raise CondensationError(message, reason=FailureReason.RATE_LIMITED, retry_after_seconds=seconds)
+
+    def _again(self, key: str) -> Any:  # noqa: ANN401 - a model's answer, as it came
+        with self._lock:
+            return self._kept.pop(key, None)
+
+    def _keep(self, answers: dict[str, Any]) -> None:
+        with self._lock:
+            self._kept |= answers
+            while len(self._kept) > _MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+
+
+def _digest(request: ModelCall) -> str:
+    said = json.dumps([[message.type, str(message.text)] for message in request.messages])
+    return hashlib.sha256(said.encode("ascii")).hexdigest()

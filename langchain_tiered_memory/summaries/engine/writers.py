@@ -1,0 +1,157 @@
+"""The writers of one engine: who wants a job, who is fit to do it, and the writing itself, within its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.breaker import CircuitBreaker, Pass
+from langchain_tiered_memory.summaries.engine.extension_calls import Given
+from langchain_tiered_memory.summaries.engine.extension_host import rewritten
+from langchain_tiered_memory.summaries.engine.rate_limited import Meter
+from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, PluginRegistry, is_built_in_rules
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+from langchain_tiered_memory.types.outcomes import FailureReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.settings import CondensationSettings
+    from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+    from langchain_tiered_memory.summaries.engine.metrics import Tally
+
+_LEAST_SECONDS = 0.001
+_NO_ATTEMPT = (FailureReason.RATE_LIMITED, FailureReason.CIRCUIT_OPEN)
+
+
+class Writers:
+    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads.
+
+    Args:
+        settings: Breakers and rate bound.
+        door: Through which plugins of users are called.
+        tally: Counts what they do.
+        max_open_seconds: The longest a breaker stays open.
+    """
+
+    def __init__(
+        self, settings: CondensationSettings, caller: ExtensionCaller, tally: Tally, *, max_open_seconds: float
+    ) -> None:
+        self.registry = PluginRegistry()
+        self._settings = settings
+        self._door = caller
+        self._tally = tally
+        self._max_open_seconds = max_open_seconds
+        self._meter = Meter(settings.max_calls_per_minute, tally)
+        self._lock = forks.Lock()
+        self._breakers: dict[str, CircuitBreaker] = {}
+
+    def candidates(self, context: CondensationContext) -> list[CondensationPlugin]:
+        """Who wants the job, best first. Blocking."""
+        return [plugin for plugin in self.registry.plugins if self._wants(plugin, context)]
+
+    def enter(self, plugin: CondensationPlugin, now: float) -> Pass | float:
+        """Leave to write, or the seconds until it may be had."""
+        breaker = self._breaker(plugin)
+        if breaker is None:
+            return Pass(0)
+        return breaker.enter(now) or max(breaker.wait_seconds(now), _LEAST_SECONDS)
+
+    def write(
+        self, plugin: CondensationPlugin, job: CondenseJob, context: CondensationContext, now: Callable[[], float]
+    ) -> Flow[Condensed]:
+        """What one writer makes of a job, as it comes.
+
+        Raises:
+            CondensationError: when nothing usable came, or the bound on model calls is reached.
+        """
+        self._tally.asked(plugin.name)
+        if isinstance(plugin, CondenserPlugin):
+            return (yield from self._meter.driven(plugin.flow(job), plugin.name, now))
+        condensed = self._of_plugin(plugin, job, context)
+        self._tally.called(plugin.name, condensed.spent.calls)
+        return condensed
+
+    def succeeded(self, plugin: CondensationPlugin, given: Pass) -> None:
+        """Its summary was taken."""
+        breaker = self._breaker(plugin)
+        if breaker is not None and breaker.succeeded(given):
+            self._door.report(EventName.CIRCUIT_CLOSED, f"{plugin.name} works again", writer=plugin.name)
+
+    def failed(self, plugin: CondensationPlugin, given: Pass, *, reason: FailureReason, now: float) -> None:
+        """Its summary was not taken, or did not come."""
+        self._tally.writer_failed(plugin.name, reason)
+        breaker = self._breaker(plugin)
+        seconds = breaker.failed(given, now) if breaker is not None else None
+        if seconds is not None:
+            said = f"{plugin.name} failed again ({reason}) and is left alone for {seconds:g} seconds"
+            self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
+
+    def left(self, plugin: CondensationPlugin, given: Pass) -> None:
+        """It was not its doing that no summary came."""
+        breaker = self._breaker(plugin)
+        if breaker is not None:
+            breaker.left(given)
+
+    def open_seconds(self, now: float) -> list[tuple[str, float]]:
+        """Each writer with the seconds that its breaker stays open."""
+        breakers = [(plugin.name, self._breaker(plugin)) for plugin in self.registry.plugins]
+        return [(name, breaker.wait_seconds(now) if breaker is not None else 0.0) for name, breaker in breakers]
+
+    def _breaker(self, plugin: CondensationPlugin) -> CircuitBreaker | None:
+        if is_built_in_rules(plugin):
+            return None  # what it cannot do has to do with the job: leaving it alone would help nobody
+        with self._lock:
+            found = self._breakers.get(plugin.name)
+            if found is None:
+                found = self._breakers[plugin.name] = CircuitBreaker(
+                    failures=self._settings.breaker_failures,
+                    seconds=self._settings.breaker_seconds,
+                    max_seconds=self._max_open_seconds,
+                )
+            return found
+
+    def _wants(self, plugin: CondensationPlugin, context: CondensationContext) -> bool:
+        if isinstance(plugin, CondenserPlugin):
+            return True
+        answer = self._door.ask(
+            f"plugin {plugin.name}.should_activate",
+            lambda: plugin.should_activate(context),
+            lambda said: said if isinstance(said, bool) else None,
+            owner=plugin,
+            session_id=context.session_id,
+        )
+        return isinstance(answer, Given) and answer.value
+
+    def _of_plugin(self, plugin: CondensationPlugin, job: CondenseJob, context: CondensationContext) -> Condensed:
+        answer = self._door.ask(
+            f"plugin {plugin.name}.condense",
+            lambda: plugin.condense(job),
+            lambda said: _signed(said, plugin.name),
+            owner=plugin,
+            session_id=context.session_id,
+        )
+        if isinstance(answer, Given):
+            return answer.value
+        reason = FailureReason.TIMEOUT if answer.hung else FailureReason.MODEL_ERROR
+        spent = None
+        if isinstance(answer.error, CondensationError):
+            spent = answer.error.spent
+            reason = reason if answer.error.reason in _NO_ATTEMPT else answer.error.reason
+        message = f"the plugin {plugin.name} {answer.why}"
+        raise CondensationError(message, reason=reason, spent=spent) from answer.error
+
+
+def _signed(said: object, name: str) -> Condensed | None:
+    """A plugin's answer under its own name; `None` for nonsense."""
+    if isinstance(said, str):
+        return Condensed(text=said, tokens=0, model=name)
+    if not isinstance(said, Condensed):
+        return None
+    written = rewritten(said, Condensed(text="", tokens=0, model=name))
+    return written and replace(written, spent=said.spent)

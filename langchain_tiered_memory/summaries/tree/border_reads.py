@@ -1,0 +1,222 @@
+"""Reads where a track is condensed and where not yet: borders of level-1 summaries, and what waits between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, select
+
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import entries, packed, summaries, tasks
+from langchain_tiered_memory.transcript.summary_reads import FINISHED, SummaryReads
+from langchain_tiered_memory.types.drafts import WaitingEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, RowMapping
+
+    from langchain_tiered_memory.types.records import SessionRef, Summary
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class BorderReads(SummaryReads):
+    """Reads level-1 summaries by their place in the session, and the messages that none stands for."""
+
+    def waiting_entries(self, ref: SessionRef, *, track: str, limit: int) -> list[WaitingEntry]:
+        """The oldest messages of a track that no summary has taken, and where among them a task was finished."""
+        query = (
+            select(
+                entries.c.seq,
+                entries.c.group_seq,
+                entries.c.tokens,
+                entries.c.at,
+                entries.c.waits.is_(True).label("has_open_calls"),
+            )
+            .where(entries.c.session_key == ref.key, entries.c.summary_id.is_(None), entries.c.track == packed(track))
+            .order_by(entries.c.seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            read = connection.execute(query).mappings().all()
+            found = readable(connection, read, _waiting_entry)
+            more = len(read) == limit
+            ends = _task_ends(connection, ref, track=track, seqs=[one.seq for one in found], more=more)
+        return [replace(one, ends_task=True) if one.seq in ends else one for one in found]
+
+    def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
+        """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
+        query = (
+            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.last_seq > after,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).mappings(), _border)
+
+    def last_border(self, ref: SessionRef, *, track: str, before: int) -> tuple[str, int, int] | None:
+        """The newest finished level-1 summary of a track that ends before `before`, as (id, first seq, last seq)."""
+        query = (
+            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.last_seq < before,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(1)
+        )
+        with self.database.read() as connection:
+            found = readable(connection, connection.execute(query).mappings(), _border)
+        return found[0] if found else None
+
+    def level_1_between(self, ref: SessionRef, *, after: int, up_to: int) -> list[Summary]:
+        """Finished level-1 summaries of any track that end behind `after` and not behind `up_to`, in order."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.last_seq > after,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.first_seq)
+        )
+        return self._read(query)
+
+    def uncondensed(self, ref: SessionRef, *, track: str, up_to: int) -> list[tuple[int, int, int]]:
+        """Spans of a track that no finished summary stands for, as (first seq, last seq, messages), in order.
+
+        Messages that no summary has taken are one span; each unfinished level-1 summary is one more.
+        """
+        free = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
+            entries.c.session_key == ref.key,
+            entries.c.track == packed(track),
+            entries.c.summary_id.is_(None),
+            entries.c.seq <= up_to,
+        )
+        unfinished = select(summaries.c.first_seq, summaries.c.last_seq, summaries.c.entry_count).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.track == packed(track),
+            summaries.c.first_seq <= up_to,
+            summaries.c.unfinished.is_(True),
+        )
+        with self.database.read() as connection:
+            first, last, count = connection.execute(free).one()
+            spans = [(first, last, count)] if count and isinstance(first, int) and isinstance(last, int) else []
+            spans += readable(connection, connection.execute(unfinished).mappings(), _span)
+        return sorted(spans)
+
+    def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
+        """The first message of a track behind `after` that no finished summary stands for."""
+        free = select(func.min(entries.c.seq)).where(
+            entries.c.session_key == ref.key,
+            entries.c.track == packed(track),
+            entries.c.summary_id.is_(None),
+            entries.c.seq > after,
+        )
+        unfinished = select(func.min(summaries.c.first_seq)).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.track == packed(track),
+            summaries.c.first_seq > after,
+            summaries.c.unfinished.is_(True),
+        )
+        with self.database.read() as connection:
+            found = [connection.scalar(free), connection.scalar(unfinished)]
+        return min((one for one in found if isinstance(one, int)), default=None)
+
+    def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:
+        """The first level-1 summary of a track behind `after` that is planned, in the making, or failed."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.first_seq > after,
+                summaries.c.unfinished.is_(True),
+            )
+            .order_by(summaries.c.first_seq)
+            .limit(1)
+        )
+        found = self._read(query)
+        return found[0] if found else None
+
+    def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
+        """Finished summaries of a level that end at `up_to` or before, newest first."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == level,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(limit)
+        )
+        return self._read(query)
+
+
+def _waiting_entry(row: RowMapping) -> WaitingEntry:
+    check(entries, row)
+    return WaitingEntry(
+        seq=row["seq"],
+        group=row["group_seq"],
+        tokens=row["tokens"],
+        at=row["at"],
+        waits=bool(row["has_open_calls"]),
+    )
+
+
+def _border(row: RowMapping) -> tuple[str, int, int]:
+    check(summaries, {name: row[name] for name in ("first_seq", "last_seq")})
+    return row["id"], row["first_seq"], row["last_seq"]
+
+
+def _span(row: RowMapping) -> tuple[int, int, int]:
+    check(summaries, row)
+    return row["first_seq"], row["last_seq"], row["entry_count"]
+
+
+def _task_ends(
+    connection: Connection, ref: SessionRef, *, track: str, seqs: Sequence[int], more: bool
+) -> frozenset[int]:
+    """Which of these messages of a track were the last ones before a task was finished.
+
+    A task may have been finished behind the last of them. With `more`, a message that was not read may stand between.
+    """
+    if not seqs:
+        return frozenset()
+    query = select(tasks.c.task_digest, tasks.c.last_seq).where(
+        tasks.c.session_key == ref.key,
+        tasks.c.track == packed(track),
+        tasks.c.state == "finished",
+        tasks.c.last_seq >= seqs[0],
+    )
+    if more:
+        query = query.where(tasks.c.last_seq <= seqs[-1])
+    ends = readable(connection, connection.execute(query).mappings(), _last_seq)
+    return frozenset(seqs[bisect_right(seqs, last_seq) - 1] for last_seq in ends)
+
+
+def _last_seq(row: RowMapping) -> int:
+    check(tasks, {"last_seq": row["last_seq"]})
+    return int(row["last_seq"])

@@ -1,0 +1,331 @@
+"""The summary tree: planned, leased, committed and read, one transaction a method.
+
+What a summary covers is recorded twice: in its own `sources`, and as `summary_id` or `parent_id` of each thing it
+covers. The second is reserved when the summary is planned, by an update that only takes what nobody else has; so no
+message is ever under two summaries, and two processes can never make the same summary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
+
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, storable, summaries, unpacked
+from langchain_tiered_memory.sql.session_rows import (
+    advance_epoch,
+    insert_all,
+    lock_session,
+    lock_session_of_summary,
+)
+from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
+from langchain_tiered_memory.summaries.tree.reservations import reserve
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.index_rows import drop_passages
+from langchain_tiered_memory.transcript.outbox import write_down
+from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT
+from langchain_tiered_memory.types.drafts import SummaryPlan, Written, counter_mark, digest_of_summary
+from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, SummaryState
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
+    from langchain_tiered_memory.reports import Event
+    from langchain_tiered_memory.types.outcomes import FailureReason
+
+
+_UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILED)
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Tree(BorderReads):
+    """Reads and writes summaries."""
+
+    def next_waiting_track(self, ref: SessionRef, *, after: str | None) -> str | None:
+        """The first track, behind `after` in the database's own order, that has messages without a summary."""
+        query = select(func.min(entries.c.track)).where(
+            entries.c.session_key == ref.key, entries.c.summary_id.is_(None)
+        )
+        if after is not None:
+            query = query.where(entries.c.track > packed(after))
+        with self.database.read() as connection:
+            found = connection.scalar(query)
+        return unpacked(found) if found is not None else None
+
+    def waiting_summaries(self, ref: SessionRef, *, level: int, limit: int) -> list[Summary]:
+        """The oldest summaries of a level that no higher one has taken, finished or not."""
+        query = (
+            select(summaries)
+            .where(summaries.c.session_key == ref.key, summaries.c.level == level, summaries.c.parent_id.is_(None))
+            .order_by(summaries.c.first_seq)
+            .limit(limit)
+        )
+        return self._read(query)
+
+    def due(self, ref: SessionRef, *, now: float, remake_stale: bool) -> Summary | None:
+        """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first."""
+        ready = and_(
+            summaries.c.retry_at <= now, or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now)
+        )
+        query = (
+            select(summaries)
+            .where(summaries.c.session_key == ref.key, ready, _wanted(remake_stale=remake_stale))
+            .order_by(summaries.c.level, summaries.c.first_seq)
+            .limit(1)
+        )
+        found = self._read(query)
+        return found[0] if found else None
+
+    def unfinished(self, ref: SessionRef | None = None) -> int:
+        """Summaries that somebody works on or that wait for another attempt."""
+        # Whatever is unfinished has a time for its next attempt: an index of the few rows with one answers.
+        query = select(func.count()).where(summaries.c.retry_at.is_not(None), summaries.c.state.in_(_UNFINISHED))
+        if ref is not None:
+            query = query.where(summaries.c.session_key == ref.key)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def due_later(self, ref: SessionRef, *, remake_stale: bool = True) -> bool:
+        """Whether a summary waits for another attempt, or for a remake: `due` will give one some time."""
+        query = select(summaries.c.id).where(
+            summaries.c.session_key == ref.key, summaries.c.retry_at.is_not(None), _wanted(remake_stale=remake_stale)
+        )
+        with self.database.read() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    def leased_by_others(self, ref: SessionRef, *, owner: str, now: float) -> int:
+        """Summaries of a session that somebody else is making right now."""
+        query = (
+            select(func.count())
+            .select_from(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.retry_at.is_not(None),
+                summaries.c.lease_until > now,
+                summaries.c.lease_owner != owner,
+            )
+        )
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def claim(
+        self, ref: SessionRef, plan: SummaryPlan, *, owner: str, now: float, lease_seconds: float
+    ) -> Summary | None:
+        """Reserve what a plan covers and lease it to `owner`; `None` when somebody else was first."""
+        with self.database.write() as connection:
+            values = reserve(connection, ref, plan) if lock_session(connection, ref.key) is not None else None
+            if values is None:
+                connection.rollback()
+                return None
+            values |= {
+                "id": plan.id,
+                "session_key": ref.key,
+                "level": plan.level,
+                "track": packed(plan.track) if plan.track is not None else None,
+                "state": SummaryState.GENERATING,
+                "strategy": plan.strategy,
+                "source_digest": "",
+                "created_at": now,
+                "attempts": 1,
+                "lease_owner": owner,
+                "lease_until": now + lease_seconds,
+                "retry_at": now + lease_seconds,
+            }
+            connection.execute(insert(summaries).values(values))
+            row = connection.execute(select(summaries).where(summaries.c.id == plan.id)).mappings().one()
+            return derived_rows.summary(row)
+
+    def lease(self, summary: Summary, *, owner: str, now: float, lease_seconds: float) -> bool:
+        """Take over a summary that is due. A finished one keeps its text and state while it is made again.
+
+        `False` when somebody else took it since `summary` was read.
+        """
+        with self.database.write() as connection:
+            lock_session_of_summary(connection, summary.id)
+            done = connection.execute(
+                update(summaries)
+                .where(
+                    summaries.c.id == summary.id,
+                    # Whoever leases counts an attempt: a copy from before that is out of date.
+                    summaries.c.attempts == summary.attempts,
+                    summaries.c.retry_at <= now,  # an attempt that did not count leaves their number as it was
+                    or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
+                )
+                .values(
+                    state=_unless_finished(SummaryState.GENERATING),
+                    touched=False,
+                    attempts=summaries.c.attempts + 1,
+                    lease_owner=owner,
+                    lease_until=now + lease_seconds,
+                    retry_at=now + lease_seconds,
+                )
+            )
+            return done.rowcount == 1
+
+    def commit(
+        self, ref: SessionRef, summary: Summary, written: Written, *, owner: str, now: float, event: Event | None = None
+    ) -> bool:
+        """Make a leased summary count, with its index rows and event, in one step; `False` when the lease was lost."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            mine = (summaries.c.id == summary.id, summaries.c.session_key == ref.key, summaries.c.lease_owner == owner)
+            row = connection.execute(select(summaries).where(*mine)).mappings().one_or_none()
+            if row is None:
+                return False
+            finished, touched = row["state"] in FINISHED, bool(row["touched"])
+            text = storable(written.text)
+            facts = [dataclasses.replace(fact, text=storable(fact.text)) for fact in written.facts]
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.id == summary.id)
+                .values(
+                    state=row["state"] if finished else SummaryState.ACTIVE,
+                    text=text,
+                    text_digest=digest_of_summary(text, facts),
+                    facts=derived_rows.facts_to_json(facts),
+                    tokens=written.tokens,
+                    counter=counter_mark(written.counter) if written.counter else None,
+                    degraded=written.degraded,
+                    # Whoever edited a source while this was written touched it: the text is out of date already.
+                    stale=touched,
+                    touched=False,
+                    error=storable(written.error) if written.error is not None else None,
+                    reason=written.reason,
+                    model=storable(written.model),
+                    source_digest=written.source_digest,
+                    kept_identifiers=written.kept_identifiers,
+                    information_loss=written.information_loss,
+                    from_tools=written.from_tools,
+                    calls=summaries.c.calls + written.spent.calls,
+                    input_tokens=summaries.c.input_tokens + written.spent.input_tokens,
+                    output_tokens=summaries.c.output_tokens + written.spent.output_tokens,
+                    seconds=summaries.c.seconds + written.spent.seconds,
+                    created_at=now,
+                    lease_owner=None,
+                    lease_until=None,
+                    retry_at=now if touched else (written.retry_at if written.degraded else None),
+                )
+            )
+            if summary.level > 1:
+                _supersede(connection, summary.id)
+            if finished:
+                # Its words changed where they already stand in a view: the levels above were made from the old ones.
+                advance_epoch(connection, ref.key)
+                if row["parent_id"] is not None:
+                    connection.execute(
+                        update(summaries)
+                        .where(summaries.c.id == row["parent_id"])
+                        .values(stale=True, touched=True, retry_at=now)
+                    )
+            if summary.level == 1 and not finished and _comes_late(connection, ref, summary):
+                advance_epoch(connection, ref.key)
+            _index_summary(connection, ref, summary, written)
+            write_down(connection, event, ref.key)
+            return True
+
+    def fail(
+        self,
+        summary: Summary,
+        *,
+        owner: str,
+        error: str,
+        retry_at: float,
+        spent: Spent,
+        reason: FailureReason | None = None,
+        is_attempt: bool = True,
+    ) -> None:
+        """Give a lease back after an attempt that failed. A finished summary keeps its text.
+
+        Args:
+            summary: As it was leased.
+            owner: Who holds the lease; nothing happens where it was lost.
+            error: What happened, in words.
+            retry_at: When it is due again.
+            spent: What the attempt took.
+            reason: Which of the ways to fail it was.
+            is_attempt: Whether it counts as one. Where it does not, the summary waits as if it were new.
+        """
+        waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
+        with self.database.write() as connection:
+            lock_session_of_summary(connection, summary.id)
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
+                .values(
+                    state=_unless_finished(waits),
+                    error=storable(error),
+                    reason=reason,
+                    attempts=summaries.c.attempts - (0 if is_attempt else 1),
+                    retry_at=retry_at,
+                    lease_owner=None,
+                    lease_until=None,
+                    calls=summaries.c.calls + spent.calls,
+                    input_tokens=summaries.c.input_tokens + spent.input_tokens,
+                    output_tokens=summaries.c.output_tokens + spent.output_tokens,
+                    seconds=summaries.c.seconds + spent.seconds,
+                )
+            )
+
+    def release(self, *, owner: str, now: float) -> None:
+        """Give back every lease of an owner that ends: others need not wait until they run out."""
+        # Whatever is leased has a time for its next attempt: an index of the few rows with one answers.
+        mine = and_(summaries.c.retry_at.is_not(None), summaries.c.lease_owner == owner)
+        with self.database.write() as connection:
+            for key in connection.scalars(
+                select(summaries.c.session_key).where(mine).distinct().order_by(summaries.c.session_key)
+            ).all():
+                lock_session(connection, key)
+            connection.execute(update(summaries).where(mine).values(lease_owner=None, lease_until=None, retry_at=now))
+
+    def archive(self, ref: SessionRef) -> None:
+        """The session was closed: its highest summaries are archived."""
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.session_key == ref.key, summaries.c.state == SummaryState.ACTIVE)
+                .values(state=SummaryState.ARCHIVED)
+            )
+
+
+def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:
+    """What somebody shall make, or make again."""
+    wanted = or_(summaries.c.state.in_(_UNFINISHED), summaries.c.degraded.is_(True))
+    return or_(wanted, summaries.c.stale.is_(True)) if remake_stale else wanted
+
+
+def _unless_finished(state: SummaryState) -> ColumnElement[str]:
+    return case((summaries.c.state.in_(FINISHED), summaries.c.state), else_=state.value)
+
+
+def _comes_late(connection: Connection, ref: SessionRef, summary: Summary) -> bool:
+    """Whether a view already has its border behind what this summary, new in the tree, stands for."""
+    passed_by = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.last_seq)
+    return connection.execute(passed_by.limit(1)).first() is not None
+
+
+def _supersede(connection: Connection, parent_id: str) -> None:
+    connection.execute(
+        update(summaries)
+        .where(summaries.c.parent_id == parent_id, summaries.c.state.in_(ROOT))
+        .values(state=SummaryState.SUPERSEDED)
+    )
+
+
+def _index_summary(connection: Connection, ref: SessionRef, summary: Summary, written: Written) -> None:
+    drop_passages(connection, passages.c.summary_id == summary.id)
+    found = derived_rows.passage_values(
+        ref.key,
+        written.passages,
+        level=summary.level,
+        seq=summary.last_seq,
+        summary_id=summary.id,
+        track=summary.track or "",
+        kind="summary",
+        at=summary.last_at,
+    )
+    insert_all(connection, passages, found)

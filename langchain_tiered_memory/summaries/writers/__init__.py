@@ -1,0 +1,1 @@
+"""Who writes a summary: a chat model, or sentences chosen from the sources."""

@@ -1,0 +1,137 @@
+"""Input and output of a condenser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
+from langchain_tiered_memory.summaries.fact_lists import render_facts
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Fact, Role, Spent
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.settings import ValidationSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """One message (level 1) or one summary (above) to condense."""
+
+    id: str
+    text: str
+    tokens: int
+    at: float
+    seq: int
+    """The entry's, or the last that the summary covers."""
+    speaker: str = ""
+    """Name or role of who said it; empty for a summary."""
+    role: Role = "other"
+    kind: str | None = None
+    same_as: str | None = None
+    """Id of an earlier source that says nearly the same: this one need not be told again."""
+    open_calls: tuple[str, ...] = ()
+    """Tool calls of this message that no result came back for, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondenseJob:
+    """One summary to write."""
+
+    level: int
+    strategy: str
+    """`detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical` or `handoff`."""
+    sources: tuple[SourceText, ...]
+    facts: tuple[Fact, ...]
+    """Durable facts that will stand beside the text verbatim: the text need not repeat them."""
+    target_tokens: int
+    """What to aim at."""
+    max_tokens: int
+    """Never more than this."""
+    session_id: str
+    title: str | None
+    participants: tuple[str, ...]
+    first_at: float
+    last_at: float
+    message_count: int
+    temperature: float | None = 0.3
+    attempt: int = 1
+    """1 for the first. With the last one the extractive condenser writes in the stead of models that failed."""
+    remake: bool = False
+    """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
+    instructions: str | None = None
+    """In the place of ours; see `prompts.instructions` for what it may contain."""
+
+    @property
+    def source_tokens(self) -> int:
+        """Tokens of everything to condense."""
+        return sum(source.tokens for source in self.sources)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What a writer is told beside the sources: names, the title, facts."""
+        return (*self.participants, *([self.title] if self.title else ()), render_facts(self.facts))
+
+    def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
+        """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can."""
+        least_grounded, least_covered = settings.least_grounded, settings.least_covered
+        if not settings.enabled or not (least_grounded or least_covered):
+            return None
+        texts = [source.text for source in self.sources]
+        found = soundness(text, texts, self.known, target_tokens=self.target_tokens, are_messages=self.level == 1)
+        return unsound(found, least_grounded=least_grounded, least_covered=least_covered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condensed:
+    """A finished text."""
+
+    text: str
+    tokens: int
+    model: str
+    spent: Spent = field(default_factory=Spent)
+    notes: tuple[str, ...] = ()
+    """What had to be done to it, or is wrong with it.
+
+    `repaired`, `cut`, `split`, `mended` by the audit, `marked` where it named what is in no source, `labelled` where it
+    did not say what came from a tool; `sections`: half of those that were asked for, or more, are missing.
+    """
+    degraded: bool = False
+    """Whether a fallback wrote it, that is to be replaced by what the configured writer has to say; or it is unsound,
+    and nobody else could write."""
+    reason: FailureReason | None = None
+    """Why that is."""
+    error: str | None = None
+    """The same in words."""
+
+
+class UnsoundSummaryError(CondensationError):
+    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one.
+
+    Args:
+        message: What is wrong with it.
+        written: The text.
+    """
+
+    def __init__(self, message: str, *, written: Condensed) -> None:
+        super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND)
+        self.written = written
+
+
+class Condenser(Protocol):
+    """A built-in writer: one that waits for a model through the driver, so that sync and async share its code."""
+
+    @property
+    def name(self) -> str:
+        """Who signs the summaries: a model's name, or `extractive`."""
+        ...
+
+    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+        """The text for `job`, within its size.
+
+        Raises:
+            CondensationError: when no usable text came back; the message says why.
+        """
+        ...

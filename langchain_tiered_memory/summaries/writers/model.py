@@ -1,0 +1,250 @@
+"""The condenser that asks a chat model; the answer is checked, repaired once, and cut to size.
+
+A job larger than the model's window is condensed in parts, and the parts are merged; nothing is dropped unseen.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.settings import ValidationSettings
+from langchain_tiered_memory.summaries.checks.answers import (
+    EXPLAINED,
+    REASONS,
+    Expected,
+    Fault,
+    fault,
+    lacks_sections,
+    missing_sections,
+)
+from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
+from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
+from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
+from langchain_tiered_memory.summaries.writers.splitting import merge_job, split_job
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.driver import Flow
+
+_FILLED = 0.9  # of the window that a prompt may fill: our counts are near the provider's, not equal
+_MIN_ROOM_TOKENS = 64
+_MAX_DEPTH = 4
+_TOLERATED = 1.1  # so much too long is cut without another call
+_MAX_QUOTED_CHARS = 4000  # of an unusable answer, shown to the model again
+
+
+class ModelCondenser:
+    """Implements `jobs.Condenser` with a LangChain chat model.
+
+    Args:
+        model: The condensing model.
+        name: Who signs the summaries.
+        count_text: Tokens of a text.
+        count_message: Tokens of a message as billed; `count_text` of its text where it is not given.
+        default_window: Tokens assumed for a model that has no `profile["max_input_tokens"]`; said once in a warning.
+        custom_prompts: Instructions by strategy, in the place of ours (see `prompts.instructions`).
+        monotonic: Seconds of a clock that never goes back, for `Spent.seconds`.
+        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
+        validation: The least scores of an answer that is not asked for again.
+    """
+
+    def __init__(
+        self,
+        model: Runnable[Any, Any],
+        *,
+        name: str,
+        count_text: Callable[[str], int],
+        count_message: Callable[[BaseMessage], int] | None = None,
+        default_window: int = 8192,
+        custom_prompts: Mapping[str, str] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        deadline_seconds: float | None = None,
+        validation: ValidationSettings | None = None,
+    ) -> None:
+        self._validation = validation if validation is not None else ValidationSettings()
+        self._calls = ModelCalls(
+            model,
+            name=name,
+            count_text=count_text,
+            count_message=count_message,
+            default_window=default_window,
+            monotonic=monotonic,
+            deadline_seconds=deadline_seconds,
+        )
+        self._name = name
+        self._count_text = count_text
+        self._custom = dict(custom_prompts or {})
+
+    @property
+    def name(self) -> str:
+        """Who signs the summaries."""
+        return self._name
+
+    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+        """The summary of `job`, checked and within its size.
+
+        Raises:
+            CondensationError: when the model failed, or answered twice with something that is no summary.
+        """
+        cap = max(1, min(job.max_tokens, job.source_tokens))
+        job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
+        answer = yield from self._summary(job, depth=0)
+        return Condensed(
+            text=answer.text, tokens=answer.tokens, model=self._name, spent=answer.spent, notes=answer.notes
+        )
+
+    def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
+        """One call where the job fits into the window, else its parts and their merging."""
+        lost = Spent()
+        for _ in range(_MAX_DEPTH):
+            prompt = self._prompt(job)
+            try:
+                if self._calls.count(prompt) + job.max_tokens > self._calls.window() * _FILLED:
+                    answer = yield from self._by_parts(job, depth)
+                else:
+                    answer = yield from self._one(job, prompt)
+            except PromptOverflowError as error:
+                lost += error.spent  # the window is smaller now: look again
+            else:
+                return replace(answer, spent=answer.spent + lost)
+        message = f"{self._name} reports an overflow however small the prompt; check its profile's max_input_tokens"
+        raise CondensationError(message)
+
+    def _prompt(self, job: CondenseJob) -> list[BaseMessage]:
+        return build_prompt(job, custom=self._instructions(job))
+
+    def _instructions(self, job: CondenseJob) -> str | None:
+        return job.instructions if job.instructions is not None else self._custom.get(job.strategy)
+
+    def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Answer]:
+        """Condense the parts with the same prompt, then merge what came back."""
+        window = self._calls.window()
+        empty = self._calls.count(self._prompt(replace(job, sources=())))
+        room = int(window * _FILLED) - empty - job.max_tokens
+        if room < _MIN_ROOM_TOKENS or depth >= _MAX_DEPTH:
+            message = (
+                f"{self._name} has a window of {window} tokens, too small for a summary of {job.source_tokens} tokens;"
+                " set its profile's max_input_tokens, raise default_window, or condense with another model"
+            )
+            raise CondensationError(message)
+        spent, notes = Spent(), ["split"]
+        finished: list[tuple[CondenseJob, str, int]] = []
+        for part in split_job(job, room_tokens=room, count_text=self._count_text):
+            try:
+                answer = yield from self._summary(part, depth=depth + 1)
+            except CondensationError as error:
+                raise _with_spent(error, spent) from error
+            spent += answer.spent
+            notes += answer.notes
+            finished.append((part, answer.text, answer.tokens))
+        if len(finished) == 1:
+            merged = self._cut(finished[0][1], job.max_tokens)
+        else:
+            merged = yield from self._summary(merge_job(job, finished), depth=depth + 1)
+        notes += merged.notes
+        return Answer(merged.text, merged.tokens, merged.spent + spent, tuple(dict.fromkeys(notes)))
+
+    def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Answer]:
+        """One call, and a second one where the answer cannot be used.
+
+        Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
+        """
+        expected = self._expected(job, prompt)
+        first = yield from self._calls.ask(prompt, job)
+        wrong = fault(first.text, expected, tokens=first.tokens)
+        if wrong is None:
+            return _noted(first, expected)
+        if wrong == "too long" and first.tokens <= job.max_tokens * _TOLERATED:
+            return replace(_noted(self._cut(first.text, job.max_tokens), expected), spent=first.spent)
+        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=_explained(wrong, first, job))
+        try:
+            second = yield from self._calls.ask(repair, job)
+        except (CondensationError, PromptOverflowError) as error:
+            if not _passable(first.text, wrong, expected):
+                raise self._unusable(wrong, error, first) from error
+            return replace(self._passed(first, expected, job), spent=first.spent + error.spent)
+        still = fault(second.text, expected, tokens=second.tokens)
+        spent = first.spent + second.spent
+        if still is None or _passable(second.text, still, expected):
+            passed = self._passed(second, expected, job)
+            return replace(passed, spent=spent, notes=("repaired", *passed.notes))
+        if _passable(first.text, wrong, expected):
+            return replace(self._passed(first, expected, job), spent=spent)
+        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
+        if REASONS[still] is FailureReason.UNSOUND:
+            written = Condensed(text=second.text, tokens=second.tokens, model=self._name, spent=spent)
+            raise UnsoundSummaryError(message, written=written)
+        raise CondensationError(message, spent=spent, reason=REASONS[still])
+
+    def _expected(self, job: CondenseJob, prompt: list[BaseMessage]) -> Expected:
+        custom = self._instructions(job)
+        asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
+        return Expected(
+            strategy=job.strategy,
+            instructions=str(prompt[0].text),
+            source_text="\n".join(source.text for source in job.sources),
+            target_tokens=job.target_tokens,
+            max_tokens=job.max_tokens,
+            sections=tuple(section.heading for section in FORMS[job.strategy]) if asked else (),
+            all_sections=job.strategy in COMPLETE,
+            unsound=lambda text: job.unsound(text, self._validation),
+        )
+
+    def _passed(self, answer: Answer, expected: Expected, job: CondenseJob) -> Answer:
+        """An answer with a fault that can be lived with, within its size."""
+        return _noted(self._cut(answer.text, job.max_tokens), expected)
+
+    def _unusable(
+        self, wrong: Fault, error: CondensationError | PromptOverflowError, first: Answer
+    ) -> CondensationError:
+        """The first answer was unusable, and the second never came."""
+        if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
+            return _with_spent(error, first.spent)
+        message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
+        reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
+        return CondensationError(message, spent=first.spent + error.spent, reason=reason)
+
+    def _cut(self, text: str, max_tokens: int) -> Answer:
+        """`text` within its size; noted where something had to go."""
+        cut = cut_at_sentence(text, max_tokens=max_tokens, count_text=self._count_text)
+        if not cut:
+            message = (
+                f"not a word of {self._name}'s summary fits into {max_tokens} tokens; raise the level's max_tokens"
+            )
+            raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
+        return Answer(cut, self._count_text(cut), Spent(), () if cut == text.strip() else ("cut",))
+
+
+def _explained(wrong: Fault, answer: Answer, job: CondenseJob) -> str:
+    if wrong == "too long":
+        return f"it has {answer.tokens} tokens where at most {job.max_tokens} are allowed; keep what matters most"
+    return EXPLAINED[wrong]
+
+
+def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
+    """Whether a fault can be lived with: what is too long is cut, and half of the sections are better than none."""
+    return wrong == "too long" or (
+        wrong == "sections" and 2 * missing_sections(text, expected) <= len(expected.sections)
+    )
+
+
+def _noted(answer: Answer, expected: Expected) -> Answer:
+    return replace(answer, notes=(*answer.notes, "sections")) if lacks_sections(answer.text, expected) else answer
+
+
+def _with_spent(error: CondensationError, spent: Spent) -> CondensationError:
+    """The same failure, with what calls before it took."""
+    return CondensationError(
+        str(error), spent=spent + error.spent, reason=error.reason, retry_after_seconds=error.retry_after_seconds
+    )

@@ -1,0 +1,187 @@
+"""One condensing model as its condenser knows it: its window, the options it takes, what its calls cost.
+
+Meets what differs between providers: a temperature that reasoning models refuse, a window that many do not tell, an
+overflow that each words its own way, usage that some do not report.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langchain_tiered_memory.driver import call_model
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.models.chat_models import models_in, narrowest, window_of
+from langchain_tiered_memory.models.overflow import is_overflow
+from langchain_tiered_memory.summaries.checks.answers import summary_text
+from langchain_tiered_memory.text.scrubbing import scrubbed
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+
+logger = logging.getLogger(__name__)
+
+_MESSAGE_TOKENS = 8  # framing of a message, where nobody counts it for us
+_SHRUNK = 0.6  # of a prompt that overflowed: the window assumed from then on
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said, as a bare summary text, and what it took."""
+
+    text: str
+    tokens: int
+    spent: Spent
+    notes: tuple[str, ...] = ()
+
+
+class PromptOverflowError(Exception):
+    """The model said that the prompt does not fit into its window. Never leaves the condenser."""
+
+    def __init__(self, spent: Spent) -> None:
+        super().__init__("the prompt does not fit into the model's window")
+        self.spent = spent
+
+
+class ModelCalls:
+    """Calls one chat model.
+
+    Args:
+        model: The chat model.
+        name: Its name in messages.
+        count_text: Tokens of a text.
+        count_message: Tokens of a message as billed; `None` to count its text.
+        default_window: Tokens assumed where the model does not tell; said once in a warning.
+        monotonic: Seconds of a clock that never goes back.
+        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
+    """
+
+    def __init__(
+        self,
+        model: Runnable[Any, Any],
+        *,
+        name: str,
+        count_text: Callable[[str], int],
+        count_message: Callable[[BaseMessage], int] | None = None,
+        default_window: int = 8192,
+        monotonic: Callable[[], float] = time.monotonic,
+        deadline_seconds: float | None = None,
+    ) -> None:
+        self._deadline_seconds = deadline_seconds
+        self._model = model
+        self._name = name
+        self._count_text = count_text
+        self._count_message = count_message
+        self._default_window = default_window
+        self._monotonic = monotonic
+        self._takes_temperature = True
+        self._learned_window: int | None = None
+        self._warned = False
+
+    def count(self, prompt: list[BaseMessage]) -> int:
+        """Tokens of a whole prompt."""
+        return sum(self._tokens(message) for message in prompt)
+
+    def window(self) -> int:
+        """Tokens that the model can read: as it says now, or less where an overflow taught us so."""
+        narrow = narrowest(models_in(self._model))
+        told = window_of(narrow)
+        if told is None:
+            told = self._default_window
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "%s does not tell its window; %d tokens are assumed (set default_window, or its profile)",
+                    self._name,
+                    told,
+                )
+        return min(told, self._learned_window) if self._learned_window else told
+
+    def ask(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
+        """One answer; asked again without a temperature where the model takes none, which is remembered.
+
+        Raises:
+            CondensationError: when the model raised.
+            PromptOverflowError: when it said that the prompt is too long; `window` is smaller from then on.
+        """
+        started = self._monotonic()
+        options = self._options(job)
+        try:
+            answer = yield from call_model(
+                self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
+            )
+        except CondensationError:
+            raise  # whoever drives us refused the call
+        except Exception as error:
+            if not (options and "temperature" in str(error).casefold()):
+                raise self._failed(error, prompt, started) from error
+            self._takes_temperature = False
+            try:
+                answer = yield from call_model(
+                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds
+                )
+            except CondensationError:
+                raise
+            except Exception as second:
+                raise self._failed(second, prompt, started) from second
+        text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
+        spent = self._spent(prompt, answer, self._monotonic() - started)
+        return Answer(text, self._count_text(text) if text else 0, spent)
+
+    def _options(self, job: CondenseJob) -> dict[str, Any]:
+        takes_it = self._takes_temperature and all(
+            _profile(one).get("temperature", True) is not False for one in models_in(self._model)
+        )
+        return {"temperature": job.temperature} if takes_it and job.temperature is not None else {}
+
+    def _failed(self, error: Exception, prompt: list[BaseMessage], started: float) -> Exception:
+        if not is_overflow(error):
+            message = f"{self._name} failed: {type(error).__name__}: {error}; the messages are untouched"
+            spent = Spent(calls=1, seconds=self._monotonic() - started)
+            reason = FailureReason.TIMEOUT if isinstance(error, TimeoutError) else FailureReason.MODEL_ERROR
+            return CondensationError(message, spent=spent, reason=reason)
+        self._learned_window = int(self.count(prompt) * _SHRUNK)
+        said = scrubbed(str(error))
+        logger.warning("%s: its window is taken as %d tokens from here on: %s", self._name, self._learned_window, said)
+        return PromptOverflowError(Spent(calls=1, seconds=self._monotonic() - started))
+
+    def _spent(self, prompt: list[BaseMessage], answer: BaseMessage, seconds: float) -> Spent:
+        usage = answer.usage_metadata if isinstance(answer, AIMessage) else None
+        read = usage["input_tokens"] if usage else self.count(prompt)
+        written = usage["output_tokens"] if usage else self._tokens(answer)
+        return Spent(calls=1, input_tokens=read, output_tokens=written, seconds=seconds)
+
+    def _tokens(self, message: BaseMessage) -> int:
+        if self._count_message is not None:
+            return self._count_message(message)
+        return self._count_text(str(message.text)) + _MESSAGE_TOKENS
+
+
+def _profile(model: object) -> dict[str, Any]:
+    """Read on each call: it may be missing, empty or changed."""
+    profile = getattr(model, "profile", None)
+    return dict(profile) if isinstance(profile, dict) else {}
+
+
+def _config(job: CondenseJob) -> RunnableConfig:
+    """Named and traced, and out of the user's stream of tokens."""
+    return {
+        "run_name": "tiered_memory_condense",
+        "tags": ["nostream", "tiered_memory"],
+        "metadata": {
+            "tiered_memory_session_id": job.session_id,
+            "tiered_memory_level": job.level,
+            "tiered_memory_strategy": job.strategy,
+        },
+    }

@@ -1,0 +1,175 @@
+"""Post-processes what a writer gave into a summary: cut to size, audited, labelled.
+
+It is seen by hooks, held against its sources, cut to its size, mended by the audit and judged by validators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.summaries.checks.answers import EXPLAINED
+from langchain_tiered_memory.summaries.checks.audit import audited
+from langchain_tiered_memory.summaries.checks.trust import labelled
+from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
+from langchain_tiered_memory.summaries.checks.validators import SizeValidator
+from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.types.outcomes import FailureReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.extensions import CondensationContext
+    from langchain_tiered_memory.settings import CondensationSettings
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+
+_HEADINGS = frozenset(section.heading.casefold() for form in FORMS.values() for section in form)
+
+
+class Finish:
+    """The last steps of one engine. Blocking.
+
+    Args:
+        settings: Which of them are switched on.
+        extensions: Hooks and validators.
+        count_text: Tokens of a text.
+        report: Told of hooks whose text is not taken.
+    """
+
+    def __init__(
+        self,
+        settings: CondensationSettings,
+        extensions: Extensions,
+        *,
+        count_text: Callable[[str], int],
+        report: Report,
+    ) -> None:
+        self._settings = settings
+        self._extensions = extensions
+        self._count = count_text
+        self._report = report
+
+    def taken(
+        self, job: CondenseJob, written: Condensed, context: CondensationContext, *, quotes: bool = False
+    ) -> Condensed:
+        """The summary as it may stand for the sources.
+
+        A hook's text that is not taken is passed over; the text before it counts.
+
+        Args:
+            job: What was asked for.
+            written: What the writer gave.
+            context: The same in short, for extensions.
+            quotes: Whether the writer only quotes its sources, with their labels: then there is nothing to hold
+                against them, unless a hook changed the text.
+
+        Raises:
+            UnsoundSummaryError: when the text has too little to do with its sources.
+            CondensationError: when it is not taken for another reason.
+        """
+        for hook in self._extensions.after_hooks():
+            changed = self._extensions.after(hook, job, written, context)
+            if changed.text == written.text:
+                continue
+            wrong = self._unsound(job, changed) or self._rejection(job, self._finished(job, changed), context)
+            if wrong is None:
+                written, quotes = changed, False
+                continue
+            said = f"hook {hook.name} gave a text that is not taken ({wrong[1]}); the one before it counts"
+            self._report(
+                EventName.EXTENSION_FAILED, said, session_id=job.session_id, extension=f"hook {hook.name}", hung=False
+            )
+        wrong = None if quotes else self._unsound(job, written)
+        summary = written
+        if wrong is None:
+            summary = self._mended(job, written, own_tokens=None) if quotes else self._finished(job, written)
+            wrong = self._rejection(job, summary, context)
+        if wrong is None:
+            return summary
+        message = f"{written.model}'s summary was not taken: {wrong[1]}"
+        if wrong[0] is FailureReason.UNSOUND:
+            raise UnsoundSummaryError(message, written=written)
+        raise CondensationError(message, spent=written.spent, reason=wrong[0])
+
+    def stopgap(self, job: CondenseJob, error: UnsoundSummaryError, context: CondensationContext) -> Condensed | None:
+        """An unsound text as it may stand until a better one is written, marked as degraded; `None` where it may not.
+
+        Args:
+            job: What was asked for.
+            error: Has the text.
+            context: As of `taken`.
+        """
+        summary = self._finished(job, error.written)
+        if self._rejection(job, summary, context) is not None:
+            return None
+        return replace(summary, degraded=True, reason=error.reason, error=str(error))
+
+    def _unsound(self, job: CondenseJob, written: Condensed) -> tuple[FailureReason, str] | None:
+        if not _says_something(written.text):
+            return FailureReason.EMPTY_SUMMARY, "it says nothing"
+        found = job.unsound(written.text, self._settings.validation)
+        return (FailureReason.UNSOUND, EXPLAINED[found]) if found is not None else None
+
+    def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
+        """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
+        own = written.text.strip()
+        text, notes = own, written.notes
+        found = None
+        if self._settings.validation.mark_unsourced:
+            times = (job.first_at, job.last_at, *(source.at for source in job.sources))
+            found = evidence([source.text for source in job.sources], times, job.known)
+        if found is not None:
+            text, strange = marked(text, found)
+            if strange:
+                notes = (*notes, "marked")
+                said = f"{len(strange)} figures or names of {written.model}'s summary are in no source: they are marked"
+                self._report(
+                    EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
+                )
+        told = labelled(text, job.sources, _HEADINGS)
+        if told != text:
+            notes = (*notes, "labelled")
+        return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self._count(own))
+
+    def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
+        """Within its size, and with what it dropped.
+
+        Args:
+            job: What was asked for.
+            written: The text, with marks and labels.
+            own_tokens: What it had without them, where there are any: no writer is refused for what we added.
+        """
+        cap = max(1, min(job.max_tokens, job.source_tokens))
+        text, notes = written.text.strip(), written.notes
+        tokens = self._count(text)
+        own = tokens if own_tokens is None else own_tokens
+        if tokens > cap and (own <= job.source_tokens or not self._judges_size()):
+            text, notes = cut_at_sentence(text, max_tokens=cap, count_text=self._count), (*notes, "cut")
+            tokens = cap
+        if self._settings.validation.audit and _says_something(text) and tokens <= cap:
+            share = self._settings.validation.audit_share
+            mended = audited(text, job.sources, job.facts, max_tokens=cap, count_text=self._count, share=share)
+            text, notes = mended.text, (*notes, "mended") if mended.added else notes
+        return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
+
+    def _judges_size(self) -> bool:
+        validators = self._extensions.validators
+        return self._settings.validation.enabled and any(isinstance(one, SizeValidator) for one in validators)
+
+    def _rejection(
+        self, job: CondenseJob, summary: Condensed, context: CondensationContext
+    ) -> tuple[FailureReason, str] | None:
+        if not _says_something(summary.text):
+            # Whatever the settings say: nothing can stand for messages that says nothing.
+            return FailureReason.EMPTY_SUMMARY, "it says nothing"
+        return self._extensions.rejection(job, summary.text, context)
+
+
+def _says_something(text: str) -> bool:
+    return any(char.isalnum() for char in text)

@@ -1,0 +1,166 @@
+"""Which sentences of a job tell most, token for token.
+
+Each sentence is worth the terms it states that nothing chosen before it states: rare words of the job and, above all,
+its names, figures and identifiers. Choosing greedily by worth per token is the standard approximation of budgeted
+coverage (Khuller, Moss and Naor 1999; Lin and Bilmes 2010 for summaries), here with a heap that re-weighs a sentence
+only when it comes up.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.identifiers import identifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind
+
+_WORD = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2}|[^\\W_][\\w'\u2019-]*")
+_IDENTIFIER_WEIGHT = 3.0
+_TOLD_AGAIN = 0.2  # what a term is worth that a chosen sentence states already
+_LINE_TOKENS = 6  # what a sentence costs beside its own words: bullet, speaker
+_FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its words
+_KIND_WEIGHT: dict[ItemKind, float] = {
+    "overview": 1.0, "point": 1.0, "decision": 1.5, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
+}  # fmt: skip
+_EMPTY_WORDS_TEXT = (
+    "a since come came trying been totally super love about after again all also am an and any are as at be "
+    "because been before being but by can could did do does doing don't for from get got had has have having he "
+    "her here him his how i i'm i've i'd i'll if in into is it it's its just like me more most my no not now of "
+    "off on once one only or other our out over own really same she so some such than that that's the their them "
+    "then there these they they're this those through to too up very was we we're were what what's when where "
+    "which while who why will with would you you're your yours much many lot lots thing things something always "
+    "ever even well make makes going go know think feel see want need way good great nice let let's us yeah oh "
+    "wow thanks hey sure ok okay yes hi hello glad happy le la les un une des du de et en est dans que qui pour "
+    "pas ne je tu il elle nous vous ils au aux ce cette ces sur avec mais ou der die das und ist ein eine einen "
+    "den dem des mit von zu auf für nicht ich du er sie wir ihr es im am auch als an bei war el los las y que en "
+    "una por con para no se su al lo como más o pero ha me si ya muy o os as um uma e do da em não com di che è "
+    "per non sono ho del della nel il gli"
+)
+_EMPTY_WORDS = frozenset(_EMPTY_WORDS_TEXT.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence that may be kept."""
+
+    text: str
+    kind: ItemKind
+    source: int
+    """Index of its source in the job."""
+    tokens: float
+    """Estimated."""
+    speaker: str = ""
+    when: str = ""
+    """A date to stand behind it, where its own words need one."""
+    weight: float = 1.0
+
+
+def cue_weight(text: str) -> float:
+    """What the wording of a sentence adds to or takes from its worth."""
+    weight, low = 1.0, cues.lowered(text)
+    if cues.SMALL_TALK.match(low):
+        weight *= 0.4
+    if text.rstrip().endswith(("?", "\uff1f")):
+        weight *= 0.5
+    if text.rstrip().endswith((":", "\uff1a")):
+        weight *= 0.3  # it announces what is not quoted with it
+    if cues.CORRECTION.search(low):
+        weight *= 1.2
+    if cues.REASON.search(low):
+        weight *= 1.05
+    if cues.RELATIVE_TIME.search(low):
+        weight *= 1.15
+    return weight
+
+
+def kind_of(text: str) -> ItemKind:
+    """The kind of a sentence of a conversation, by its wording."""
+    asks = text.rstrip().endswith(("?", "\uff1f"))
+    low = cues.lowered(text)
+    if cues.QUESTION.search(low):
+        return "open"
+    if not asks and (cues.DECISION.search(low) or cues.ORDER.match(low) or cues.CONSTRAINT.search(low)):
+        return "decision"
+    if not asks and cues.ACTION.search(low) and not cues.SMALL_TALK.match(low):
+        return "action"
+    return "point"
+
+
+def in_order_of_worth(units: Sequence[Unit], *, dull: frozenset[str] = frozenset()) -> Iterator[int]:
+    """Indexes of `units`, the one that adds most per token first.
+
+    Args:
+        units: The sentences of one job.
+        dull: Casefolded words that tell nothing here, such as the speakers' names.
+    """
+    terms = _weighed(units, dull)
+    told = set[str]()
+
+    def gain(index: int) -> float:
+        unit = units[index]
+        worth = sum(weight * (_TOLD_AGAIN if term in told else 1.0) for term, weight in terms[index].items())
+        return worth * unit.weight * _KIND_WEIGHT[unit.kind] / (unit.tokens + _LINE_TOKENS)
+
+    heap = [(-gain(index), index) for index in range(len(units))]
+    heapq.heapify(heap)
+    while heap:
+        _, index = heapq.heappop(heap)
+        now = -gain(index)
+        if heap and now > heap[0][0]:
+            heapq.heappush(heap, (now, index))
+            continue
+        told.update(terms[index])
+        yield index
+
+
+def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, float]]:
+    """Each unit's terms with their worth between 0 and 1, identifiers above that."""
+    # In an order of their own: added up in another one, sums differ in their last digit, and so may the choice.
+    words = [
+        dict.fromkeys(
+            word for word in map(_plain, _WORD.findall(unit.text)) if word not in _EMPTY_WORDS and word not in dull
+        )
+        for unit in units
+    ]
+    named = [dict.fromkeys(one for one in sorted(identifiers(unit.text)) if one not in dull) for unit in units]
+    counts = Counter(term for found in (*words, *named) for term in found)
+    rarest = math.log(1 + len(units)) or 1.0
+
+    def rarity(term: str) -> float:
+        return math.log(1 + len(units) / counts[term]) / rarest
+
+    weighed = []
+    for found, names in zip(words, named, strict=True):
+        terms = {word: rarity(word) * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
+        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rarity(name))) for name in names)
+        weighed.append(terms)
+    return weighed
+
+
+def _letters(word: str) -> int:
+    return len(word) if word.isascii() else len(word.encode()) + 1
+
+
+def _plain(word: str) -> str:
+    return word.casefold().replace("\u2019", "'").removesuffix("'s")
+
+
+def topics(units: Sequence[Unit], *, dull: frozenset[str], count: int) -> list[str]:
+    """Words that run through several of `units`, the most telling first: what the job is about."""
+    seen = Counter(
+        word
+        for unit in units
+        for word in {_plain(word) for word in _WORD.findall(unit.text)}
+        if len(word) > 4 and word not in _EMPTY_WORDS and word not in dull and not word[0].isdigit()  # noqa: PLR2004
+    )
+    shared = [(times * min(1.0, len(word) / _FULL_WORD_CHARS), word) for word, times in seen.items() if times > 1]
+    return [word for _, word in sorted(shared, key=lambda pair: (-pair[0], pair[1]))[:count]]

@@ -1,0 +1,165 @@
+"""The form of a summary: which sections each strategy has, and how a finished one is read back into its parts.
+
+Higher levels are built from sectioned texts, ours or a model's in any language, so reading is lenient: a heading
+nobody knows holds points, and prose without headings does too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from langchain_tiered_memory.text.sentences import pieces
+
+ItemKind: TypeAlias = Literal["overview", "point", "decision", "action", "technical", "progress", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionForm:
+    """One section: its heading, what belongs there (for a prompt), and the kinds of items that go into it."""
+
+    heading: str
+    asks: str
+    kinds: tuple[ItemKind, ...]
+
+
+_LEVEL_1 = (
+    SectionForm("Overview", "one or two sentences: what this part of the conversation is about", ("overview",)),
+    SectionForm(
+        "Key points",
+        "every fact worth knowing later, with who said it; keep names, numbers and dates",
+        ("point", "progress"),
+    ),
+    SectionForm("Decisions", "what was decided, by whom, and why", ("decision",)),
+    SectionForm("Action items", "who will do what, and by when", ("action",)),
+    SectionForm(
+        "Technical details",
+        "files, functions, commands, errors, versions and settings, written exactly",
+        ("technical",),
+    ),
+    SectionForm("Unresolved", "questions without an answer and problems without a solution", ("open",)),
+)
+_EXECUTIVE = (
+    SectionForm("Overview", "two or three sentences: purpose and scope of the whole session", ("overview",)),
+    SectionForm(
+        "Key outcomes", "what was reached, decided or learned, the weightiest first", ("decision", "progress", "point")
+    ),
+    SectionForm("Deliverables", "what exists now that did not: files, documents, systems, agreements", ("technical",)),
+    SectionForm("Next steps", "what is to happen next, and what is still open", ("action", "open")),
+)
+FORMS: dict[str, tuple[SectionForm, ...]] = {
+    "detailed": _LEVEL_1,
+    "concise": _LEVEL_1,
+    "thematic": (
+        SectionForm(
+            "Themes",
+            "three to five themes, each with what was said about it in all the parts together",
+            ("point", "overview"),
+        ),
+        SectionForm("Major decisions", "decisions that hold now, with reasons and consequences", ("decision",)),
+        SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",)),
+        SectionForm("Progress and outcomes", "what was accomplished, and what failed", ("progress",)),
+        SectionForm("Open items", "what remains to be done or answered", ("action", "open")),
+    ),
+    "chronological": (
+        SectionForm(
+            "Course of events",
+            "what happened, in order, each step with its date where one is known",
+            ("point", "overview", "progress"),
+        ),
+        SectionForm(
+            "Major decisions",
+            "decisions in the order they were taken, with reasons; say which replaced which",
+            ("decision",),
+        ),
+        SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",)),
+        SectionForm("Open items", "what remains to be done or answered", ("action", "open")),
+    ),
+    "executive": _EXECUTIVE,
+    "technical": (
+        _EXECUTIVE[0],
+        SectionForm(
+            "Technical state",
+            "architecture, files, interfaces, versions, settings and errors as they stand now",
+            ("technical",),
+        ),
+        SectionForm(
+            "Key outcomes", "what was built, fixed or decided, with the reason", ("decision", "progress", "point")
+        ),
+        _EXECUTIVE[3],
+    ),
+    "handoff": (
+        SectionForm(
+            "Previous conversation",
+            "the whole exchange in outline: what the user asked for, and how it went",
+            ("overview", "point"),
+        ),
+        SectionForm("Current work", "what was being worked on just before this summary, in detail", ("progress",)),
+        SectionForm(
+            "Key technical concepts",
+            "technologies, conventions, constraints and decisions that matter for going on",
+            ("decision",),
+        ),
+        SectionForm(
+            "Relevant files and code",
+            "each file looked at or changed, why it matters, and the code that counts",
+            ("technical",),
+        ),
+        SectionForm(
+            "Problem solving", "problems met, what solved them, and what is still being looked into", ("open",)
+        ),
+        SectionForm(
+            "Pending tasks and next steps",
+            "what the user asked for that is not done, and the very next step",
+            ("action",),
+        ),
+    ),
+}
+"""The sections of each strategy, in their order."""
+
+COMPLETE = frozenset({"handoff"})
+"""Strategies of which every section has to stand there, an empty one too: whoever takes over must see that there is
+nothing, not wonder. The others leave out what would be empty."""
+FLAT_TOKENS = 90
+"""Below this target, headings would take more room than they are worth."""
+
+_KINDS_BY_HEADING: tuple[tuple[re.Pattern[str], ItemKind | None], ...] = (
+    (re.compile(r"\bfacts\b"), None),  # they travel beside the text
+    (re.compile(r"decisi[o\u00f3]n|d\u00e9cision|entscheid|decis\u00e3o|[\u51b3\u6c7a][\u5b9a\u7b56]"), "decision"),
+    (re.compile(r"action|next step|to[- ]?do|pending|tasks?\b|prochaine|n\u00e4chste|aufgaben|pr\u00f3ximo"), "action"),
+    (re.compile("\u4e0b\u4e00\u6b65|\u5f85\u529e"), "action"),
+    (re.compile(r"unresolved|\bopen\b|question|problem|offen|ouvert|abiert|\u672a\u89e3|\u95ee\u9898"), "open"),
+    (re.compile(r"techni|technolog|art[ie]fact|deliverable|files?\b|code|t\u00e9cnic|\u6280\u672f"), "technical"),
+    (re.compile(r"progress|outcome|accomplish|results?\b|current work|fortschritt|ergebnis|progr\u00e8s"), "progress"),
+    (re.compile(r"overview|summary|\u00fcberblick|aper\u00e7u|resumen|\u6982[\u8ff0\u8981]"), "overview"),
+)
+_BOLD_HEADING = re.compile(r"^\*\*([^*\n]{2,60})\*\*:?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A sentence or bullet of a finished summary, and the kind of section it stood in."""
+
+    text: str
+    kind: ItemKind
+    follows: bool = False
+    """Whether it stands in the same line as the item before it."""
+
+
+def kind_of_heading(heading: str) -> ItemKind | None:
+    """The kind of what stands under `heading`: points where nobody knows it, `None` for the list of facts."""
+    return next((kind for pattern, kind in _KINDS_BY_HEADING if pattern.search(heading.casefold())), "point")
+
+
+def read_items(text: str) -> list[Item]:
+    """A finished summary's sentences and bullets with their kinds, without the list of facts it may carry."""
+    items: list[Item] = []
+    kind: ItemKind | None = "point"
+    for piece in pieces(text):
+        bold = _BOLD_HEADING.match(piece.text)
+        if piece.kind == "heading":
+            kind = kind_of_heading(piece.text)
+        elif not bold and kind is not None:  # a bold line names a theme: its items keep the section's kind
+            items.append(Item(piece.text, kind, piece.follows))
+    return items

@@ -1,0 +1,90 @@
+"""What a message brings with it, made harmless before it stands in a text of ours: the one place that does so.
+
+Old texts stand in our prompts between tags, with labels before them. Two things could leave that place: a text that
+looks like one of our tags, and a label (a name, an id, a path) with a line or a tag of its own. Texts go through
+`neutralised`, or `neutralised_source` for the prompts of condensing models; labels through `plain_label`, `plain_name`
+or `short_id`. All are idempotent, and leave alone what nobody could take for something else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+HISTORY_TAG = "conversation_history"
+RECALL_TAG = "recalled"
+STATE_TAG = "agent_state"
+"""Tags that a model sees in a context."""
+_SOURCE_TAGS = ("sources", "source", "facts", "session", "task")
+"""Tags of the prompts for condensing."""
+
+_UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+_GAP = rf"[\s{_UNSEEN}]*+"
+_FULL_WIDTH = 0xFEE0
+"""From an ASCII character to its full-width form."""
+
+
+def _lookalike(*tags: str) -> re.Pattern[str]:
+    """The opening bracket of what reads as one of `tags`, opening or closing, however it is spaced or spelt."""
+    spelt = "|".join(
+        f"[{_UNSEEN}]*+".join(f"[{char}{chr(ord(char) + _FULL_WIDTH)}{' -' if char == '_' else ''}]" for char in tag)
+        for tag in tags
+    )
+    opening = "[<\uff1c\u2039\u3008\u27e8\ufe64]"
+    return re.compile(rf"{opening}(?={_GAP}(?:[/\uff0f\u2215\u2044]{_GAP})?(?:{spelt})(?!\w))", re.IGNORECASE)
+
+
+_OURS_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG)
+_OURS_IN_PROMPTS = _lookalike(*_SOURCE_TAGS)
+_HARMLESS = "\u02c2"  # reads like `<`, closes nothing
+_BRACKETS = str.maketrans({
+    **dict.fromkeys("<>\uff1c\uff1e\u2039\u203a\u3008\u3009\u27e8\u27e9\ufe64\ufe65", " "),
+    "[": "(", "]": ")", '"': "'", "`": "'",
+})  # fmt: skip
+_PLAIN_PATH = re.compile(r"[\w./@+~=,:-]+", re.ASCII)
+"""Nothing in it is changed by `plain_label`, and most labels are such."""
+_NO_ID = re.compile(r"[^\w.:@/+=~-]")
+_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "developer", "tool", "function"})
+MAX_NAME_CHARS = 80
+_MAX_LABEL_CHARS = 1000
+_ID_CHARS = 12
+"""Enough of an id for `expand` and `pin`, which know it by its beginning."""
+_LEAST_ID_CHARS = 4
+
+
+def neutralised(text: str) -> str:
+    """`text` without anything that could be taken for the end or start of our fences: a backslash breaks it."""
+    return _OURS_IN_VIEWS.sub(r"\g<0>\\", text)
+
+
+def neutralised_source(text: str) -> str:
+    """As `neutralised`, for the tags of the prompts that condensing models are given: another character breaks it."""
+    return _OURS_IN_PROMPTS.sub(_HARMLESS, neutralised(text))
+
+
+def plain_label(text: str, *, max_chars: int = _MAX_LABEL_CHARS) -> str:
+    """A path, a title or another label on one line, without brackets, quotes and what is not seen."""
+    if len(text) <= max_chars and (text.isalnum() or _PLAIN_PATH.fullmatch(text)):
+        return text
+    # What comes behind the part that is looked at is never shown, however long it is.
+    shown = (" " if _is_unseen(char) else char for char in text[: 2 * max_chars].translate(_BRACKETS))
+    return " ".join("".join(shown).split())[:max_chars].rstrip()
+
+
+def plain_name(name: str | None, role: str = "") -> str:
+    """A speaker's or a tool's name as a label: without a colon, and with the role behind one that claims another."""
+    said = " ".join(plain_label(name or "", max_chars=MAX_NAME_CHARS).replace(":", " ").replace("\uff1a", " ").split())
+    claims = role and said.casefold() in _ROLES and said.casefold() != role
+    return f"{said} ({role})" if claims else said
+
+
+def short_id(identity: str, *, max_chars: int = _ID_CHARS) -> str:
+    """The beginning of an id by which `expand` and `pin` find it: up to the first character that is odd in one."""
+    odd = _NO_ID.search(identity, 0, max_chars)
+    if odd is None:
+        return identity[:max_chars]
+    return identity[: odd.start()] if odd.start() >= _LEAST_ID_CHARS else plain_label(identity, max_chars=max_chars)
+
+
+def _is_unseen(char: str) -> bool:
+    return not char.isprintable() and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}

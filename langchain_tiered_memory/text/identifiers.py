@@ -1,0 +1,155 @@
+"""Finds what a summary must not blur: paths, addresses, numbers with their units, versions, codes, dates and names.
+
+Recognised by form alone, so it works without a dictionary in any language that writes them so. `kept_share` is the
+information-loss measure of `SummaryMetrics`: which of the sources' identifiers a summary still states.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_EXTENSION = (
+    "py|pyi|ipynb|ts|tsx|js|jsx|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|sh|bash|ps1|sql|html?|css|scss|vue|md"
+    "|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|env|lock|xml|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|mp[34]|zip|gz|tar"
+    "|db|sqlite3?|log|parquet|proto|tf|gradle|ya?ml"
+)
+_UNIT = (
+    r"%|\u2030|\u00b0[CF]?|\u20ac|\$|\u00a3|\u00a5|(?:[kKMGT]i?B|[kKmMGT]?bps|[kKMG]?Hz|ms|\u00b5s|ns|k?m/h|mph"
+    r"|km|cm|mm|kg|mg|ml|kW|kWh"
+    r"|EUR|USD|GBP|CHF|JPY|px|pt|rpm|rps|qps|fps|GB|MB|KB|TB)\b"
+    r"|(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|tokens?|rows?|users?|people"
+    r"|dollars?|euros?"
+    r"|pounds?|bytes?|miles?|feet|met(?:er|re)s?|percent|items?|files?|requests?|retries|replicas?|workers?"
+    r"|points?|k|am|pm)\b"
+)
+URL = re.compile(r"\b(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|file)://[^\s<>\"'`)\]}]+", re.IGNORECASE)
+EMAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
+_PART = r"[\w.@+-]{1,80}"  # bounded, as every repetition here: a blob must not take quadratic time
+PATH = re.compile(
+    rf"(?<![\w/:.])(?:(?:~|\.{{1,2}})?/(?:{_PART}/){{0,30}}[\w.@+-]{{0,80}}\w"
+    rf"|(?:{_PART}/){{1,30}}[\w.@+-]{{0,80}}\.\w{{1,8}}\b|(?:{_PART}/){{2,30}}[\w.@+-]{{0,80}}\w"
+    rf"|[A-Za-z]:\\(?:[\w.@ +-]{{1,80}}\\){{0,30}}[\w.@+-]{{0,80}}\w|[\w-][\w.-]{{0,80}}\.(?:{_EXTENSION})\b(?!\())"
+)
+DATE = re.compile(
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]\d{{2}}:\d{{2}}(?::\d{{2}})?)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}})?|\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd"
+    rf"|th)?\b(?:,? \d{{4}})?"
+    rf"|\b{_MONTH} \d{{4}}\b|\b\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?: ?[ap]\.?m\b)?"
+    rf"|\d{{1,4}}\u5e74(?:\d{{1,2}}\u6708)?(?:\d{{1,2}}\u65e5)?|\d{{1,2}}\u6708\d{{1,2}}\u65e5",
+    re.IGNORECASE,
+)
+CODE = re.compile(
+    r"\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|0x[0-9a-fA-F]{2,128}"
+    r"|v\d{1,12}(?:\.\d{1,12}){0,3}(?:[-+][\w.]{1,40})?"
+    r"|\d{1,12}\.\d{1,12}\.\d{1,12}(?:[-+.][\w.]{1,40})?|[A-Z]{1,10}[-_]\d{1,20}(?:[-_]\d{1,20}){0,8}"
+    r"|[A-Z]{1,5}\d{2}[A-Z\d]{0,40}"
+    r"|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
+)
+SYMBOL = re.compile(
+    r"\b(?:[A-Za-z]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}"
+    r"|[A-Z][a-z]+[A-Z]{2,}\w*"
+    r"|[A-Z]{2,}[a-z]\w+|[A-Za-z]\w+(?:\.[a-z_]\w+){2,})|(?<!\w)--[a-z][\w-]+"
+)
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.,])[$\u20ac\u00a3\u00a5]?[+-]?\d++(?:[.,\u00a0\u2009' ]\d{3}(?!\d)){0,8}"
+    r"(?:[.,]\d{1,40}+)?+(?![\w.]{0,40}\d)"
+    rf"(?:[ \u00a0-]?(?:{_UNIT}))?"
+)
+QUOTED = re.compile(
+    r"`([^`\n]{2,60})`|\"([^\"\n]{2,60})\"|\u201c([^\u201d\n]{2,60})\u201d|\u300c([^\u300d\n]{1,40})\u300d"
+    r"|\u00ab\s?([^\u00bb\n]{2,60}?)\s?\u00bb"
+)
+NAME = re.compile(
+    r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]*[a-z][^\W\d_]*"
+    r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]+)*\b"
+)
+_NO_NAMES_TEXT = (
+    "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
+    "when what how why lol omg haha btw fyi asap"
+)
+_NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
+_DIGIT = re.compile(r"\d")
+_SHAPES = (  # each with the cheapest sign that it can occur at all: most sentences have none
+    (URL, re.compile("://")),
+    (EMAIL, re.compile("@")),
+    (PATH, re.compile(r"[/\\]|\w\.\w")),
+    (DATE, _DIGIT),
+    (CODE, _DIGIT),
+    (SYMBOL, re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}|\w_|\(\)|--|\w\.\w")),
+)
+_TRAILING = ".,;:!?'\"\u2019\u201d)]}"
+_MAX_QUOTED_WORDS = 6
+_MIN_BARE_DIGITS = 2
+_MAX_MEASURED_CHARS = 400_000
+_TAKEN = "\x00"
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Everything in `text` that is recognised by its form, casefolded and without surrounding punctuation.
+
+    Paths, URLs, e-mail addresses, dates and times, versions, hashes and codes, program symbols, numbers (a bare
+    single digit is none), quoted names of up to six words, and capitalised names that do not start a sentence.
+    """
+    return frozenset(_found(text))
+
+
+def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
+    """Share (0 to 1) of the sources' identifiers that `summary_text` still states; 1 where they have none.
+
+    Of a source beyond 400,000 characters only the beginning is measured.
+    """
+    wanted = frozenset[str]().union(*(identifiers(text[:_MAX_MEASURED_CHARS]) for text in source_texts))
+    if not wanted:
+        return 1.0
+    stated = identifiers(summary_text)
+    folded = _folded(summary_text)
+    return sum(one in stated or _states(folded, one) for one in wanted) / len(wanted)
+
+
+def _states(folded: str, identifier: str) -> bool:
+    """Whether `identifier` stands in the text as a whole, not as part of a longer word or number."""
+    at = folded.find(identifier)
+    while at >= 0:
+        before, after = folded[at - 1 : at], folded[at + len(identifier) : at + len(identifier) + 1]
+        if not (before.isalnum() and identifier[0].isalnum()) and not (after.isalnum() and identifier[-1].isalnum()):
+            return True
+        at = folded.find(identifier, at + 1)
+    return False
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _found(text: str) -> Iterator[str]:
+    figures = _DIGIT.search(text) is not None
+    for pattern, hint in _SHAPES:
+        if hint.search(text) is None:
+            continue
+        matches = [match[0] for match in pattern.finditer(text)]
+        yield from (_folded(match).rstrip(_TRAILING if pattern is URL else ".") for match in matches)
+        if matches:
+            text = pattern.sub(_TAKEN, text)  # so that no part of it is found again as a number or a name
+    for match in NUMBER.finditer(text) if figures else ():
+        number = _folded(match[0]).strip(_TRAILING)
+        if sum(char.isdigit() for char in number) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
+            yield number
+    for match in QUOTED.finditer(text):
+        quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)
+        if quoted and _TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
+            yield quoted
+    yield from names(text)
+
+
+def names(text: str) -> list[str]:
+    """Capitalised names that do not start a sentence, casefolded, in their order."""
+    found = (_folded(match[0]) for match in NAME.finditer(text))
+    return [name for name in found if name not in _NO_NAMES and len(name) > 1]

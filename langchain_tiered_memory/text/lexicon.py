@@ -1,0 +1,158 @@
+"""Wording that marks a sentence: as a goal, a constraint, a decision, a task, an open question or small talk.
+
+Lists of forms, English first, with the commonest of French, German, Spanish, Portuguese, Italian, Chinese and
+Japanese. They are kept narrow: a false cue costs room in every context, a missed one is still in the transcript and
+in the prose.
+
+The patterns are written in lower case and expect a text from `lowered`: matching so takes half the time of ignoring
+case.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def lowered(text: str) -> str:
+    """`text` in lower case with every character in its place; as it is where lower case has another length."""
+    low = text.lower()
+    return low if len(low) == len(text) else text
+
+
+_NOT_OBLIGED = r"(?:you|it|that|this|they|he|she|there|i|we|life|things?)"
+
+GOAL = re.compile(
+    r"\b(?:(?:can|could|would|will) you(?: please)?(?: help)?\b|please (?!note|don|do not|never|keep"
+    r"|let me know)\w+|help me\b"
+    r"|i(?: would|'d|\u2019d)? (?:want|need|like|love) (?:you |us )?to\b|i(?:'m|\u2019m| am) (?:trying|looking"
+    r"|planning|working|hoping|building) (?:to|for|on|a)\b"
+    r"|(?:my|our|the) (?:goal|aim|task|objective|mission|purpose) (?:is|here is|:)|we (?:need|want|have) to\b"
+    r"|(?:je veux|je voudrais|j'aimerais|peux-tu|pouvez-vous|aide-moi|il faudrait)|(?:ich (?:will|m\u00f6chte"
+    r"|brauche)|kannst du|k\u00f6nnen sie|bitte)\b"
+    r"|(?:quiero|necesito|puedes|podr\u00edas|ay\u00fadame|quero|preciso|voc\u00ea pode|vorrei|puoi|aiutami)\b)"
+    r"|\u8bf7|\u6211\u60f3|\u5e2e\u6211|\u9700\u8981\u4f60|\u3066\u304f\u3060\u3055\u3044|\u3057\u305f\u3044",
+)
+IMPERATIVE = re.compile(
+    r"(?:add|analy[sz]e|build|change|check|clean|compare|convert|create|debug|deploy|describe|design|develop"
+    r"|draft|explain|extract|find|fix"
+    r"|generate|give|implement|improve|investigate|list|look|make|migrate|move|optimi[sz]e|plan|port|prepare|read"
+    r"|refactor|remove"
+    r"|rename|replace|research|review|rewrite|run|set up|solve|summari[sz]e|test|translate|update|upgrade|use"
+    r"|verify|write)\b",
+)
+CONSTRAINT = re.compile(
+    rf"(?<!\w)(?:(?<!\b(?:you|hey) ){_NOT_OBLIGED}? ?(?:must not|mustn['\u2019]t)\b"
+    rf"|(?<!\w)(?!{_NOT_OBLIGED} must)[\w)`'\"-]{{1,40}} must (?!have\b|love|really|feel|bring|be (?:a|an|so|very"
+    rf"|really|quite|pretty|such|nice|great|good|hard|tough|fun|awesome|amazing|wonderful|exciting|incredible|fulfilling"
+    rf"|frustrating|rewarding|the)\b|for\b)\w+"
+    rf"|(?:we|you|it|they|i) must (?!have\b|be\b|admit|say|confess|feel|know|love|really|miss|enjoy)\w+"
+    r"|(?<!\bone )(?:should|shall) (?:never|always|only)|(?:may|can) (?:only|not exceed)\b"
+    r"|(?:need|has|have)s? to (?:always"
+    r"|never|stay|remain|be (?:under|below|at least|at most|within|compatible))\b"
+    r"|(?:can(?:not|['\u2019]t)|may not|must not) (?:exceed|change|touch|modify|be (?:changed|modified|exposed"
+    r"|shared|used|stored|more|less))\b"
+    r"|(?:is|are) (?:not allowed|forbidden|off limits|prohibited|mandatory)\b"
+    r"|(?:at most|no more than|not more than|no (?:less|fewer) than|a maximum of|a minimum of|not exceed(?:ing)?"
+    r"|capped at|limited to)[\s:]+[$\u20ac\u00a3]?(?:\d|one|two|three|four|five|ten)"
+    r"|(?:hard )?(?:requirement|constraint|rule|deadline)s?(?: is|:)"
+    r"|under no circumstances"
+    r"|ne (?:doi(?:t|vent)|faut) (?:pas|jamais)|il (?:ne )?faut (?:pas|absolument|toujours|jamais)|(?:darf"
+    r"|d\u00fcrfen) (?:nicht|kein|nie)\w*|muss (?:immer|unbedingt|mindestens)"
+    r"|no (?:debe|deben|puede usar)|siempre debe|nunca debe|n\u00e3o (?:deve|pode)|non deve)\b"
+    r"|\u5fc5\u987b|\u4e0d\u5f97|\u7981\u6b62|\u52a1\u5fc5|\u6700\u591a|\u81f3\u5c11"
+    r"|\u3057\u3066\u306f\u3044\u3051|\u5fc5\u305a",
+)
+ORDER = re.compile(
+    r"(?:please |and |but |also |so |remember:? |important:? |note:? |from now on,? |always remember:? ){0,6}"
+    r"(?:never (?!mind|thought|been|knew|seen|had|heard|did|got|gonna|in my)\w+|always (?!great|good|nice|happy"
+    r"|love|a |so |fun|been|wanted|here|there|nice|up|down|inspiring|amazing)\w+"
+    r"|(?:do not|don['\u2019]t) (?!worry|forget|hesitate|know|think|mind|get me|be (?:shy|so|too|sad|afraid)|you"
+    r"|give up|let (?:it|them|that|anyone)|stress|mention|we|i |quit|miss|get (?:discouraged|down)|understand|see"
+    r"|sweat|be a stranger)\w+"
+    r"|only (?:use|call|touch|change|edit|write|return|reply|answer|include|allow|support)\b|avoid \w+"
+    r"|make sure (?!you (?:have fun|enjoy|take care))\w+|ensure \w+|stick to \w+|use only\b"
+    r"|n[e'] ?\w{1,30} (?:pas|jamais)\b|niemals \w+|nunca \w+|jamais \w+)"
+    r"|\u4e0d\u8981|\u522b",
+)
+DECISION = re.compile(
+    r"\b(?:(?:we|i|they|he|she|team|everyone|board|council|committee)(?:['\u2019]ve| have| has"
+    r"|['\u2019]s)?(?: all| both| finally| now| just| already| also)? (?:decided|agreed|settled|chosen|opted"
+    r"|went with|voted|resolved|approved|signed off)\b"
+    r"(?! with you| to disagree)|let['\u2019]?s (?:go with|use|stick (?:to|with)|switch|drop|keep (?:the|it|to"
+    r"|using|our)|adopt|settle|skip|postpone|not)\b|(?:final )?decision(?: is|:| was)|(?:is|was|been"
+    r"|are) (?:decided|agreed|approved)\b"
+    r"|(?:i|we)(?:['\u2019]ll| will|['\u2019]re| are|['\u2019]m| am) (?:going with|go with|going for (?:the|a)"
+    r"|stick(?:ing)? with|switch(?:ing)? to|dropping|use)\b|made up (?:my|our) minds?\b"
+    r"|(?:chose|choose|picked|prefer|preferred|selected) [\w .'-]{1,40} (?:over|instead of|rather than) \w+"
+    r"|agreed:|verdict:|(?:we|i)(?:['\u2019]re| are|['\u2019]m| am) going ahead with"
+    r"|(?:that|it)(?:['\u2019]s| is) settled"
+    r"|(?:i|we)(?:['\u2019]d| would) rather (?:have|use|take|keep|go with)|vote(?:d|s)? (?:went to|fell on|for|against)"
+    r"|^(?:fine|okay|ok|right|alright|so)[,:]? [\w .'-]{1,40} it is\b"
+    r"|(?:nous avons|on a|j'ai) d\u00e9cid\u00e9|on part sur|(?:haben|habe|hat) (?:uns |mich "
+    r"|sich )?(?:\w+ ){0,6}(?:entschieden|beschlossen|geeinigt)|(?:hemos |he )?decidi(?:do|mos|d\u00ed)|decidimos"
+    r"|abbiamo deciso|nos quedamos con)"
+    r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081|\u3053\u3068\u306b\u3057",
+)
+QUESTION = re.compile(
+    r"\b(?:open (?:question|issue|point)s?\b|still (?:need|have|has) to (?:decide|find|figure|check|know|clarify"
+    r"|choose|determine|agree)|(?:not|un)(?: yet)? (?:sure|clear|decided|resolved) (?:whether|if|how|which|what"
+    r"|why|when)"
+    r"|remains? (?:open|unclear|to be (?:seen|decided))|unresolved|undecided|to be (?:decided|determined"
+    r"|confirmed)|tb[dc]\b|needs? (?:to be )?(?:clarif|decid|confirm)\w+|no idea (?:why|how)|question restante"
+    r"|offene frage|noch (?:offen|unklar)|queda pendiente)"
+    r"|\u5f85\u5b9a|\u672a\u5b9a|\u5f85\u786e\u8ba4",
+)
+ACTION = re.compile(
+    r"\b(?:todo|fixme|action items?|next steps?|follow[- ]up|(?:i|we)(?:['\u2019]ll| will|['\u2019]m going to"
+    r"| am going to|['\u2019]re going to| are going to"
+    r"| need to| have to| should| plan to|['\u2019]m gonna| gonna)\b (?!be\b|always|never|definitely|miss"
+    r"|remember|love)|remind me|(?:can|could|would|will) you (?:please )?\w+"
+    r"|please \w+|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|by (?:tomorrow|tonight|next|the end)|(?:will"
+    r"|to) (?:take over|prepare|send|write|check|call|fix|review)"
+    r"|deadline|due (?:on|by)|assigned to|planning (?:to|on)|signed up|\u00e0 faire|il reste|noch zu|muss noch"
+    r"|pendiente)\b|\u5f85\u529e|\u4e0b\u4e00\u6b65",
+)
+DONE = re.compile(
+    r"\b(?:done|finished|completed|fixed|resolved|merged|deployed|shipped|released|implemented|works now|passes"
+    r"|passed|succeeded|created|updated|achieved|won|launched|published|termin\u00e9|fertig|erledigt|hecho)\b"
+    r"|\u5b8c\u6210|\u5df2",
+)
+FAILURE = re.compile(
+    r"(?:error|exception)\b|\b(?:error:|failed|failure|fails|crash\w*|traceback|denied|timed? ?out|broken|bug"
+    r"|panic|fatal)"
+)
+CORRECTION = re.compile(
+    r"\b(?:actually|correction|scratch (?:that|what)|i meant|i mis(?:spoke|typed)|my mistake|sorry,|no longer|changed"
+    r"|instead of"
+    r"|rather than|turns out|is now|are now|now (?:at|is|it)|has (?:moved|been (?:moved|changed|raised|cut"
+    r"|lowered|increased))|moved (?:to|from)|raised to|cut to|switch(?:ed|ing)? (?:to|from)|not \S+ anymore"
+    r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
+    r"|\u66f4\u6b63",
+)
+TAKEN_BACK = re.compile(
+    r"(?:^(?:no,? |oh,? |but |and )?(?:actually|correction|sorry, (?!i\b|to\b|about|for)|scratch (?:that|what)"
+    r"|update)\b"
+    r"|\b(?:no longer|instead of|rather than|not \S+ anymore|i was wrong (?:about|on)|forget what i said|i meant"
+    r"|i mis(?:spoke|typed)|mixed (?:it|things|that|them) up)\b)"
+)
+"""Narrower than `CORRECTION`: enough by itself for a sentence to be kept word for word."""
+REASON = re.compile(
+    r"\b(?:because|since|so that|due to|in order to|the reason|as it|parce que|car|weil|damit|porque"
+    r"|perch\u00e9)\b|\u56e0\u4e3a|\u306e\u3067"
+)
+RELATIVE_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|(?:this|last|next|past|coming) (?:week(?:end)?|month|year|summer"
+    r"|winter|spring|fall|autumn|night|evening|morning|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:on "
+    r"|by )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+ (?:days?|weeks?|months?|years?) ago|recently"
+    r"|just (?:got|started|finished)|earlier|hier|demain|gestern|morgen|ayer|ma\u00f1ana)\b|\u6628\u5929"
+    r"|\u4eca\u5929|\u660e\u5929|\u4e0a\u5468|\u4e0b\u5468|\u6628\u65e5|\u660e\u65e5",
+)
+SMALL_TALK = re.compile(
+    r"\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no|nope|sure|ok(?:ay)?|thanks|thank you|thx|great|cool"
+    r"|nice|awesome|amazing|congrats|congratulations|haha{1,8}|lol|absolutely|totally|definitely|exactly|agreed"
+    r"|sounds? (?:good|great|like)|good (?:morning|luck|job|to)|you['\u2019]re (?:welcome|right|amazing|so)"
+    r"|that['\u2019]s (?:so|great|awesome|cool|amazing|really|wonderful|fantastic|nice)|glad|take care|bye"
+    r"|talk (?:to you )?(?:soon|later)|no problem|my pleasure|i(?:['\u2019]m| am) (?:so )?(?:glad|happy (?:for"
+    r"|to hear)|proud of you)|keep (?:it|up)|how are|how['\u2019]s it|what['\u2019]s up|can['\u2019]t wait"
+    r"|i (?:totally |completely )?(?:agree|understand|see)|merci|danke|gracias|bonjour|hallo|hola)\b)",
+)

@@ -1,0 +1,115 @@
+"""Cuts a text into the pieces that a summary or a fact quotes whole: sentences, list items, headings, code.
+
+Written for transcripts in any language: full stops of several scripts end a sentence, a short list of abbreviations
+does not, and a fenced block is one piece. Unlike passages, pieces need not cover the text: blank lines and list marks
+fall away.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PieceKind: TypeAlias = Literal["sentence", "item", "heading", "code"]
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
+_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(\S.*)")
+_ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)]|\[[ xX]\])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_MARKS = ".!?\u2026\u061f\u06d4\u0964"
+_UNSPACED_MARKS = "\u3002\uff01\uff1f"
+_END = re.compile(  # a run of marks is entered at its first, and never given back: thousands of dots are one ellipsis
+    rf"(?<![{_MARKS}])[{_MARKS}]++[\"'\u201d\u2019)\]*]*+[ \t]++(?=\S)"
+    rf"|(?<![{_UNSPACED_MARKS}])[{_UNSPACED_MARKS}]++[\u300d\u300f\u201d\u2019]*+[ \t]*+(?=\S)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Sr|Jr|vs|etc|approx|[Ff]ig|[Nn]o|[Vv]ol|[Cc]f|[Ee]x|e\.g|i\.e"
+    r"|a\.m|p\.m"
+    r"|z\.B|d\.h|bzw|ca|Nr|p\.ej|n\u00b0)\.$"
+)
+_MIN_WRAPPED_CHARS = 50  # a shorter line that lacks its full stop was ended on purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One quotable piece, without the list or heading mark it stood behind."""
+
+    text: str
+    kind: PieceKind
+    follows: bool = False
+    """Whether it stands in the same line or item as the piece before it."""
+
+
+def pieces(text: str) -> list[Piece]:
+    """The pieces of `text` in their order. Never raises; a text of blanks has none."""
+    found: list[Piece] = []
+    for kind, block in _blocks(text):
+        if kind in ("code", "heading"):
+            found.append(Piece(block, kind))
+        else:
+            found.extend(Piece(sentence, kind, place > 0) for place, sentence in enumerate(_sentences(block)))
+    return found
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and list items of `text`: no headings, no code."""
+    return [piece.text for piece in pieces(text) if piece.kind in ("sentence", "item")]
+
+
+def _blocks(text: str) -> Iterator[tuple[PieceKind, str]]:  # noqa: C901 - one state machine over lines reads best whole
+    """Lines, with wrapped ones joined, and fenced blocks whole."""
+    fence, code = "", list[str]()
+    kind: PieceKind = "sentence"
+    waiting: list[str] = []
+    chars = 0
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if fence:
+            code.append(line)
+            if mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and line.strip() == mark[1]:
+                yield "code", "\n".join(code)
+                fence, code = "", []
+            continue
+        if waiting and _continues(chars, waiting[-1], line):
+            waiting.append(line.strip())
+            chars += len(waiting[-1]) + 1
+            continue
+        if waiting:
+            yield kind, " ".join(waiting)
+            waiting, chars = [], 0
+        if mark:
+            fence, code = mark[1], [line]
+        elif heading := _HEADING.match(line):
+            yield "heading", heading[1].rstrip(" \t#") or heading[1]
+        elif line.strip():
+            item = _ITEM.match(line)
+            kind, waiting = ("item", [line[item.end() :].strip()]) if item else ("sentence", [line.strip()])
+            chars = len(waiting[0])
+    if waiting:
+        yield kind, " ".join(waiting)
+    if code:
+        yield "code", "\n".join([*code, fence])
+
+
+def _continues(chars: int, line: str, following: str) -> bool:
+    """Whether `following` goes on with a sentence of `chars` characters so far, whose last line was wrapped."""
+    start = following.strip()[:1]
+    return chars >= _MIN_WRAPPED_CHARS and start.islower() and line[-1:] not in ".!?:;" and not _ITEM.match(following)
+
+
+def _sentences(block: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(block):
+        mark = end[0].rstrip()
+        closes_quietly = mark.startswith(".") and (
+            block[end.end()].islower() or _ABBREVIATION.search(block, max(0, end.start() - 8), end.start() + 1)
+        )
+        if closes_quietly:
+            continue
+        yield block[start : end.start() + len(mark)].strip()
+        start = end.end()
+    if block[start:].strip():
+        yield block[start:].strip()

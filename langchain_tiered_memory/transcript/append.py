@@ -1,0 +1,239 @@
+"""Appends messages in the caller's transaction: new ones numbered, grouped and counted, known ones revised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sqlalchemy import Connection, and_, bindparam, insert, select, update
+
+from langchain_tiered_memory.sql import entry_rows
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.open_call_rows import (
+    close_calls,
+    open_values,
+    unanswered,
+    waiting_for,
+    write_open,
+)
+from langchain_tiered_memory.sql.schema import (
+    WAITS,
+    digest_of,
+    entries,
+    files,
+    open_calls,
+    packed,
+    passages,
+    revisions,
+    sessions,
+    unpacked,
+)
+from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.file_rows import touch_values, write_touches
+from langchain_tiered_memory.transcript.index_rows import drop_passages
+from langchain_tiered_memory.transcript.summary_ancestry import mark_ancestors_stale
+from langchain_tiered_memory.types.records import Draft
+
+if TYPE_CHECKING:
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.types.drafts import Incoming
+
+GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
+"""New messages, the first one's number, and the group that waits for each open (track, call): a group for each."""
+
+_KNOWN = select(
+    entries.c.id_digest,
+    entries.c.message_id,
+    entries.c.seq,
+    entries.c.digest,
+    entries.c.payload,
+    entries.c.tokens,
+    entries.c.revision,
+    entries.c.summary_id,
+    entries.c.track,
+    entries.c.at,
+).where(
+    entries.c.session_key == bindparam("session"),
+    entries.c.track == bindparam("track"),
+    entries.c.id_digest.in_(bindparam("digests", expanding=True)),
+)
+_GROWN = (
+    update(sessions)
+    .where(sessions.c.key == bindparam("session"))
+    .values(
+        next_seq=bindparam("next"),
+        entries=sessions.c.entries + bindparam("new"),
+        tokens=sessions.c.tokens + bindparam("new_tokens"),
+        passages=sessions.c.passages + bindparam("new_passages"),
+        terms=sessions.c.terms + bindparam("new_terms"),
+        last_at=bindparam("last"),
+    )
+)
+IN_CHUNK = 500
+"""Values in one `IN (...)`: SQLite's oldest limit on variables is 999."""
+OPEN_HEADS = 200
+"""Unanswered groups that a late tool result may still join; aborted runs leave such groups behind."""
+
+
+def chunks(values: list[Any]) -> list[list[Any]]:
+    """`values` in pieces that fit one `IN (...)`."""
+    return [values[start : start + IN_CHUNK] for start in range(0, len(values), IN_CHUNK)]
+
+
+def rounds_of(incoming: Sequence[Incoming]) -> list[list[Incoming]]:
+    """`incoming` in rounds with each id once on a track: one that comes twice in one call is a message and its edit."""
+    rounds: list[list[Incoming]] = []
+    seen: dict[tuple[str, str], int] = {}
+    for item in incoming:
+        named = (item.draft.track, item.draft.id)
+        number = seen.get(named, 0)
+        seen[named] = number + 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(item)
+    return rounds
+
+
+def write_round(
+    connection: Connection, session: RowMapping, incoming: Sequence[Incoming], group_rule: GroupRule, *, now: float
+) -> tuple[int, list[str]]:
+    """Write messages with distinct ids to a locked session. Returns how many were new, and the ids of the edited."""
+    key = session["key"]
+    known = _known(connection, key, [item.draft for item in incoming])
+    fresh: list[Incoming] = []
+    revised: list[str] = []
+    for item in incoming:
+        stored = known.get((item.draft.track, item.draft.id))
+        if stored is None:
+            fresh.append(item)
+        elif stored["digest"] != item.draft.digest:
+            _revise(connection, session, stored, item, now=now)
+            revised.append(item.draft.id)
+        elif stored["payload"] != item.draft.payload:
+            mine = and_(entries.c.session_key == key, entries.c.seq == stored["seq"])
+            connection.execute(update(entries).where(mine).values(payload=item.draft.payload))
+    if fresh:
+        _insert_new(connection, session, fresh, group_rule)
+    return len(fresh), revised
+
+
+def any_known(connection: Connection, key: int, incoming: Sequence[Incoming], ids: frozenset[str]) -> bool:
+    """Whether a message with one of these ids is on its track already."""
+    return bool(_known(connection, key, [item.draft for item in incoming if item.draft.id in ids]))
+
+
+def _known(connection: Connection, key: int, drafts: Sequence[Draft]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What is stored of these messages, by track and id."""
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    for track in dict.fromkeys(draft.track for draft in drafts):
+        named = {digest_of(draft.id): draft.id for draft in drafts if draft.track == track}
+        for part in chunks(list(named)):
+            found = connection.execute(_KNOWN, {"session": key, "track": packed(track), "digests": part}).mappings()
+            known |= {(track, named[row["id_digest"]]): dict(row) for row in found}
+    return known
+
+
+def _insert_new(
+    connection: Connection, session: RowMapping, incoming: Sequence[Incoming], group_rule: GroupRule
+) -> None:
+    check(sessions, {name: session[name] for name in ("key", "next_seq", "last_at")})
+    key, first_seq = session["key"], session["next_seq"]
+    drafts = [item.draft for item in incoming]
+    groups = group_rule(drafts, first_seq, waiting_for(connection, key, drafts))
+    left: dict[int, dict[str, str]] = {}
+    answered: dict[int, list[str]] = {}
+    values: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    touched: list[dict[str, Any]] = []
+    for seq, (item, group) in enumerate(zip(incoming, groups, strict=True), start=first_seq):
+        draft = item.draft
+        if draft.answers is not None and group < first_seq:
+            answered.setdefault(group, []).append(draft.answers)
+        elif draft.answers is not None:
+            left.get(group, {}).pop(draft.answers, None)
+        if draft.calls:
+            left.setdefault(group, {}).update(dict.fromkeys(draft.calls, draft.track))
+        row = entry_rows.entry_values(draft) | {"session_key": key, "seq": seq, "group_seq": group}
+        values.append(row | {"seal": entry_rows.seal_of_row(session["digest"], row)})
+        found += derived_rows.passage_values(
+            key, item.passages, level=0, seq=seq, summary_id=None, track=draft.track, kind=draft.kind, at=draft.at
+        )
+        touched += touch_values(key, track=draft.track, seq=seq, at=draft.at, touches=item.touches)
+    for row in values:
+        row["open_calls"] = WAITS if left.get(row["seq"]) else None
+    insert_all(connection, entries, values)
+    close_calls(connection, key, answered)
+    for head, calls in left.items():
+        track = next(iter(calls.values()), "")
+        insert_all(connection, open_calls, open_values(key, head, track=track, calls=calls))
+    insert_all(connection, passages, found)
+    insert_all(connection, files, touched)
+    connection.execute(
+        _GROWN,
+        {
+            "session": key,
+            "new": len(values),
+            "new_tokens": sum(draft.tokens for draft in drafts),
+            "new_passages": len(found),
+            "new_terms": _terms_in(found),
+            "last": max([draft.at for draft in drafts] + ([] if session["last_at"] is None else [session["last_at"]])),
+            "next": first_seq + len(values),
+        },
+    )
+
+
+def _terms_in(index_rows: Sequence[Mapping[str, Any]]) -> int:
+    return sum(row["terms"].count(" ") + 1 for row in index_rows)
+
+
+def _revise(connection: Connection, session: RowMapping, stored: dict[str, Any], item: Incoming, *, now: float) -> None:
+    check(entries, {name: stored[name] for name in ("seq", "revision", "tokens", "at")})
+    key, seq, draft = session["key"], stored["seq"], item.draft
+    connection.execute(
+        insert(revisions).values(
+            session_key=key,
+            seq=seq,
+            revision=stored["revision"],
+            payload=stored["payload"],
+            digest=stored["digest"],
+            replaced_at=now,
+        )
+    )
+    changed = entry_rows.entry_values(draft)
+    for fixed in ("message_id", "id_digest", "track", "at", "answers"):
+        # An edit changes what is said, not where and when: its place, time and group stay.
+        changed.pop(fixed)
+    left = unanswered(connection, key, seq, draft.calls)
+    waits = write_open(connection, key, seq, track=unpacked(stored["track"]), calls=left)
+    changed |= {"revision": stored["revision"] + 1, "open_calls": waits}
+    sealed = changed | {name: stored[name] for name in ("seq", "message_id", "track", "at")}
+    changed["seal"] = entry_rows.seal_of_row(session["digest"], sealed)
+    connection.execute(update(entries).where(entries.c.session_key == key, entries.c.seq == seq).values(changed))
+    mine = and_(passages.c.session_key == key, passages.c.level == 0, passages.c.seq == seq)
+    passages_before, terms_before = drop_passages(connection, mine)
+    found = derived_rows.passage_values(
+        key,
+        item.passages,
+        level=0,
+        seq=seq,
+        summary_id=None,
+        track=unpacked(stored["track"]),
+        kind=draft.kind,
+        at=stored["at"],
+    )
+    insert_all(connection, passages, found)
+    write_touches(connection, key, track=unpacked(stored["track"]), seq=seq, at=stored["at"], touches=item.touches)
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.key == key)
+        .values(
+            tokens=sessions.c.tokens + draft.tokens - stored["tokens"],
+            passages=sessions.c.passages + len(found) - passages_before,
+            terms=sessions.c.terms + _terms_in(found) - terms_before,
+        )
+    )
+    if stored["summary_id"] is not None:
+        mark_ancestors_stale(connection, [stored["summary_id"]], now=now)
+    advance_epoch(connection, key)

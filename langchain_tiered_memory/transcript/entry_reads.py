@@ -1,0 +1,314 @@
+"""Messages are read: by place, by number, by id, by group.
+
+Every statement here is built once: building one takes longer than SQLite takes to answer it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, select, union_all
+
+from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
+from langchain_tiered_memory.sql import entry_rows
+from langchain_tiered_memory.sql.damage import damage_of, readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, unpacked
+from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Row
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import Entry, SessionRef
+
+Filter: TypeAlias = Literal["track", "after", "up_to", "roles", "limit"]
+"""What may bound a read of messages; each is the name of its parameter."""
+
+_OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
+_CONDITIONS = {
+    "track": entries.c.track == bindparam("track"),
+    "after": entries.c.seq > bindparam("after"),
+    "up_to": entries.c.seq <= bindparam("up_to"),
+    "roles": entries.c.role.in_(bindparam("roles", expanding=True)),
+}
+_BY_SEQ = _OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
+_BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
+_BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
+_BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
+_NUMBERS = select(entries.c.seq, entries.c.id_digest).where(
+    entries.c.session_key == bindparam("session"), _CONDITIONS["track"]
+)
+_FIRST_TRACK = (
+    select(entries.c.track, entries.c.seq)
+    .where(entries.c.session_key == bindparam("session"))
+    .order_by(entries.c.track, entries.c.seq)
+    .limit(1)
+)
+_NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
+_WAITING = (
+    _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
+)
+_PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
+
+
+@cache
+def _bounded(filters: frozenset[Filter], *, newest_first: bool) -> Select[Any]:
+    query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
+    query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
+    return query.limit(bindparam("limit")) if "limit" in filters else query
+
+
+def read_entries(
+    connection: Connection,
+    ref: SessionRef,
+    *,
+    track: str | None = None,
+    after: int | None = None,
+    up_to: int | None = None,
+    roles: Sequence[str] | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+    skip_damaged: bool = True,
+) -> list[Entry]:
+    """As `EntryReads.entries`, in the caller's transaction."""
+    given: dict[Filter, Any] = {"after": after, "up_to": up_to, "limit": limit}
+    given["track"] = packed(track) if track is not None else None
+    given["roles"] = list(roles) if roles is not None else None
+    named = {name: value for name, value in given.items() if value is not None}
+    query = _bounded(frozenset(named), newest_first=newest_first)
+    parameters: dict[str, Any] = {str(name): value for name, value in named.items()}
+    if not skip_damaged:
+        read = connection.execute(query, {"session": ref.key, **parameters})
+        return [entry_or_again(connection, row) for row in read]
+    return found(connection, ref, query, **parameters)
+
+
+def _part(number: int, query: Select[Any]) -> Select[Any]:
+    """The rows of a bounded read, each behind the number of its part."""
+    rows = query.subquery()
+    return select(
+        literal_column(str(number), Integer).label("part"),
+        *(rows.c[column.name] for column in entry_rows.ENTRY_COLUMNS),
+    )
+
+
+def _first_or_last(role: str | None, limit: str, *, newest_first: bool) -> Select[Any]:
+    on_track = _OF_SESSION.where(_CONDITIONS["track"])
+    said = on_track if role is None else on_track.where(entries.c.role == role)
+    return said.order_by(entries.c.seq.desc() if newest_first else entries.c.seq).limit(bindparam(limit))
+
+
+_MUSTS = union_all(
+    _part(0, _first_or_last("user", "goals", newest_first=False)),
+    _part(1, _first_or_last("system", "prompts", newest_first=False)),
+    _part(2, _first_or_last("user", "users", newest_first=True)),
+    _part(3, _first_or_last(None, "newest", newest_first=True)),
+    _part(4, _WAITING),
+    _part(5, _PINNED),
+)
+
+
+def read_required(
+    connection: Connection, ref: SessionRef, *, track: str, goals: int, prompts: int, users: int, newest: int
+) -> list[list[Entry]]:
+    """First user messages, first system messages, last user messages, last messages, those that wait, and pins.
+
+    One statement; each part in the order of the messages. The numbers say how many of the first four at most.
+    """
+    named = {"session": ref.key, "track": packed(track)}
+    limits = {"goals": goals, "prompts": prompts, "users": users, "newest": newest}
+    parts: list[list[Any]] = [[] for _ in range(6)]
+    for part, *row in connection.execute(_MUSTS, named | limits):
+        parts[part].append(row)
+    read = partial(entry_or_again, connection)
+    return [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts]
+
+
+def read_waiting_heads(connection: Connection, ref: SessionRef, *, track: str) -> list[Entry]:
+    """As `EntryReads.waiting_heads`, in the caller's transaction."""
+    return found(connection, ref, _WAITING, track=packed(track))
+
+
+def read_pinned(connection: Connection, ref: SessionRef) -> list[Entry]:
+    """As `EntryReads.pinned`, in the caller's transaction."""
+    return found(connection, ref, _PINNED)
+
+
+def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
+    """As `EntryReads.named`, in the caller's transaction."""
+    places: dict[str, dict[str, Entry]] = {}
+    for part in chunks(list(dict.fromkeys(digest_of(one) for one in message_ids))):
+        for entry in found(connection, ref, _BY_ID, digests=part):
+            places.setdefault(entry.id, {})[entry.track] = entry
+    meant: dict[str, Entry] = {}
+    for message_id, there in places.items():
+        if track not in there and len(there) > 1:
+            tracks = ", ".join(map(repr, sorted(there)))
+            msg = (
+                f"the id {message_id!r} stands on several tracks of the session {ref.session_id!r} ({tracks}), and not "
+                f"on {track!r}: say which with memory.session({ref.session_id!r}, track=...)"
+            )
+            raise InvalidInputError(msg)
+        meant[message_id] = there[track] if track in there else next(iter(there.values()))
+    return meant
+
+
+def found(connection: Connection, ref: SessionRef, query: Select[Any], **named: Any) -> list[Entry]:  # noqa: ANN401 - values of SQL's types
+    """What a select of `entry_rows.ENTRY_COLUMNS` finds in a session, with the values of its other parameters."""
+    read = connection.execute(query, {"session": ref.key, **named}).all()
+    return readable(connection, read, partial(entry_or_again, connection))
+
+
+def entry_or_again(connection: Connection, row: Row[Any] | Sequence[Any]) -> Entry:
+    """A row of `entry_rows.ENTRY_COLUMNS`; where a derived column is damaged, with what its payload gives instead.
+
+    Raises:
+        DamagedRowError: where that does not help.
+    """
+    try:
+        return entry_rows.entry_of(row)
+    except DamagedRowError as error:
+        damage = damage_of(connection)
+        again = entry_rows.entry_again(row, damage.reread)
+        damage.note(error)
+        return again
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class EntryReads:
+    """Reads messages. Each method is one transaction."""
+
+    database: Database
+
+    def entries(
+        self,
+        ref: SessionRef,
+        *,
+        track: str | None = None,
+        after: int | None = None,
+        up_to: int | None = None,
+        roles: Sequence[str] | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        skip_damaged: bool = True,
+    ) -> list[Entry]:
+        """Messages of a session in their order (or newest first), filtered.
+
+        Args:
+            ref: The session.
+            track: Only this track.
+            after: Only with `seq` above this.
+            up_to: Only with `seq` up to this.
+            roles: Only these roles.
+            newest_first: Turn the order round; `limit` then takes the newest.
+            limit: How many at most.
+            skip_damaged: Whether a message whose row cannot be read is left out, and told of. Else it is an error.
+
+        Raises:
+            DamagedRowError: for such a message.
+        """
+        with self.database.read() as connection:
+            return read_entries(
+                connection,
+                ref,
+                track=track,
+                after=after,
+                up_to=up_to,
+                roles=roles,
+                newest_first=newest_first,
+                limit=limit,
+                skip_damaged=skip_damaged,
+            )
+
+    def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
+        """The entries with these numbers, in order; numbers that are not there are left out."""
+        with self.database.read() as connection:
+            parts = chunks(sorted(set(seqs)))
+            return [one for part in parts for one in found(connection, ref, _BY_SEQ, seqs=part)]
+
+    def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
+        """The entries of these messages, in order; ids that are not there are left out.
+
+        Args:
+            ref: The session.
+            message_ids: Unique on each track; one that stands on several is found on each.
+            track: Only this track.
+        """
+        query, named = (_BY_ID, {}) if track is None else (_BY_ID_ON_TRACK, {"track": packed(track)})
+        with self.database.read() as connection:
+            parts = chunks(list(dict.fromkeys(digest_of(one) for one in message_ids)))
+            read = [one for part in parts for one in found(connection, ref, query, digests=part, **named)]
+        return sorted(read, key=lambda one: one.seq)
+
+    def named(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
+        """Which message each id means to who works on a track; ids that are not there are left out.
+
+        It is the track's own message; else that of the one other track that has such an id.
+
+        Raises:
+            InvalidInputError: when several other tracks have one of the ids.
+        """
+        with self.database.read() as connection:
+            return read_named(connection, ref, message_ids, track=track)
+
+    def by_prefix(self, ref: SessionRef, message_id: str) -> list[Entry]:
+        """The messages of that id, else those of the ids that begin so: two ids at most. Looks through the session."""
+        exact = self.by_id(ref, [message_id])
+        if exact or not message_id:
+            return exact
+        beginning = packed(message_id)
+        begins = func.substr(entries.c.message_id, 1, len(beginning)) == beginning  # `LIKE` refuses long patterns
+        with self.database.read() as connection:
+            mine = select(entries.c.message_id).where(entries.c.session_key == ref.key, begins).distinct().limit(2)
+            names = [unpacked(name) for name in connection.scalars(mine)]
+        return self.by_id(ref, names)
+
+    def tracks(self, ref: SessionRef) -> list[str]:
+        """Tracks that have messages, in the order in which they began. One search for each."""
+        first: dict[str, int] = {}
+        with self.database.read() as connection:
+            row = connection.execute(_FIRST_TRACK, {"session": ref.key}).one_or_none()
+            while row is not None:
+                first[unpacked(row.track)] = row.seq
+                row = connection.execute(_NEXT_TRACK, {"session": ref.key, "track": row.track}).one_or_none()
+        return sorted(first, key=lambda track: first[track])
+
+    def numbers(self, ref: SessionRef, *, track: str, up_to: int | None = None) -> list[tuple[int, str]]:
+        """`seq` and id of every message of a track, in order. Reads nothing else of them."""
+        query = select(entries.c.seq, entries.c.message_id).where(
+            entries.c.session_key == ref.key, entries.c.track == packed(track)
+        )
+        if up_to is not None:
+            query = query.where(entries.c.seq <= up_to)
+        with self.database.read() as connection:
+            return [(row.seq, unpacked(row.message_id)) for row in connection.execute(query.order_by(entries.c.seq))]
+
+    def off_branch(self, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> frozenset[int]:
+        """`seq`s of a track's messages that are not among these. Reads every number of the track."""
+        on_branch = {digest_of(one) for one in message_ids}
+        with self.database.read() as connection:
+            numbers = connection.execute(_NUMBERS, {"session": ref.key, "track": packed(track)})
+            return frozenset(seq for seq, digest in numbers if digest not in on_branch)
+
+    def groups_of(self, ref: SessionRef, group_seqs: Sequence[int]) -> list[Entry]:
+        """Every entry of these groups, in order."""
+        with self.database.read() as connection:
+            parts = chunks(sorted(set(group_seqs)))
+            read = [one for part in parts for one in found(connection, ref, _BY_GROUP, groups=part)]
+        return sorted(read, key=lambda one: one.seq)
+
+    def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
+        """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
+        with self.database.read() as connection:
+            return read_waiting_heads(connection, ref, track=track)
+
+    def pinned(self, ref: SessionRef) -> list[Entry]:
+        """Pinned messages, in order."""
+        with self.database.read() as connection:
+            return read_pinned(connection, ref)

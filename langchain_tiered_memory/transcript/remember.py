@@ -1,0 +1,157 @@
+"""Takes messages in: read, counted and cut once, then written in one transaction. Durable when it returns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.codec import coerce
+from langchain_tiered_memory.messages.ingest import draft_of, redacted_as_kept
+from langchain_tiered_memory.models.calibration import Calibration
+from langchain_tiered_memory.transcript.derived_writes import write_if_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.drafts import Appended, Incoming
+
+When = dt.datetime | float
+"""A moment: a `datetime` (naive ones are taken as UTC) or seconds since the epoch."""
+
+
+_IDS_NAMED = 20
+"""Ids that an event names, at most."""
+_EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC).timestamp()
+_LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC).timestamp()
+
+
+def remember(
+    runtime: Runtime,
+    session_id: str,
+    messages: Sequence[object],
+    *,
+    user: str | None,
+    title: str | None,
+    track: str,
+    at: When | Sequence[When] | None,
+    kind: str | None,
+    task: str | None,
+    sent_tokens: int | None,
+    begun_by: str | None = None,
+    new_ids: frozenset[str] = frozenset(),
+    checkpointer: str | None = None,
+    as_given: bool = True,
+) -> tuple[list[str], Appended | None]:
+    """Write messages and give the ids of those that stand in the transcript now: what was forgotten stays out.
+
+    Args:
+        runtime: The memory.
+        session_id: Which session; it is made when it does not exist.
+        messages: LangChain messages, or what `convert_to_messages` takes.
+        user: Whose session it is.
+        title: What it is about.
+        track: Which line of the session.
+        at: When they were said; one moment for all, or one for each. Now, if not given.
+        kind: What they are, such as `acceptance_criteria`; free text.
+        task: The task they belong to; the one that was started last on this track, if not given.
+        sent_tokens: Raw tokens of the request that the last message answers, where known: teaches the calibration.
+        begun_by: The place in a graph whose sub-agent begins the session with it, where one does.
+        new_ids: Ids that must not be there yet: else nothing is written.
+        checkpointer: LangGraph's checkpointer, where one keeps the conversation too.
+        as_given: Whether a message with values nested too deeply is refused. Where it is the answer of a model that was
+            paid for, what is too deep is kept as a text of JSON instead, and reported.
+
+    Raises:
+        InvalidInputError: for a message, time or session id that cannot be taken, a message with values nested too
+            deeply to be kept among them; nothing was written.
+        StorageError: when the database cannot take them; nothing was written.
+    """
+    files = runtime.settings.files if runtime.settings.files.enabled else None
+    if task is None:
+        task = runtime.store.runs.current_task_of(session_id, track)
+    incoming: list[Incoming] = []
+    for value, moment in zip(messages, _moments(at, len(messages), runtime.now()), strict=True):
+        message, lost = coerce(value), tuple[str, ...]()
+        if runtime.settings.redact is not None:
+            message, lost = redacted_as_kept(message, runtime.settings.redact, as_given=as_given)
+        item, problems = draft_of(
+            message,
+            counter=runtime.counter,
+            message_id=message.id or uuid.uuid4().hex,
+            at=moment,
+            track=track,
+            kind=kind,
+            task=task,
+            passage_words=runtime.settings.recall.passage_words,
+            files=files,
+            as_given=as_given,
+        )
+        for problem in dict.fromkeys((*lost, *problems)):
+            runtime.report(EventName.ARTIFACT_NOT_KEPT, problem, session_id=session_id, message_id=item.draft.id)
+        incoming.append(item)
+    if not incoming:
+        return [], None
+    appended = runtime.store.transcript.append(
+        session_id,
+        incoming,
+        user=user,
+        title=title,
+        now=runtime.now(),
+        begun_by=begun_by,
+        new_ids=new_ids,
+        checkpointer=checkpointer,
+    )
+    if appended.is_taken:
+        return [], appended
+    if appended.left_out:
+        left_out = [incoming[place].draft.id for place in sorted(appended.left_out)]
+        runtime.report(
+            EventName.FORGOTTEN_NOT_STORED,
+            f"{len(left_out)} of {len(incoming)} messages were forgotten under the same id with the same words, and "
+            "are not stored again; to say them anew, give them new ids",
+            session_id=session_id,
+            message_ids=left_out[:_IDS_NAMED],
+        )
+    _calibrate(runtime, session_id, incoming, sent_tokens)
+    return [item.draft.id for place, item in enumerate(incoming) if place not in appended.left_out], appended
+
+
+def _moments(at: When | Sequence[When] | None, count: int, now: float) -> list[float]:
+    if at is None:
+        return [now] * count
+    if isinstance(at, dt.datetime | float | int | str):
+        return [_seconds(at)] * count
+    moments = [_seconds(one) for one in at]
+    if len(moments) != count:
+        msg = f"{len(moments)} times were given for {count} messages: give one for all, or one for each"
+        raise InvalidInputError(msg)
+    return moments
+
+
+def _seconds(moment: object) -> float:
+    if isinstance(moment, dt.datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+        return aware.timestamp()
+    if isinstance(moment, float | int) and not isinstance(moment, bool) and _EARLIEST <= moment <= _LATEST:
+        return float(moment)
+    msg = f"{moment!r} is no time: give a datetime, or seconds since the epoch"
+    raise InvalidInputError(msg)
+
+
+def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], sent_tokens: int | None) -> None:
+    reported = incoming[-1].draft.reported
+    if sent_tokens is None or reported is None or not reported[1]:
+        return
+    model, billed = reported
+    counter = runtime.counter.fingerprint
+    known = runtime.store.plans.calibration(model, counter)
+    before = Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
+    after = before.observe(sent_tokens, billed)
+    if after != before:
+        # The messages are written by now, and acknowledged: the next answer teaches the same.
+        keep = runtime.store.plans.set_calibration
+        write_if_possible(runtime, session_id, keep, model, counter, ratio=after.ratio, samples=after.samples)

@@ -1,0 +1,122 @@
+"""Summaries are read: the cover, what stands below or by which id, and figures over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, func, select
+
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import beside_index, summaries
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.types.records import SessionRef, Summary, SummaryState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.sql.database import Database
+
+FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
+ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
+
+_BY_ID = select(summaries).where(
+    beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class SummaryReads:
+    """Reads summaries of any level."""
+
+    database: Database
+
+    def roots(self, ref: SessionRef, *, limit: int) -> list[Summary]:
+        """Finished summaries that no finished one covers, in order; the newest `limit` of them."""
+        query = (
+            select(summaries)
+            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT))
+            .order_by(summaries.c.last_seq.desc())
+            .limit(limit)
+        )
+        return sorted(self._read(query), key=lambda one: (one.first_seq, one.last_seq))
+
+    def children(self, summary_ids: Sequence[str]) -> dict[str, list[Summary]]:
+        """The finished summaries right below each of these, in order."""
+        found: dict[str, list[Summary]] = {one: [] for one in summary_ids}
+        for part in chunks(list(found)):
+            query = select(summaries).where(summaries.c.parent_id.in_(part), summaries.c.state.in_(FINISHED))
+            for summary in sorted(self._read(query), key=lambda one: (one.first_seq, one.last_seq)):
+                found[summary.parent_id or ""].append(summary)
+        return found
+
+    def by_id(self, ref: SessionRef, summary_ids: Sequence[str]) -> list[Summary]:
+        """These summaries of the session, in the order asked for; what is not there is left out."""
+        found: dict[str, Summary] = {}
+        ids = list(dict.fromkeys(summary_ids))
+        for part in chunks(ids):
+            found |= {summary.id: summary for summary in self._read(_BY_ID, session=ref.key, ids=part)}
+        return [found[one] for one in ids if one in found]
+
+    def by_prefix(self, ref: SessionRef, summary_id: str) -> list[Summary]:
+        """The summary whose id begins so: views show the first characters. Several where those are too few."""
+        if not summary_id.isalnum():  # ids are hexadecimal
+            return []
+        begins = func.substr(summaries.c.id, 1, len(summary_id)) == summary_id  # `LIKE` refuses long patterns
+        query = select(summaries).where(summaries.c.session_key == ref.key, begins, summaries.c.state.in_(FINISHED))
+        return self._read(query.limit(2))
+
+    def height(self, ref: SessionRef) -> int:
+        """Levels there are, messages included: 1 for a session without summaries."""
+        query = select(func.max(summaries.c.level)).where(summaries.c.session_key == ref.key)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0) + 1
+
+    def all(self, ref: SessionRef) -> list[Summary]:
+        """Every summary of a session, by level and place. For inspection: grows with the session."""
+        query = select(summaries).where(summaries.c.session_key == ref.key)
+        return self._read(query.order_by(summaries.c.level, summaries.c.first_seq))
+
+    def root_figures(self, ref: SessionRef) -> tuple[int, int]:
+        """Tokens of the messages that the highest finished summaries stand for, and tokens of those summaries."""
+        covered = (
+            select(func.coalesce(func.sum(summaries.c.source_tokens), 0))
+            .where(summaries.c.session_key == ref.key, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+            .scalar_subquery()
+        )
+        standing = select(func.coalesce(func.sum(summaries.c.tokens), 0)).where(
+            summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT)
+        )
+        with self.database.read() as connection:
+            return int(connection.scalar(select(covered)) or 0), int(connection.scalar(standing) or 0)
+
+    def level_figures(self, ref: SessionRef) -> list[dict[str, Any]]:
+        """Sums per level over the finished summaries of a session, lowest level first."""
+        query = (
+            select(
+                summaries.c.level,
+                func.count().label("summaries"),
+                func.sum(summaries.c.tokens).label("tokens"),
+                func.sum(summaries.c.source_tokens).label("source_tokens"),
+                func.sum(summaries.c.calls).label("calls"),
+                func.sum(summaries.c.input_tokens).label("input_tokens"),
+                func.sum(summaries.c.output_tokens).label("output_tokens"),
+                func.sum(summaries.c.seconds).label("seconds"),
+                func.sum(summaries.c.degraded.cast(summaries.c.level.type)).label("degraded"),
+                func.sum(summaries.c.stale.cast(summaries.c.level.type)).label("stale"),
+                func.avg(summaries.c.kept_identifiers).label("kept_identifiers"),
+                func.avg(summaries.c.information_loss).label("information_loss"),
+            )
+            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
+            .group_by(summaries.c.level)
+            .order_by(summaries.c.level)
+        )
+        with self.database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query, named).mappings(), derived_rows.summary)

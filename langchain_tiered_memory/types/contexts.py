@@ -1,0 +1,55 @@
+"""What a context is made of: the nouns of the view that a model is shown. Frozen values, as in `records`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.types.outcomes import GuardReport
+    from langchain_tiered_memory.types.records import LeftOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of a context, and its account."""
+
+    name: str
+    tokens: int
+    cap: int
+    """The most it was allowed."""
+    entry_ids: tuple[str, ...] = ()
+    passage_ids: tuple[str, ...] = ()
+    summary_ids: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    text: str = ""
+    """What the section says, where it is a text of ours; empty for messages shown in their own place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What one model call gets."""
+
+    messages: list[Any]
+    """`BaseMessage`s, valid for any provider."""
+    tokens: int
+    """Of the whole request: system prompt, tool schemas and messages; calibrated for the model, if it is known."""
+    raw_tokens: int
+    """The same before calibration."""
+    max_tokens: int
+    sections: tuple[Section, ...]
+    entry_ids: tuple[str, ...]
+    """Messages whose whole text stands in it, in their place or quoted."""
+    passage_ids: tuple[str, ...]
+    """Messages of which only a passage stands in it."""
+    summary_ids: tuple[str, ...]
+    repairs: tuple[str, ...]
+    """What had to be mended to make the sequence valid for a provider; empty on a healthy history."""
+    stable_messages: int
+    """How many of `messages`, from the front, stay byte for byte until the next condensation."""
+    guard: GuardReport
+    """The window, its zone, and what was done to make the request fit."""
+
+    def section(self, name: str) -> Section | None:
+        """The section of that name, or `None` where the context has none."""
+        return next((section for section in self.sections if section.name == name), None)

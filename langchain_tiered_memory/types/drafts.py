@@ -1,0 +1,168 @@
+"""Values between journeys and stores: drafts of messages, plans of summaries, filters."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.types.outcomes import FailureReason
+    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent
+    from langchain_tiered_memory.types.runs import FileOperation
+
+
+TOUCHING_ROLES = ("assistant", "tool")
+"""Whose messages touch files: calls name them, and the results of searches and listings find them."""
+FINDING = ("search", "list")
+"""The operations whose results name files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTouch:
+    """A file that a tool call names."""
+
+    path: str
+    operation: FileOperation
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A message on its way in, with its passages for the text index."""
+
+    draft: Draft
+    passages: tuple[PassageDraft, ...]
+    touches: tuple[FileTouch, ...] = ()
+    """Files that its tool calls touch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What one write did."""
+
+    ref: SessionRef
+    new: int
+    revised: tuple[str, ...]
+    """Ids of messages that came again with other content."""
+    is_taken: bool = False
+    """Whether an id that had to be new was there already: nothing was written then."""
+    left_out: frozenset[int] = frozenset()
+    """Places of messages that were forgotten, and were not written again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingEntry:
+    """As much of a message without a summary as a trigger needs."""
+
+    seq: int
+    group: int
+    tokens: int
+    at: float
+    waits: bool
+    """Whether it made calls that have no result yet."""
+    ends_task: bool = False
+    """Whether a task was finished after it, before the next message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryPlan:
+    """A summary to be made: what it covers, and how it is to be written."""
+
+    id: str
+    level: int
+    strategy: str
+    track: str | None = None
+    source_seqs: tuple[int, ...] = ()
+    """Level 1: the entries."""
+    source_ids: tuple[str, ...] = ()
+    """Above: the summaries of the level below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A finished text, ready to be committed."""
+
+    text: str
+    tokens: int
+    facts: tuple[Fact, ...]
+    model: str
+    spent: Spent
+    kept_identifiers: float | None
+    source_digest: str
+    passages: tuple[PassageDraft, ...]
+    degraded: bool = False
+    error: str | None = None
+    """Why a fallback wrote it."""
+    retry_at: float | None = None
+    """When to make a degraded summary again."""
+    information_loss: float | None = None
+    """See `Summary.information_loss`."""
+    from_tools: bool = False
+    """See `Summary.from_tools`."""
+    reason: FailureReason | None = None
+    """Why a fallback wrote it."""
+    counter: str = ""
+    """Fingerprint of what counted its tokens; empty where nobody says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilters:
+    """Which passages a search may find, beside their session and level."""
+
+    tracks: tuple[str, ...] | None = None
+    kinds: tuple[str, ...] | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """How much one removal took."""
+
+    entries: int = 0
+    revisions: int = 0
+    summaries: int = 0
+    passages: int = 0
+    session_ids: tuple[str, ...] = field(default=())
+
+    def __add__(self, other: Removed) -> Removed:
+        """Both together."""
+        return Removed(
+            entries=self.entries + other.entries,
+            revisions=self.revisions + other.revisions,
+            summaries=self.summaries + other.summaries,
+            passages=self.passages + other.passages,
+            session_ids=self.session_ids + other.session_ids,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A removal that was begun and is not finished."""
+
+    key: int
+    begun_at: float
+    targets: tuple[int, ...] = ()
+    """Keys of sessions that still have what it is about; none where only traces are left in files or in Chroma."""
+    is_erased: bool = False
+    """Whether the database's own files have no trace left."""
+
+
+def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
+    """Identity of what a summary says."""
+    told = [dataclasses.asdict(fact) for fact in facts]
+    for one in told:
+        if one["by"] == "other":
+            del one["by"]  # as facts were before they had a speaker
+    said = json.dumps([text, told])
+    return hashlib.sha256(said.encode("ascii")).hexdigest()
+
+
+def counter_mark(fingerprint: str) -> int:
+    """A small number that stands for a counter beside each count that it made."""
+    return int.from_bytes(hashlib.sha256(fingerprint.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1

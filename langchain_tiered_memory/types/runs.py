@@ -1,0 +1,134 @@
+"""The nouns of an agent run: tasks, checkpoints and what a restore found. Frozen values, as in `records`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+TaskState: TypeAlias = Literal["active", "finished"]
+
+FileOperation: TypeAlias = Literal["read", "write", "search", "list"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A piece of work that messages belong to."""
+
+    id: str
+    track: str
+    state: TaskState
+    depends_on: tuple[str, ...]
+    started_at: float
+    first_seq: int
+    """The first message that can belong to it."""
+    finished_at: float | None = None
+    last_seq: int | None = None
+    """The last message before it was finished."""
+    number: int = 0
+    """Its place among the finished tasks of its session: 1 for the first; 0 while it is active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAccess:
+    """A file that a tool call touched, as of its latest access."""
+
+    path: str
+    operation: FileOperation
+    """`write` once it was written, else that of the latest access."""
+    tool: str
+    seq: int
+    """The message that made the call."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """How a run stands: what tasks, phase and pins are, and where the conversation is."""
+
+    phase: str | None
+    tasks: tuple[Task, ...]
+    """Active ones, and the last finished."""
+    finished_tasks: int
+    pinned_ids: tuple[str, ...]
+    last_seq: int
+    last_message_id: str | None
+    pinned_seqs: tuple[int, ...] = ()
+    """Numbers of the pinned messages, in the order of `pinned_ids`; none where ids were unique in a session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCheckpoint:
+    """A saved state of a run. Written whole or not at all."""
+
+    id: str
+    session_id: str
+    track: str
+    at: float
+    reasons: tuple[str, ...]
+    """`context_size`, `phase_transition`, `task_milestone`, `risky_operation`, `time_interval`, `danger`, `critical`,
+    or the caller's own."""
+    context_state: dict[str, Any]
+    """Zone, used, limit, the plans of the views."""
+    project_state: dict[str, Any]
+    """Phase, what the caller gave, the files that were touched."""
+    tasks: tuple[Task, ...]
+    metrics: dict[str, Any]
+    conversation: tuple[dict[str, Any], ...]
+    """The messages of the last view, as LangChain's message dicts. Kept compressed."""
+    file_checksums: dict[str, str]
+    """SHA-256 by path, of touched files within the allowed roots."""
+    state: RunState
+    langgraph_checkpoint_id: str | None = None
+    digest: str = ""
+    """SHA-256 over everything above, as stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointInfo:
+    """A checkpoint without its contents."""
+
+    id: str
+    at: float
+    track: str
+    reasons: tuple[str, ...]
+    last_seq: int
+    stored_bytes: int
+    langgraph_checkpoint_id: str | None = None
+
+
+DifferenceKind: TypeAlias = Literal[
+    "file_changed",
+    "file_missing",
+    "file_unreadable",
+    "messages_since",
+    "message_edited",
+    "message_forgotten",
+    "checkpoint_damaged",
+    "plan_outdated",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Something that is not as the checkpoint has it."""
+
+    kind: DifferenceKind
+    what: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReport:
+    """What a restore put back, and what differs."""
+
+    checkpoint: CheckpointInfo
+    restored: tuple[str, ...]
+    """`tasks`, `phase`, `pins`, `views`."""
+    differences: tuple[Difference, ...] = ()
+    skipped: tuple[str, ...] = field(default=())
+    """Ids of newer checkpoints that were passed over because they are damaged."""
+
+    @property
+    def identical(self) -> bool:
+        """Whether everything is as it was."""
+        return not self.differences

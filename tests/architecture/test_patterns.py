@@ -1,0 +1,79 @@
+"""Every regular expression of the package takes linear time on whatever a stranger may have written.
+
+`re` holds the interpreter while it matches, so one quadratic pattern stops every thread of a program. A pattern that is
+new is found here by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from tests.pattern_builders import calls_of_re, compiled, hard_texts
+
+_CHARS = 1500
+_TIMES = 4
+_MOST_GROWTH = 8.0
+"""Four times the text takes 4 times as long where time is linear, 16 times where it is quadratic."""
+_QUICK_SECONDS = _CHARS * 8e-7
+"""Quadratic work on so many characters takes longer, at least a nanosecond a step and start."""
+_TRIES = 3
+
+MADE_IN_FUNCTIONS = {
+    "_pattern": "a table of time expressions is built at import",
+    "_lookalike": "patterns for our tags are built at import",
+    "_ignored": "made of a user's settings; shell patterns become atomic groups",
+}
+PATTERNS = compiled()
+
+
+def seconds(pattern: re.Pattern[str], text: str) -> float:
+    started = time.thread_time()
+    for _ in pattern.finditer(text):
+        pass
+    return time.thread_time() - started
+
+
+def growth(pattern: re.Pattern[str], short: str, long: str) -> float:
+    """How many times as long `long` takes, the least of some tries."""
+    least = float("inf")
+    for _ in range(_TRIES):
+        least = min(least, seconds(pattern, long) / max(seconds(pattern, short), 1e-9))
+        if least < _MOST_GROWTH:
+            break
+    return least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", PATTERNS)
+def test_a_pattern_takes_linear_time_on_the_texts_that_are_hardest_for_it(place: str) -> None:
+    pattern = PATTERNS[place]
+    for hard in hard_texts(pattern):
+        short = hard.of(_CHARS)
+        if seconds(pattern, short) < _QUICK_SECONDS:
+            continue
+        grown = growth(pattern, short, hard.of(_TIMES * _CHARS))
+        assert grown < _MOST_GROWTH, f"{_TIMES} times the text of {hard} takes {grown:.1f} times as long"
+
+
+def test_the_patterns_of_the_package_are_found() -> None:
+    made = sum(name == "compile" and where == "module" for _, name, where in calls_of_re())
+    assert len(PATTERNS) > made * 0.95  # equal ones are one object
+
+
+def test_a_pattern_is_compiled_where_a_module_begins_and_nowhere_else() -> None:
+    inline = [
+        f"{place}: re.{name} in {where}"
+        for place, name, where in calls_of_re()
+        if name != "escape" and not (name == "compile" and (where == "module" or where in MADE_IN_FUNCTIONS))
+    ]
+    assert inline == []
+
+
+@pytest.mark.parametrize("spelt", [r"(\w+)@", r"(?m)^\s*x", r"(?m)(.+?)[ \t]*$", r"x[\w.]*\d"])
+def test_a_quadratic_pattern_is_noticed(spelt: str) -> None:
+    pattern = re.compile(spelt)
+    hardest = max((seconds(pattern, one.of(300)), one) for one in hard_texts(pattern))[1]
+    assert growth(pattern, hardest.of(_CHARS), hardest.of(_TIMES * _CHARS)) > _MOST_GROWTH

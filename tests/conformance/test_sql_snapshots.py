@@ -1,0 +1,128 @@
+"""What a thread reads within a snapshot is of one state of the database, and nothing is held longer than that."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import event
+
+from langchain_tiered_memory.errors import ClosedError
+from tests.store_builders import append, incoming, open_store, session_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[SqlStore, SqlStore]]:
+    """Two connections' worth of one database."""
+    where = request.getfixturevalue("postgres_url") if request.param == "postgresql" else tmp_path / "memory.db"
+    with ExitStack() as opened:
+        stores = open_store(where), open_store(where)
+        for one in stores:
+            opened.callback(one.database.close)
+        yield stores
+
+
+def count(store: SqlStore, ref: SessionRef) -> int:
+    """Messages that a read finds now."""
+    return len(store.transcript.entries(ref))
+
+
+def test_a_write_by_another_connection_is_seen_by_no_read_of_a_snapshot_and_by_the_next_one(
+    two: tuple[SqlStore, SqlStore],
+) -> None:
+    mine, other = two
+    ref = session_with(mine, 3)
+    with mine.database.snapshot():
+        assert count(mine, ref) == 3
+        append(other, "s", incoming("one more", "new"))
+        assert count(mine, ref) == 3
+        assert mine.transcript.totals(ref)["entries"] == 3
+        assert len(mine.transcript.by_id(ref, ["new"])) == 0
+    assert count(mine, ref) == 4
+
+
+def test_the_reads_of_a_snapshot_are_one_transaction_nested_snapshots_included(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+    begun: list[object] = []
+    event.listen(mine.database.engine, "begin", begun.append)
+    with mine.database.snapshot():
+        count(mine, ref)
+        with mine.database.snapshot():
+            count(mine, ref)
+        count(mine, ref)
+    assert len(begun) == 1
+    count(mine, ref)
+    assert len(begun) == 2
+
+
+def test_a_write_of_ones_own_ends_the_snapshot_and_is_seen_behind_it(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+    with mine.database.snapshot():
+        assert count(mine, ref) == 3
+        append(mine, "s", incoming("one more", "new"))
+        assert count(mine, ref) == 4
+
+
+def test_a_snapshot_that_is_ended_before_a_wait_is_begun_anew_by_the_next_read(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, other = two
+    ref = session_with(mine, 3)
+    with mine.database.snapshot():
+        assert count(mine, ref) == 3
+        append(other, "s", incoming("one more", "new"))
+        mine.database.end_snapshot()
+        assert count(mine, ref) == 4
+
+
+def test_another_thread_reads_for_itself(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, other = two
+    ref = session_with(mine, 3)
+    seen: list[int] = []
+    with mine.database.snapshot():
+        assert count(mine, ref) == 3
+        append(other, "s", incoming("one more", "new"))
+        thread = threading.Thread(target=lambda: seen.append(count(mine, ref)))
+        thread.start()
+        thread.join()
+        assert count(mine, ref) == 3
+    assert seen == [4]
+
+
+def test_nothing_stays_checked_out_behind_a_snapshot_that_broke_off(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+    with pytest.raises(KeyError), mine.database.snapshot():  # noqa: PT012 - the read comes first
+        count(mine, ref)
+        raise KeyError
+    assert mine.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined] - a queue of connections
+    assert count(mine, ref) == 3
+
+
+def test_a_snapshot_of_a_closed_database_reads_nothing(two: tuple[SqlStore, SqlStore]) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+    with mine.database.snapshot():
+        count(mine, ref)
+        mine.database.close()
+        with pytest.raises(ClosedError):
+            count(mine, ref)
+
+
+def test_a_database_in_memory_takes_a_write_in_the_middle_of_a_snapshot() -> None:
+    store = open_store(None)
+    ref = session_with(store, 3)
+    with store.database.snapshot():
+        assert count(store, ref) == 3
+        append(store, "s", incoming("one more", "new"))
+        assert count(store, ref) == 4
+    store.database.close()

@@ -1,0 +1,245 @@
+"""Answers that come with an id that is known: from LangChain's cache, or from a model that gives all the same one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_classic.chains import LLMChain
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import get_llm_cache, set_llm_cache
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableWithMessageHistory
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from typing_extensions import TypedDict
+
+from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
+from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
+from langchain_tiered_memory.integrations.legacy.runnable_history import with_tiered_history
+from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
+from langchain_tiered_memory.integrations.nodes import remember_node
+from langchain_tiered_memory.integrations.state import TieredState
+from langchain_tiered_memory.testing import ScriptedModel
+from tests.colours import COLOURS, Colour
+from tests.graph_builders import Runner, chat_graph, thread
+from tests.memory_builders import open_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+pytestmark = pytest.mark.slow
+
+PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{input}")])
+CONFIG: Any = {"configurable": {"session_id": "s"}}
+TURNS = 4
+
+
+def same_answer(_: Sequence[BaseMessage]) -> AIMessage:
+    usage: Any = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    return AIMessage("The answer.", id="run-1", usage_metadata=usage)
+
+
+@pytest.fixture(params=[True, False], ids=["cache", "no cache"], autouse=True)
+def _cache(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = get_llm_cache()
+    set_llm_cache(InMemoryCache() if request.param else None)
+    yield
+    set_llm_cache(before)
+
+
+def run(chain: Any, given: Any, colour: Colour, config: Any = CONFIG) -> Any:
+    return chain.invoke(given, config) if colour == "sync" else asyncio.run(chain.ainvoke(given, config))
+
+
+def check(memory: TieredMemory, session_id: str = "s", turns: int = TURNS) -> None:
+    stored = memory.session(session_id).messages()
+    assert [one.type for one in stored] == ["human", "ai"] * turns
+    assert len({one.id for one in stored}) == len(stored)
+    assert stored[1].id == "run-1", "an id that nobody has stays"
+    assert memory.verify().problems == ()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("keys", [True, False], ids=["keys", "no keys"])
+@pytest.mark.parametrize("kept", [True, False], ids=["one object", "an object per run"])
+def test_each_turn_of_a_chat_history_keeps_its_answer(colour: Colour, *, keys: bool, kept: bool) -> None:
+    with open_memory() as memory:
+        model, one = ScriptedModel(answers=same_answer), TieredChatMessageHistory(memory, "s")
+        names = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
+
+        def history(session_id: str) -> TieredChatMessageHistory:
+            return one if kept else TieredChatMessageHistory(memory, session_id)
+
+        chain: Any = RunnableWithMessageHistory(PROMPT | model if keys else model, history, **names)
+        for _ in range(TURNS):
+            run(chain, {"input": "hi"} if keys else [HumanMessage("hi")], colour)
+        check(memory)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("keys", [True, False], ids=["keys", "no keys"])
+def test_each_turn_with_tiered_history_keeps_its_answer(colour: Colour, *, keys: bool) -> None:
+    with open_memory() as memory:
+        model = ScriptedModel(answers=same_answer)
+        names: Any = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
+        chain = with_tiered_history(PROMPT | model if keys else model, memory, **names)
+        for _ in range(TURNS):
+            run(chain, {"input": "hi"} if keys else "hi", colour)
+        check(memory)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("colour", COLOURS)
+def test_runs_side_by_side_that_get_the_same_answer_keep_one_each(colour: Colour) -> None:
+    with open_memory() as memory:
+        chain = with_tiered_history(ScriptedModel(answers=same_answer), memory)
+        asked = [f"question {number}" for number in range(12)]
+        if colour == "sync":
+            chain.batch(asked, CONFIG)
+        else:
+            asyncio.run(chain.abatch(asked, CONFIG))
+        stored = memory.session("s").messages()
+        assert sorted(str(one.text) for one in stored if one.type == "human") == sorted(asked)
+        assert sum(one.type == "ai" for one in stored) == len(asked)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("colour", COLOURS)
+def test_each_turn_of_a_classic_chain_keeps_its_answer(colour: Colour) -> None:
+    with open_memory() as memory:
+        own = ConversationTieredMemory(memory=memory, session_id="s", return_messages=True)
+        chain = LLMChain(llm=ScriptedModel(answers=same_answer), prompt=PROMPT, memory=own)
+        for _ in range(TURNS):
+            run(chain, {"input": "hi"}, colour, None)
+        answer = AIMessage("Said by hand.", id="x")
+        for _ in range(TURNS):
+            own.save_context({"input": "hi"}, {"output": answer})
+        assert [one.type for one in memory.session("s").messages()] == ["human", "ai"] * (2 * TURNS)
+
+
+def test_what_is_added_by_hand_is_new_each_time_and_once_when_it_is_tried_again() -> None:
+    with open_memory() as memory:
+        history = TieredChatMessageHistory(memory, "s")
+        answer = AIMessage("The answer.", id="x")
+        for _ in range(TURNS):
+            history.add_user_message("hi")
+            history.add_ai_message(answer)
+        assert len(history.messages) == 2 * TURNS
+        for again in (history.messages[-1:], history.messages[-2:], history.messages):
+            history.add_messages(again)
+        assert len(history.messages) == 2 * TURNS
+        history.add_messages([*history.messages, HumanMessage("and"), AIMessage("another", id="x")])
+        assert [str(one.text) for one in history.messages[-2:]] == ["and", "another"]
+        assert len(history.messages) == 2 * TURNS + 2
+        assert memory.session("s").revisions("x") == []
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+async def test_an_agent_keeps_each_answer_in_its_state_and_in_the_memory(colour: Colour) -> None:
+    runner = Runner(colour)
+    with open_memory() as memory:
+        own = TieredMemoryMiddleware(memory)
+        agent = create_agent(ScriptedModel(answers=same_answer), [], middleware=[own], checkpointer=InMemorySaver())
+        for _ in range(TURNS):
+            state = await runner.invoke(agent, {"messages": [HumanMessage("hi")]}, thread())
+        assert [one.type for one in state["messages"]] == ["human", "ai"] * TURNS
+        check(memory, "t")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("kind", ["agent", "nodes"])
+async def test_without_a_checkpointer_each_answer_is_kept_too(kind: str, colour: Colour) -> None:
+    runner, model = Runner(colour), ScriptedModel(answers=same_answer)
+    with open_memory() as memory:
+        if kind == "agent":
+            graph: Any = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory)])
+        else:
+            graph = chat_graph(memory, model).compile()
+        for number in range(TURNS):
+            await runner.invoke(graph, {"messages": [HumanMessage(f"question {number}")]}, thread())
+        check(memory, "t")
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_answer(colour: Colour) -> None:
+    runner, model = Runner(colour), ScriptedModel(answers=same_answer)
+    with open_memory() as memory:
+        agent = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory)])
+
+        def call(state: Any, config: RunnableConfig) -> Any:
+            return {"messages": agent.invoke({"messages": state["messages"][-1:]}, config)["messages"][-1:]}
+
+        async def acall(state: Any, config: RunnableConfig) -> Any:
+            found = await agent.ainvoke({"messages": state["messages"][-1:]}, config)
+            return {"messages": found["messages"][-1:]}
+
+        builder = StateGraph(MessagesState)
+        builder.add_node("helper", RunnableLambda(call, acall))
+        builder.add_edge(START, "helper")
+        graph = builder.compile(checkpointer=InMemorySaver())
+        for number in range(TURNS):
+            state = await runner.invoke(graph, {"messages": [HumanMessage(f"question {number}")]}, thread())
+        check(memory, "t")
+        assert len(state["messages"]) == 2 * TURNS
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+async def test_a_graph_without_a_list_of_messages_keeps_each_answer_and_a_step_tried_again_once(
+    colour: Colour,
+) -> None:
+    from langgraph.types import RetryPolicy  # noqa: PLC0415 - of this test alone
+
+    class Said(TieredState):
+        question: str
+        answer: Any
+
+    class Flaky(TypedDict, total=False):
+        failed: bool
+
+    runner, broken = Runner(colour), Flaky()
+    with open_memory() as memory:
+        keep = remember_node(memory, input_key="question", output_key="answer")
+
+        async def akeep(state: Any, config: Any) -> Any:
+            update = await keep.ainvoke(state, config)
+            if not broken.pop("failed", False):
+                broken["failed"] = True
+                raise ConnectionError
+            return update
+
+        def keep_once(state: Any, config: Any) -> Any:
+            update = keep.invoke(state, config)
+            if not broken.pop("failed", False):
+                broken["failed"] = True
+                raise ConnectionError
+            return update
+
+        model = ScriptedModel(answers=same_answer)
+        builder = StateGraph(Said)
+        builder.add_node(
+            "answer",
+            RunnableLambda(
+                lambda state: {"answer": model.invoke(state["question"])},
+                lambda state: _aanswer(model, state),
+            ),
+        )
+        retry = RetryPolicy(max_attempts=2, initial_interval=0.01)
+        builder.add_node("keep", RunnableLambda(keep_once, akeep), retry_policy=retry)
+        builder.add_edge(START, "answer")
+        builder.add_edge("answer", "keep")
+        graph = builder.compile(checkpointer=InMemorySaver())
+        for _ in range(TURNS):
+            await runner.invoke(graph, {"question": "hi"}, thread())
+        check(memory, "t")
+
+
+async def _aanswer(model: ScriptedModel, state: Any) -> dict[str, Any]:
+    return {"answer": await model.ainvoke(state["question"])}

@@ -1,0 +1,83 @@
+"""A program in a new home: what is written there is what the memory was asked to write, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from langchain_tiered_memory.models.embeddings import find_minilm
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "BUILD_ID", "BUILD_NUMBER", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")
+"""Where one of these is set, libraries keep their telemetry quiet by themselves: a user's machine has none."""
+
+USE = """
+import sys
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_tiered_memory import Settings, TieredMemory
+choices = {} if sys.argv[2] == "auto" else {"embeddings": None}
+memory = TieredMemory.open(sys.argv[1], **choices)
+session = memory.session("s")
+for number in range(30):
+    session.add_messages([HumanMessage(f"Where are the bolts of order {number}?"), AIMessage("In the harbour.")])
+report = memory.flush()
+assert session.search("bolts")
+assert session.context("bolts", max_tokens=2000).messages
+assert memory.verify().problems == ()
+assert memory.rebuild_index().vectors == (0 if sys.argv[2] == "none" else memory.verify().vectors)
+assert sys.argv[2] == "none" or memory.verify().vectors
+memory.close()
+"""
+
+
+def run_at_home(home: Path, *command: str) -> None:
+    kept = {name: value for name, value in os.environ.items() if name not in CI_VARIABLES}
+    folder = find_minilm()
+    if folder is not None:
+        kept["TIERED_MEMORY_MINILM_DIR"] = str(folder)
+    # Bytecode is Python's own; the rest that programs write by themselves goes to these places.
+    places = {
+        "HOME": str(home),
+        "TMPDIR": str(home / "temporary"),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    (home / "temporary").mkdir(exist_ok=True)
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "ORT_DISABLE_TELEMETRY"):
+        kept.pop(name, None)
+    program = [sys.executable, *command]
+    done = subprocess.run(
+        program, env=kept | places, cwd=home, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("embeddings", ["none", pytest.param("auto", id="minilm")])
+def test_a_memory_writes_its_database_and_its_index_and_nothing_else(tmp_path: Path, embeddings: str) -> None:
+    if embeddings == "auto" and find_minilm() is None:
+        pytest.skip("the MiniLM files are not at hand")
+    (tmp_path / "asked").mkdir()
+    run_at_home(tmp_path, "-c", USE, str(tmp_path / "asked" / "memory.db"), embeddings)
+    written = files(tmp_path)
+    ours = {name for name in written if name == "asked/memory.db" or name.startswith("asked/memory.db.chroma/")}
+    assert written == ours
+    assert len(ours) > (0 if embeddings == "none" else 1)
+
+
+@pytest.mark.skipif(find_minilm() is None, reason="the MiniLM files are not at hand")
+def test_a_replay_on_the_command_line_leaves_nothing_in_the_home(tmp_path: Path) -> None:
+    said = [{"role": "user" if number % 2 == 0 else "assistant", "content": f"bolt {number}"} for number in range(20)]
+    (tmp_path / "chat.json").write_text(json.dumps(said), encoding="utf-8")
+    run_at_home(tmp_path, "-m", "langchain_tiered_memory", "replay", "chat.json")
+    assert files(tmp_path) == {"chat.json"}

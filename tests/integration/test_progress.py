@@ -1,0 +1,68 @@
+"""A long check or repair tells how far it is, and never holds a long history's texts together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.maintenance import examine
+from langchain_tiered_memory.maintenance.inspection import Inspection
+from tests.embedders import HashingEmbeddings
+from tests.memory_builders import conversation, open_memory, store_of
+
+if TYPE_CHECKING:
+    import pytest
+
+    from langchain_tiered_memory.reports import Progress
+
+COUNTED_PAGES = Inspection.counted_pages
+
+
+def test_a_check_tells_after_each_page_and_ends_at_the_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Progress] = []
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(12))
+        memory.session("other").add_messages(conversation(3))
+        memory.flush()
+        monkeypatch.setattr(type(store_of(memory).inspection), "counted_pages", _pages_of_five)
+        report = memory.verify(progress=told.append)
+    assert report.problems == ()
+    assert {one.step for one in told} == {"check"}
+    assert [one.done for one in told] == sorted({one.done for one in told})
+    assert len(told) >= report.entries // 5
+    assert (told[-1].done, told[-1].of) == (report.entries, report.entries)
+
+
+def test_a_rebuild_tells_of_rows_then_vectors_then_the_check() -> None:
+    told: list[Progress] = []
+    with open_memory(embeddings=HashingEmbeddings()) as memory:
+        memory.session("s").add_messages(conversation(6))
+        memory.flush()
+        report = memory.rebuild_index(progress=told.append)
+    steps = list(dict.fromkeys(one.step for one in told))
+    assert steps == ["rows", "vectors", "check"]
+    ends = {step: [one for one in told if one.step == step][-1] for step in steps}
+    assert (ends["vectors"].done, ends["check"].done) == (report.vectors, report.entries)
+
+
+def test_what_a_check_keeps_of_a_summarys_sources_is_let_go_when_all_were_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left: list[int] = []
+    ended = examine._end_coverages
+
+    def end(tally: examine.Tally, summaries: object) -> None:
+        left.append(sum(map(len, tally.under.values())))
+        assert tally.coverages
+        ended(tally, summaries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(examine, "_end_coverages", end)
+    with open_memory() as memory:
+        memory.session("s").add_messages(conversation(12))
+        memory.flush()
+        assert memory.verify().problems == ()
+    assert left == [0]
+
+
+def _pages_of_five(inspection: object, ref: object) -> object:
+    whole = [one for page in COUNTED_PAGES(inspection, ref) for one in page]  # type: ignore[arg-type]
+    return iter([whole[start : start + 5] for start in range(0, len(whole), 5)])

@@ -1,0 +1,152 @@
+"""A summariser whose text has nothing to do with the conversation: it never stands as a sound summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from langchain_tiered_memory.settings import CondensationSettings, ValidationSettings
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+from langchain_tiered_memory.summaries.rendering import summary_block
+from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
+from langchain_tiered_memory.types.outcomes import FailureReason
+from tests.colours import COLOURS, Colour, told
+from tests.memory_builders import conversation, open_memory, quick_settings, summaries_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.extensions import CondensationContext
+    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.types.records import Summary
+
+pytestmark = pytest.mark.slow
+
+both = pytest.mark.parametrize("colour", COLOURS)
+LOREM = "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et. "
+BAD: dict[str, str] = {
+    "112,000 characters of filler": LOREM * 1000,
+    "a paragraph of filler": LOREM * 3,
+    "another conversation's summary": "## Overview\nMarta and Ivo plan their wedding in Lisbon.\n## Key points\n- Marta"
+    " wants peonies and a jazz band; Ivo invites his cousins from Porto.\n- The cake will have pistachios.",
+    "half a sentence": "We talked",
+    "empty sections": "## Overview\n\n## Key points\nNone.\n\n## Decisions\nNone.",
+    "words that say nothing": "The user asked several questions and the assistant answered each of them in detail.",
+    "a paraphrased refusal": "It would be better if somebody else looked into this, as nothing useful comes to mind.",
+}
+
+
+def spoken(memory: TieredMemory, clock: FrozenClock, colour: Colour, *, turns: int = 12) -> list[Summary]:
+    session = memory.session("s")
+    told(colour, session.add_messages, conversation(turns))
+    for _ in range(4):
+        told(colour, session.flush)
+        clock.advance(4000)
+    return summaries_of(session)
+
+
+@both
+@pytest.mark.parametrize("kind", BAD)
+def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well(kind: str, colour: Colour) -> None:
+    clock = FrozenClock()
+    good = summarising_model()
+    well = False
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        return good.invoke(messages).text if well else BAD[kind]
+
+    events: list[Any] = []
+    settings = quick_settings(attempts=2)
+    with open_memory(model=ScriptedModel(answers=answer), clock=clock, settings=settings) as memory:
+        memory.subscribe(events.append)
+        made = spoken(memory, clock, colour)
+        finished = [one for one in made if one.state.finished]
+        assert len(finished) >= 4
+        assert all(one.degraded and one.reason is not None for one in finished)
+        assert {one.level for one in finished} == {1}, "nothing degraded is condensed further"
+        assert not [one for one in finished if BAD[kind][:60] in one.text]
+        assert {"condensation_failed", "condensation_fell_back"} <= {event.name for event in events}
+        assert all(", provisional]" in summary_block(one) for one in finished)
+        well = True
+        clock.advance(100_000)
+        after = spoken(memory, clock, colour, turns=0)
+        assert not any(one.degraded for one in after)
+        assert max(one.level for one in after) >= 2
+
+
+class Babbler:
+    """A plugin that knows nothing of the conversation."""
+
+    name = "babbler"
+    priority = 10
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+
+    def should_activate(self, context: CondensationContext) -> bool:
+        return bool(context.session_id)
+
+    def condense(self, job: CondenseJob) -> str:
+        self.asked += bool(job.sources)
+        return self.text
+
+
+@both
+def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_asked_for_again(colour: Colour) -> None:
+    clock = FrozenClock()
+    babbler = Babbler(BAD["another conversation's summary"])
+    engine = CondensationEngine.create_custom(CondensationSettings(breaker_failures=1000), [babbler])
+    with open_memory(engine=engine, clock=clock) as memory:
+        made = spoken(memory, clock, colour)
+        assert made
+        assert all(one.degraded and one.reason == FailureReason.UNSOUND for one in made)
+        assert {one.level for one in made} == {1}
+        assert memory.session("s").metrics().degraded == len(made)
+        asked = babbler.asked
+        assert asked > len(made)
+        babbler.text = (
+            "The harbour, crane, ferry, pilot, customs, warehouse orders were checked by their teams: new bolts before"
+            " Monday."
+        )
+        clock.advance(100_000)
+        assert not any(one.degraded for one in spoken(memory, clock, colour, turns=0) if one.level == 1)
+
+
+@both
+def test_a_least_score_of_zero_takes_any_text(colour: Colour) -> None:
+    validation = ValidationSettings(least_grounded=0, least_covered=0, mark_unsourced=False, audit=False)
+    settings = quick_settings().model_copy(update={"condensation": CondensationSettings(validation=validation)})
+    clock = FrozenClock()
+    with open_memory(
+        model=ScriptedModel(answers=[BAD["a paragraph of filler"]]), settings=settings, clock=clock
+    ) as memory:
+        made = spoken(memory, clock, colour)
+        assert made
+        assert not any(one.degraded for one in made)
+
+
+@both
+def test_an_invented_figure_is_marked_and_is_no_source_one_level_up(colour: Colour) -> None:
+    good = summarising_model()
+
+    def answer(messages: list[BaseMessage]) -> str:
+        said = good.invoke(messages).text
+        return said if "level-2" in said else f"{said}\n- The crane was sold for 77,315 guilders to Ebenezer."
+
+    events: list[Any] = []
+    clock = FrozenClock()
+    with open_memory(model=ScriptedModel(answers=answer), clock=clock) as memory:
+        memory.subscribe(events.append)
+        made = spoken(memory, clock, colour)
+        assert max(one.level for one in made) >= 2
+        named = [one for one in made if "77,315" in one.text]
+        assert any(one.level == 1 for one in named)
+        for one in named:
+            assert one.text.count("77,315") == one.text.count("[not in the source: 77,315"), one.text
+            assert one.text.count("Ebenezer") == one.text.count("[not in the source: Ebenezer]"), one.text
+        profile_of = [event for event in events if event.name == "summary_unsourced"]
+        assert profile_of
+        assert not any("77,315" in event.reason for event in profile_of)

@@ -1,0 +1,63 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.context.budget.allocation import View, split
+from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.settings import ContextSettings
+
+SETTINGS = ContextSettings()
+
+
+def test_the_split_depends_on_the_budget_and_on_whether_something_is_asked() -> None:
+    asked = split(8000, fixed=100, ratio=1.0, has_query=True, view="default", settings=SETTINGS)
+    silent = split(8000, fixed=100, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
+    assert asked.recall == 3950  # half of what the system prompt and tools leave
+    assert silent.recall == 0
+    assert silent.cover > asked.cover
+    assert asked.keep == silent.keep == 2000
+
+
+def test_the_recall_view_gives_everything_but_the_fixed_part_to_the_answer() -> None:
+    allocation = split(1000, fixed=200, ratio=1.0, has_query=True, view="recall", settings=SETTINGS)
+    assert allocation.recall == 800
+
+
+def test_calibration_shrinks_the_raw_budget() -> None:
+    assert split(8000, fixed=0, ratio=1.6, has_query=True, view="default", settings=SETTINGS).total == 5000
+
+
+@pytest.mark.parametrize("budget", [0, -5])
+def test_a_budget_below_one_is_refused(budget: int) -> None:
+    with pytest.raises(BudgetError, match="at least 1 token"):
+        split(budget, fixed=0, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
+
+
+def test_a_system_prompt_that_fills_the_budget_is_named_as_the_cause() -> None:
+    with pytest.raises(BudgetError, match="system prompt and the tool schemas take 990 of 990"):
+        split(990, fixed=990, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
+
+
+@given(
+    st.integers(20, 300_000),
+    st.floats(0.5, 3.0),
+    st.booleans(),
+    st.sampled_from(["default", "recall"]),
+)
+def test_no_room_is_larger_than_the_whole(budget: int, ratio: float, has_query: bool, view: View) -> None:  # noqa: FBT001
+    try:
+        allocation = split(budget, fixed=1, ratio=ratio, has_query=has_query, view=view, settings=SETTINGS)
+    except BudgetError:
+        return
+    assert allocation.total * ratio <= budget + 1e-6
+    for room in (
+        allocation.goal,
+        allocation.pins,
+        allocation.queries,
+        allocation.cover,
+        allocation.keep,
+        allocation.recall,
+        allocation.code,
+    ):
+        assert 0 <= room <= allocation.total
+    assert allocation.hard + allocation.recall == allocation.total

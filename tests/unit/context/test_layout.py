@@ -1,0 +1,131 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_tiered_memory.context.layout import (
+    MARK,
+    Piece,
+    ours,
+    recall_position,
+    shortened,
+    system_message,
+)
+from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.text.fair_share import water_level, whole_again
+from langchain_tiered_memory.types.records import Entry
+
+COUNTER = EstimatingCounter()
+
+
+def piece(message: object) -> Piece:
+    return Piece(part="recent", message=message, tokens=1)  # type: ignore[arg-type]
+
+
+def entry(text: str) -> Entry:
+    return entry_of(HumanMessage(text, id="m1"))
+
+
+def entry_of(message: HumanMessage) -> Entry:
+    return Entry(
+        seq=1,
+        id="m1",
+        role="user",
+        text=str(message.text),
+        payload=encode(message).payload,
+        digest="",
+        tokens=COUNTER.count_message(message),
+        at=0.0,
+        name=None,
+        track="main",
+        kind=None,
+        task=None,
+        calls=(),
+        answers=None,
+        group=1,
+        pinned=False,
+        revision=0,
+        summary_id=None,
+    )
+
+
+def test_recall_stands_before_the_last_user_message_while_an_answer_is_due() -> None:
+    pieces = [piece(HumanMessage("a")), piece(AIMessage("b")), piece(HumanMessage("c"))]
+    assert recall_position(pieces) == 2
+
+
+def test_recall_stays_before_the_question_during_its_tool_loop() -> None:
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    pieces = [piece(HumanMessage("a")), piece(call), piece(ToolMessage("found", tool_call_id="c1"))]
+    assert recall_position(pieces) == 0
+
+
+def test_recall_stands_last_when_the_next_word_is_the_users() -> None:
+    assert recall_position([piece(HumanMessage("a")), piece(AIMessage("done"))]) == 2
+
+
+def test_recall_never_takes_a_message_of_ours_for_the_users() -> None:
+    history = ours("record", part="history", counter=COUNTER)
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    assert MARK in history.message.additional_kwargs
+    assert recall_position([history, piece(call)]) == 2
+
+
+def test_an_entry_that_fits_is_shown_as_it_was() -> None:
+    shown = shortened(entry("short"), max_tokens=100, counter=COUNTER)
+    assert shown.message == HumanMessage("short", id="m1")
+    assert shown.whole_entries
+
+
+def test_an_entry_too_large_is_shown_head_and_tail_with_a_pointer_and_is_no_longer_whole() -> None:
+    text = "head " + "middle " * 3000 + "tail"
+    shown = shortened(entry(text), max_tokens=120, counter=COUNTER)
+    assert shown.tokens <= 120
+    assert str(shown.message.content).startswith("head")
+    assert str(shown.message.content).endswith("tail")
+    assert 'expand "m1"' in str(shown.message.content)
+    assert not shown.whole_entries
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=40), st.integers(0, 20_000))
+def test_the_water_level_fills_the_room_and_never_overflows(sizes: list[int], room: int) -> None:
+    level = water_level(sizes, room)
+    assert sum(min(size, level) for size in sizes) <= room
+    if level < max(sizes):
+        assert sum(min(size, level + 1) for size in sizes) > room - len(sizes)
+
+
+def test_no_system_prompt_is_no_message() -> None:
+    assert system_message(None) is None
+    assert system_message("") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 5000)), max_size=12), st.integers(0, 9000))
+def test_what_is_whole_again_fits_and_the_newest_comes_first(sizes: list[tuple[int, int]], spare: int) -> None:
+    cut = [size for size, _ in sizes]
+    whole = [size + more for size, more in sizes]
+    room = sum(cut) + spare
+    stays = whole_again(cut, whole, room)
+    together = sum(whole[at] if at in stays else size for at, size in enumerate(cut))
+    assert together <= room
+    assert all(
+        whole[at] - cut[at] > room - together for at in range(len(cut)) if at not in stays and whole[at] > cut[at]
+    )
+    if sizes and 0 < sizes[-1][1] <= spare:
+        assert len(sizes) - 1 in stays
+
+
+def picture(text: str) -> Entry:
+    image = {"type": "image", "base64": "eA==" * 40, "mime_type": "image/png"}
+    return entry_of(HumanMessage([{"type": "text", "text": text}, image, image], id="pictures"))
+
+
+def test_media_without_room_are_described_from_the_first_on() -> None:
+    entry = picture("What is on these?")
+    both = shortened(entry, max_tokens=2600, counter=COUNTER)
+    one = shortened(entry, max_tokens=1500, counter=COUNTER)
+    none = shortened(entry, max_tokens=120, counter=COUNTER)
+    kinds = [[block["type"] for block in piece.message.content] for piece in (both, one, none)]
+    assert kinds == [["text", "image", "image"], ["text", "text", "image"], ["text", "text", "text"]]
+    assert all("What is on these?" in str(piece.message.content) for piece in (both, one, none))
+    assert [piece.tokens <= most for piece, most in ((both, 2600), (one, 1500), (none, 120))] == [True] * 3

@@ -1,0 +1,116 @@
+"""What a budget is filled with."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.recall.filling import Filling, FillingWeights, Offer, PassageOffer, fill
+
+OFFERS = st.lists(
+    st.builds(
+        Offer,
+        sequence=st.integers(0, 200),
+        score=st.floats(0, 5),
+        tokens=st.integers(0, 900),
+        sitting=st.integers(0, 3),
+        passages=st.lists(st.builds(PassageOffer, score=st.floats(0, 1), tokens=st.integers(0, 200)), max_size=4).map(
+            tuple
+        ),
+    ),
+    max_size=25,
+    unique_by=lambda offer: offer.sequence,
+)
+HEADERS = st.dictionaries(st.integers(0, 3), st.integers(0, 20))
+BUDGETS = st.integers(-5, 3000)
+
+
+def offer(sequence: int, score: float, tokens: int, *passages: PassageOffer, sitting: int = 0) -> Offer:
+    return Offer(sequence=sequence, score=score, tokens=tokens, sitting=sitting, passages=passages)
+
+
+def sequences(filling: Filling) -> list[int]:
+    return [shown.sequence for shown in filling.shown]
+
+
+@given(OFFERS, HEADERS, BUDGETS)
+def test_the_cost_is_what_is_shown_and_never_above_the_budget(
+    offers: list[Offer], headers: dict[int, int], max_tokens: int
+) -> None:
+    filling = fill(offers, max_tokens=max_tokens, header_tokens=headers)
+    by_sequence = {each.sequence: each for each in offers}
+    cost = sum(headers.get(sitting, 0) for sitting in {by_sequence[shown.sequence].sitting for shown in filling.shown})
+    for shown in filling.shown:
+        entry = by_sequence[shown.sequence]
+        if shown.passages is None:
+            cost += entry.tokens
+        else:
+            cost += sum(entry.passages[index].tokens for index in shown.passages)
+    assert cost == filling.tokens <= max(max_tokens, 0)
+
+
+@given(OFFERS, HEADERS, BUDGETS, st.randoms(use_true_random=False))
+def test_the_order_of_the_offers_does_not_matter(
+    offers: list[Offer], headers: dict[int, int], max_tokens: int, random: object
+) -> None:
+    shuffled = offers.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert fill(shuffled, max_tokens=max_tokens, header_tokens=headers) == fill(
+        offers, max_tokens=max_tokens, header_tokens=headers
+    )
+
+
+@given(OFFERS, BUDGETS)
+def test_entries_are_shown_once_and_in_the_order_of_the_conversation(offers: list[Offer], max_tokens: int) -> None:
+    shown = sequences(fill(offers, max_tokens=max_tokens))
+    assert shown == sorted(set(shown))
+
+
+@given(OFFERS)
+def test_everything_is_shown_whole_where_there_is_room(offers: list[Offer]) -> None:
+    filling = fill(offers, max_tokens=1_000_000)
+    assert sequences(filling) == sorted(each.sequence for each in offers)
+    assert all(shown.passages is None for shown in filling.shown)
+
+
+@given(OFFERS, BUDGETS)
+def test_what_is_left_out_does_not_fit_any_more(offers: list[Offer], max_tokens: int) -> None:
+    filling = fill(offers, max_tokens=max_tokens)
+    shown = set(sequences(filling))
+    assert all(each.tokens > max_tokens - filling.tokens for each in offers if each.sequence not in shown)
+
+
+def test_a_cheap_entry_beats_a_slightly_better_expensive_one() -> None:
+    assert sequences(fill([offer(1, 1.2, 900), offer(2, 1.0, 80)], max_tokens=950)) == [2]
+
+
+def test_without_a_price_the_best_score_comes_first() -> None:
+    weights = FillingWeights(price_exponent=0)
+    assert sequences(fill([offer(1, 1.2, 900), offer(2, 1.0, 80)], max_tokens=950, weights=weights)) == [1]
+
+
+def test_a_very_short_entry_gains_nothing_by_being_short() -> None:
+    assert sequences(fill([offer(1, 0.5, 3), offer(2, 0.6, 50)], max_tokens=50)) == [2]
+
+
+def test_an_entry_that_does_not_fit_is_passed_over() -> None:
+    assert sequences(fill([offer(1, 9, 500), offer(2, 1, 50), offer(3, 1, 60)], max_tokens=120)) == [2, 3]
+
+
+def test_a_header_is_paid_once_for_its_sitting() -> None:
+    offers = [offer(1, 1, 50), offer(2, 1, 50)]
+    assert fill(offers, max_tokens=110, header_tokens={0: 10}).tokens == 110
+    assert sequences(fill(offers, max_tokens=109, header_tokens={0: 10})) == [1]
+
+
+def test_an_expensive_entry_is_shown_by_its_best_passages() -> None:
+    long = offer(1, 3, 2000, *(PassageOffer(score=score, tokens=40) for score in (0.1, 0.9, 0.5)))
+    filling = fill([long, offer(2, 0.1, 300)], max_tokens=1000)
+    assert {shown.sequence: shown.passages for shown in filling.shown} == {1: (1, 2), 2: None}
+
+
+def test_a_passage_without_any_score_is_not_shown() -> None:
+    long = offer(1, 3, 2000, PassageOffer(score=0, tokens=40), PassageOffer(score=0, tokens=40))
+    assert fill([long], max_tokens=1000).shown == ()
+
+
+def test_no_budget_shows_nothing() -> None:
+    assert fill([offer(1, 1, 10)], max_tokens=0) == Filling(shown=(), tokens=0)

@@ -1,0 +1,99 @@
+"""The arithmetic of ranking."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.recall.fusion import (
+    above_floor,
+    best_of_each,
+    bm25,
+    from_neighbours,
+    over_best,
+    sitting_means,
+)
+
+
+def scores_of(terms: dict[str, float], *passages: str, frequency: int = 1) -> list[float]:
+    scores: list[float] = bm25(
+        terms,
+        [passage.split() for passage in passages],
+        passage_count=10,
+        average_terms=4.0,
+        document_frequency=dict.fromkeys(terms, frequency),
+        k1=1.2,
+        b=0.5,
+    ).tolist()
+    return scores
+
+
+def test_bm25_of_one_term_is_the_textbook_figure() -> None:
+    assert scores_of({"lake": 1.0}, "lake wind boat sail") == pytest.approx([math.log1p(9.5 / 1.5)])
+
+
+def test_bm25_does_not_depend_on_the_other_candidates() -> None:
+    assert scores_of({"lake": 1.0}, "lake boat")[0] == scores_of({"lake": 1.0}, "lake boat", "lake lake", "sea")[0]
+
+
+def test_a_rare_term_counts_more_than_a_common_one() -> None:
+    assert scores_of({"lake": 1.0}, "lake")[0] > scores_of({"lake": 1.0}, "lake", frequency=8)[0]
+
+
+def test_a_lighter_term_counts_less() -> None:
+    assert scores_of({"lake": 0.3}, "lake")[0] == pytest.approx(0.3 * scores_of({"lake": 1.0}, "lake")[0])
+
+
+def test_a_frequency_beyond_the_collection_is_no_error() -> None:
+    assert scores_of({"lake": 1.0}, "lake", frequency=99)[0] >= 0
+
+
+def test_shares_of_nothing_are_nothing() -> None:
+    assert over_best(np.zeros(3)).tolist() == [0, 0, 0]
+
+
+def test_similarity_is_scaled_between_the_best_and_the_depth() -> None:
+    assert above_floor([0.8, 0.5, 0.2, None, 0.1], depth=3) == pytest.approx([1, 0.5, 0, 0, 0])
+
+
+def test_more_similar_passages_than_the_depth_change_nothing() -> None:
+    few, many = above_floor([0.8, 0.5, 0.2], depth=3), above_floor([0.8, 0.5, 0.2, 0.1, -0.4], depth=3)
+    assert many[:3].tolist() == few.tolist()
+
+
+def test_a_single_similarity_is_the_best() -> None:
+    assert above_floor([None, 0.4], depth=300).tolist() == [0, 1]
+
+
+def test_without_any_similarity_there_is_no_score() -> None:
+    assert above_floor([None, None], depth=300).tolist() == [0, 0]
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1, 1)), max_size=40), st.integers(1, 50))
+def test_scaled_similarities_stay_between_0_and_1(values: list[float | None], depth: int) -> None:
+    scaled = above_floor(values, depth=depth)
+    assert len(scaled) == len(values)
+    assert ((scaled >= 0) & (scaled <= 1)).all()
+
+
+def test_the_best_passage_speaks_for_its_entry() -> None:
+    assert best_of_each(np.array([0.1, 0.7, 0.4]), np.array([0, 0, 2]), count=3).tolist() == [0.7, 0, 0.4]
+
+
+def test_neighbours_give_by_their_side_and_distance() -> None:
+    gained = from_neighbours(
+        np.array([0.0, 1.0, 0.0, 0.0]), np.arange(4), np.zeros(4, dtype=int), before=(0.3, 0.1), after=(0.2,)
+    )
+    assert gained == pytest.approx([0.2, 0, 0.3, 0.1])
+
+
+def test_neither_a_gap_nor_another_sitting_is_a_neighbour() -> None:
+    gained = from_neighbours(np.ones(3), np.array([1, 3, 4]), np.array([0, 0, 1]), before=(0.5,), after=(0.5,))
+    assert gained.tolist() == [0, 0, 0]
+
+
+def test_a_sitting_is_judged_by_its_best_entries() -> None:
+    means = sitting_means(np.array([0.2, 1.0, 0.6, 0.4]), np.array([7, 7, 7, 9]), best=2)
+    assert means == pytest.approx([0.8, 0.8, 0.8, 0.4])

@@ -1,0 +1,106 @@
+"""Whether a text can stand for its sources, judged by its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from langchain_tiered_memory.summaries.checks.soundness import soundness, unsound
+
+SOURCES = (
+    "We need to move the invoice service to the new cluster before 14 March.",
+    "The staging database still runs PostgreSQL 13; version 16 is what production has.",
+    "Tamsin will order two more load balancers, the budget for them is 8,400 euros.",
+    "Let's keep the nightly export at 02:30, the auditors depend on it.",
+    "I tried the rollback script and it failed with ERR_4471 on the ledger table.",
+    "Then we decide: no rollback without a snapshot, and Bram signs each one off.",
+)
+LOREM = "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore. " * 40
+GERMAN = (
+    "Wir müssen den Rechnungsdienst bis zum 14. März auf den neuen Rechnerverbund bringen.",
+    "Die Datenbank der Testumgebung läuft noch mit Version 13, die Produktion mit 16.",
+    "Tamsin bestellt zwei weitere Lastverteiler, dafür sind 8.400 Euro vorgesehen.",
+    "Ohne Sicherung wird nichts zurückgerollt, und Bram zeichnet jeden Vorgang ab.",
+)
+
+
+def fault(text: str, sources: tuple[str, ...] = SOURCES, *, target_tokens: int = 120) -> str | None:
+    found = soundness(text, sources, ("Tamsin", "Bram"), target_tokens=target_tokens)
+    return unsound(found, least_grounded=0.4, least_covered=0.06)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LOREM, "ungrounded"),
+        ("The crew repainted the lighthouse and sailed north with the tide, singing about whales.", "ungrounded"),
+        ("I would rather leave this to somebody with access to such records, sorry.", "ungrounded"),
+        ("Die Mannschaft hat den Kran geprüft und alle Schrauben im Lager gefunden.", "ungrounded"),
+        ("## Overview\n\n## Key points\n\n## Decisions\nNone.\n", "ungrounded"),
+        ("The user asked a question and the assistant answered it.", "ungrounded"),
+        ("They talked about the budget", "says too little"),
+        (SOURCES[0], "one source"),
+    ],
+)
+def test_what_has_nothing_to_do_with_its_sources_is_unsound(text: str, expected: str) -> None:
+    least = 0.06 if expected != "says too little" else 0.1
+    found = soundness(text, SOURCES, target_tokens=120)
+    assert unsound(found, least_grounded=0.4, least_covered=least) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The invoice service moves to the new cluster by mid-March. Production is on PostgreSQL 16, staging is behind.",
+        (
+            "## Decisions\n- Rolling back requires a snapshot, approved by Bram.\n## Key points\n- Tamsin buys some"
+            " (8,400 euros).\n- The rollback attempt broke on the ledger table (ERR_4471)."
+        ),
+    ],
+)
+def test_other_words_for_the_same_are_sound(text: str) -> None:
+    assert fault(text) is None
+
+
+def test_other_words_in_another_language_than_english_are_sound() -> None:
+    told = (
+        "Der Dienst für Rechnungen zieht im März um. Tamsin kauft Lastverteilung, Rückrollen nur mit Sicherung (Bram)."
+    )
+    assert fault(told, GERMAN) is None
+    assert fault(LOREM, GERMAN) == "ungrounded"
+
+
+@pytest.mark.parametrize(
+    "text", ["They greeted each other.", "Small talk between friends.", "The two exchanged pleasantries and said bye."]
+)
+def test_small_talk_may_be_told_in_any_words(text: str) -> None:
+    chat = ("Hey! Good to see you!", "You too! How have you been?", "Fine, thanks. Lovely weather.", "Bye then!")
+    assert fault(text, chat) is None
+    assert fault(LOREM, chat) == "ungrounded"
+
+
+def test_a_score_of_zero_takes_anything() -> None:
+    found = soundness(LOREM, SOURCES)
+    assert unsound(found, least_grounded=0, least_covered=0) is None
+
+
+def test_a_single_message_that_says_nearly_everything_may_be_repeated() -> None:
+    main = " ".join(SOURCES)
+    assert fault(main, (main, "Thanks!", "Got it.", "Great, talk later."), target_tokens=200) is None
+
+
+def test_of_sources_too_long_to_be_read_nothing_is_called_unsound() -> None:
+    assert fault(LOREM, ("word " * 300_000,)) is None
+
+
+def test_a_long_listing_among_few_messages_may_be_told_in_a_line() -> None:
+    listing = "\n".join(
+        f"-rw-r--r-- root root {at * 137} Jan {at % 28 + 1} module_{at}_{at * 7}.py" for at in range(120)
+    )
+    sources = ["What is in this folder?", "Let me list it.", listing, "It has 120 Python modules.", "Good."]
+    told = "The user asked what the folder contains. It was listed: 120 Python modules."
+    as_messages = soundness(told, sources, are_messages=True)
+    as_summaries = soundness(told, sources)
+    assert unsound(as_messages, least_grounded=0.4, least_covered=0.06) is None
+    assert unsound(as_summaries, least_grounded=0.4, least_covered=0.06) == "says too little"
+    half = soundness("What is in", sources, are_messages=True)
+    assert unsound(half, least_grounded=0.4, least_covered=0.06) is not None

@@ -1,0 +1,99 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.settings import LevelSettings, TreeSettings
+from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence, target_and_cap
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def characters(text: str) -> int:
+    return (len(text) + 3) // 4
+
+
+SECTIONED = "\n".join(
+    [
+        "## Overview",
+        "One sentence here. Another sentence there.",
+        "",
+        "## Key points",
+        *(f"- bullet number {number} says something" for number in range(20)),
+        "",
+        "## Decisions",
+        "- we chose blue",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "source", "target"), [(1, 2000, 1000), (1, 600, 300), (2, 5000, 1500), (3, 4500, 400)]
+)
+def test_the_target_is_the_share_of_the_level(level: int, source: int, target: int) -> None:
+    assert target_and_cap(TreeSettings().level(level), source).target_tokens == target
+
+
+def test_a_level_does_not_aim_below_its_minimum() -> None:
+    assert target_and_cap(TreeSettings().level(3), 500).target_tokens == 200
+
+
+@given(st.integers(0, 100_000), st.floats(0.01, 1), st.integers(16, 5000), st.integers(0, 500))
+def test_neither_target_nor_cap_exceeds_the_source_or_the_level(
+    source: int, ratio: float, most: int, least: int
+) -> None:
+    level = LevelSettings(messages=1, strategy="detailed", target_ratio=ratio, max_tokens=most, min_tokens=least)
+    size = target_and_cap(level, source)
+    assert 1 <= size.target_tokens <= size.max_tokens <= max(1, min(source, most))
+
+
+def test_a_text_that_fits_stays_as_it_is() -> None:
+    assert cut_at_sentence("Short. Text.", max_tokens=5, count_text=words) == "Short. Text."
+
+
+def test_the_longest_section_gives_way_and_the_short_ones_stay() -> None:
+    cut = cut_at_sentence(SECTIONED, max_tokens=40, count_text=words)
+    assert "- we chose blue" in cut
+    assert "One sentence here." in cut
+    assert "bullet number 0" in cut
+    assert "bullet number 19" not in cut
+
+
+def test_no_heading_is_left_without_content() -> None:
+    cut = cut_at_sentence(
+        "## Overview\nAll is well here.\n\n## Notes\n## Empty\n- only one more bullet of words",
+        max_tokens=6,
+        count_text=words,
+    )
+    assert cut == "## Overview\nAll is well here."
+
+
+def test_prose_is_cut_behind_a_sentence() -> None:
+    assert (
+        cut_at_sentence("One two three. Four five six. Seven.", max_tokens=6, count_text=words)
+        == "One two three. Four five six."
+    )
+
+
+def test_a_single_long_sentence_is_cut_between_words_and_marked() -> None:
+    assert cut_at_sentence("word " * 50, max_tokens=3, count_text=words) == "word word word\u2026"
+
+
+def test_code_stays_whole_or_goes() -> None:
+    text = "Do this now:\n```py\nfirst = 1\nsecond = 2\n```\nThen rest well."
+    assert "```" not in cut_at_sentence(text, max_tokens=5, count_text=words)
+
+
+@given(st.text(max_size=400), st.integers(1, 60))
+def test_a_cut_never_exceeds_its_size(text: str, most: int) -> None:
+    for count in (words, characters):
+        assert count(cut_at_sentence(text, max_tokens=most, count_text=count)) <= most
+
+
+@pytest.mark.slow
+@given(st.lists(st.from_regex(r"\A[a-z]{1,9}( [a-z]{1,9}){0,8}\.\Z"), min_size=1, max_size=30), st.integers(12, 60))
+def test_every_line_of_a_cut_list_stood_in_it(lines: list[str], most: int) -> None:
+    text = "## List\n" + "\n".join(f"- {line}" for line in lines)
+    cut = cut_at_sentence(text, max_tokens=most, count_text=words)
+    assert set(cut.splitlines()) <= set(text.splitlines())

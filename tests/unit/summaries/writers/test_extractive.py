@@ -1,0 +1,240 @@
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.driver import arun, run
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
+from langchain_tiered_memory.summaries.writers.sections import FORMS, read_items
+from langchain_tiered_memory.text.sentences import sentences
+
+CHATTER = (
+    "That sounds really lovely to me. I had such a nice time over there with everybody.",
+    "Oh wow, it is so good to hear from you again! How have you been lately?",
+    "We should totally do something fun together at some point soon, what do you think?",
+    "Haha yes, I know exactly what you mean by that. It was really something special.",
+)
+PLANTED = (
+    "The gateway listens on port 8443 in Lund.",
+    "We decided to go with Postgres because Kafka was too slow.",
+    "Call Ingrid Okafor about the contract.",
+    "The handler is in src/billing/retry_17.py now.",
+    "The review is on 14 March 2026.",
+)
+
+
+def count(text: str) -> int:
+    return (len(text) + 3) // 4
+
+
+def source(number: int, text: str, **changes: object) -> SourceText:
+    speaker = ("Ann", "Ben")[number % 2]
+    values = {
+        "id": f"m{number}",
+        "text": text,
+        "tokens": count(text) + 4,
+        "at": 1.7e9,
+        "seq": number,
+        "speaker": speaker,
+    }
+    return SourceText(**{**values, "role": "user", **changes})  # type: ignore[arg-type]
+
+
+def job(
+    sources: list[SourceText], *, target: int = 200, most: int = 250, level: int = 1, strategy: str = "detailed"
+) -> CondenseJob:
+    return CondenseJob(
+        level=level, strategy=strategy, sources=tuple(sources), facts=(), target_tokens=target, max_tokens=most,
+        session_id="s", title=None, participants=("Ann", "Ben"), first_at=1.7e9, last_at=1.7e9,
+        message_count=len(sources),
+    )  # fmt: skip
+
+
+def chat(seed: int = 0) -> list[SourceText]:
+    """Twenty messages of chatter, every fourth with a planted fact."""
+    picker = random.Random(seed)
+    texts = []
+    for number in range(20):
+        said = [picker.choice(CHATTER), picker.choice(CHATTER)]
+        if number % 4 == 1:
+            said.insert(picker.randrange(3), PLANTED[number // 4])
+        texts.append(" ".join(said))
+    return [source(number, text) for number, text in enumerate(texts)]
+
+
+def condensed(one: CondenseJob) -> Condensed:
+    return run(ExtractiveCondenser(count).condense(one))
+
+
+def stated(text: str) -> int:
+    return sum(fact in text for fact in PLANTED)
+
+
+def summary_of(sources: list[SourceText], number: int) -> SourceText:
+    made = condensed(job(sources, target=150, most=200))
+    return SourceText(id=f"s{number}", text=made.text, tokens=made.tokens, at=1.7e9, seq=number)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planted_facts_are_kept_at_every_level_and_beat_random_sentences(seed: int) -> None:
+    first = [summary_of(chat(seed)[start : start + 10], start) for start in (0, 10)]
+    second = condensed(job(first, target=120, most=150, level=2, strategy="thematic"))
+    third = condensed(
+        job(
+            [SourceText(id="t", text=second.text, tokens=second.tokens, at=1.7e9, seq=20)] * 1,
+            target=90,
+            most=110,
+            level=3,
+            strategy="executive",
+        )
+    )
+    pool = [sentence for message in chat(seed) for sentence in sentences(message.text)]
+    for made in ("\n".join(one.text for one in first), second.text, third.text):
+        random.Random(seed).shuffle(pool)
+        guess: list[str] = []
+        while pool and count(" ".join(guess)) < count(made) and len(guess) < len(pool):
+            guess.append(pool[len(guess)])
+        assert stated(made) >= stated(" ".join(guess))
+        assert stated(made) >= 3
+
+
+async def test_both_colours_write_the_same() -> None:
+    one = job(chat())
+    assert await arun(ExtractiveCondenser(count).condense(one)) == condensed(one)
+
+
+def test_what_is_kept_says_who_said_it() -> None:
+    assert (
+        "Ben: The gateway listens on port 8443 in Lund." in condensed(job([source(1, PLANTED[0]), *chat()[2:6]])).text
+    )
+
+
+def test_relative_words_get_their_date() -> None:
+    text = condensed(job([source(0, "Yesterday I moved to Oslo with Ingrid Berg."), *chat()[:4]])).text
+    assert "Ann (14 Nov 2023): Yesterday I moved to Oslo" in text
+
+
+def test_sections_follow_the_form_and_empty_ones_are_left_out() -> None:
+    text = condensed(job(chat())).text
+    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    form = [section.heading for section in FORMS["detailed"]]
+    assert headings == [heading for heading in form if heading in headings]
+    assert "Decisions" in headings
+    assert "Unresolved" not in headings
+
+
+def test_decisions_stay_decisions_on_every_level() -> None:
+    first = summary_of(chat(), 1)
+    second = condensed(job([first, summary_of(chat(1), 2)], target=160, most=200, level=2, strategy="thematic"))
+    assert [item.kind for item in read_items(second.text) if "Postgres" in item.text] == ["decision"]
+
+
+def test_a_model_s_prose_is_condensed_too() -> None:
+    prose = SourceText(id="p", text=f"They met. {PLANTED[0]} Later on {PLANTED[2]}", tokens=60, at=0.0, seq=1)
+    assert stated(condensed(job([prose], target=40, most=50, level=2, strategy="thematic")).text) >= 1
+
+
+def test_the_list_of_facts_of_a_source_is_not_told_again() -> None:
+    told = SourceText(
+        id="p", text="## Key points\n- Ann: Oslo it is.\n## Facts\n- Figure: the port is 8443", tokens=90, at=0.0, seq=1
+    )
+    assert "8443" not in condensed(job([told], level=2, strategy="thematic")).text
+
+
+def test_near_duplicates_are_told_once() -> None:
+    twice = [source(0, PLANTED[0]), source(1, PLANTED[0], same_as="m0"), *chat()[2:4]]
+    assert condensed(job(twice)).text.count("8443") == 1
+
+
+def test_code_is_kept_by_what_it_defines() -> None:
+    text = "Here it is:\n```python\nimport os\n\ndef retry(times: int) -> None:\n    pass\n```\nDone."
+    assert "def retry(times: int) -> None" in condensed(job([source(0, text), *chat()[:3]])).text
+
+
+def test_messages_without_text_are_counted() -> None:
+    assert condensed(job([source(0, ""), source(1, "  \n", tokens=20)])).text == "(2 messages without text)"
+
+
+def test_a_size_below_one_word_is_an_error_with_a_remedy() -> None:
+    with pytest.raises(CondensationError, match="raise the level's max_tokens"):
+        run(
+            ExtractiveCondenser(lambda text: 9 * len(text)).condense(job([source(0, "Hello there.")], target=5, most=5))
+        )
+
+
+def test_unspaced_scripts_are_condensed() -> None:
+    texts = [
+        "今天天气真好。我们决定使用Postgres作为数据库。",
+        "预算是12000元。哈哈,真不错。",
+        "会议在5月12日。大家好。",
+    ]
+    made = condensed(job([source(number, text) for number, text in enumerate(texts)], target=25, most=30))
+    assert "12000" in made.text or "Postgres" in made.text
+
+
+def test_the_counter_is_not_asked_for_every_sentence() -> None:
+    asked: list[str] = []
+
+    def counting(text: str) -> int:
+        asked.append(text)
+        return count(text)
+
+    run(ExtractiveCondenser(counting).condense(job(chat() * 5, target=800, most=1000)))
+    assert len(asked) <= 20
+
+
+@given(
+    st.lists(st.text(max_size=200), min_size=1, max_size=8),
+    st.integers(1, 300),
+    st.sampled_from(
+        [
+            (1, "detailed"),
+            (1, "concise"),
+            (1, "handoff"),
+            (2, "thematic"),
+            (2, "chronological"),
+            (3, "executive"),
+            (4, "technical"),
+        ]
+    ),
+)
+def test_a_summary_never_exceeds_its_cap_or_its_source(texts: list[str], most: int, form: tuple[int, str]) -> None:
+    level, strategy = form
+    one = job([source(n, text) for n, text in enumerate(texts)], target=most, most=most, level=level, strategy=strategy)
+    try:
+        made = condensed(one)
+    except CondensationError:
+        return
+    assert made.tokens == count(made.text) <= min(most, one.source_tokens)
+
+
+@pytest.mark.slow
+def test_the_same_job_gives_the_same_summary_in_every_process() -> None:
+    script = (
+        "from langchain_tiered_memory.testing import FrozenClock\n"
+        "from tests.memory_builders import conversation, open_memory, store_of\n"
+        "with open_memory(clock=FrozenClock(1_700_000_000.0)) as memory:\n"
+        "    memory.session('s').add_messages(conversation(30))\n"
+        "    memory.flush()\n"
+        "    ref = store_of(memory).transcript.find('s')\n"
+        "    print([(one.level, one.text) for one in store_of(memory).tree.all(ref)])\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(said) == 1
+    assert len(next(iter(said))) > 1000

@@ -1,0 +1,62 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.text.identifiers import identifiers, kept_share
+
+
+def test_paths_are_found_with_and_without_a_folder() -> None:
+    found = identifiers("See /etc/app/config.yml, src/main.py, C:\\work\\a.txt and README.md.")
+    assert {"/etc/app/config.yml", "src/main.py", "c:\\work\\a.txt", "readme.md"} <= found
+
+
+def test_a_pair_of_words_with_a_slash_is_no_path() -> None:
+    assert identifiers("he/she and/or them") == frozenset()
+
+
+def test_numbers_keep_their_unit_and_currency() -> None:
+    assert {"$12,000", "30%", "5 gb", "10,000 tokens"} <= identifiers("$12,000, 30%, 5 GB and 10,000 tokens")
+
+
+def test_a_bare_single_digit_is_not_worth_keeping() -> None:
+    assert identifiers("we have 3 of them") == frozenset()
+
+
+def test_codes_versions_hashes_and_dates_are_found_whole() -> None:
+    found = identifiers("v1.2.3 broke JIRA-123 on 2024-05-06 at commit 3f2a9bc with ORA-00942")
+    assert found == {"v1.2.3", "jira-123", "2024-05-06", "3f2a9bc", "ora-00942"}
+
+
+def test_program_symbols_are_found_in_every_style() -> None:
+    assert {"parse_config()", "tieredmemory", "user_id", "--dry-run"} <= identifiers(
+        "call parse_config() in TieredMemory with user_id and --dry-run"
+    )
+
+
+def test_names_are_found_where_they_do_not_start_a_sentence() -> None:
+    assert identifiers("Yesterday we met Anna Berg in Oslo.") == {"anna berg", "oslo"}
+
+
+def test_dates_and_amounts_of_an_unspaced_script_are_found() -> None:
+    assert {"5月12日", "12000"} <= identifiers("会议在5月12日。预算是12000元。")
+
+
+def test_a_summary_that_states_everything_keeps_all() -> None:
+    assert kept_share(["The port is 8443 in src/app.py"], "Port 8443 (src/app.py)") == 1.0
+
+
+def test_a_number_inside_a_longer_number_is_not_kept() -> None:
+    assert kept_share(["The code is 4711"], "The code is 47110") == 0.0
+
+
+def test_sources_without_identifiers_lose_nothing() -> None:
+    assert kept_share(["hello there"], "") == 1.0
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_taken_and_keeps_all_of_itself(text: str) -> None:
+    assert kept_share([text], text) == 1.0
+
+
+@given(st.lists(st.text(max_size=60), max_size=4), st.text(max_size=100))
+def test_the_share_lies_between_zero_and_one(sources: list[str], summary: str) -> None:
+    assert 0.0 <= kept_share(sources, summary) <= 1.0
