@@ -141,23 +141,40 @@ class SummaryState(StrEnum):
         return self in (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 
 
-FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question"]
+FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]
+FactStatus: TypeAlias = Literal["active", "superseded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Something that must not fade: carried upward word for word beside the prose of the summaries."""
+    """A durable statement of the conversation, with the messages that state it; a correction supersedes it."""
 
     kind: FactKind
     text: str
-    """Verbatim from its source, at most a sentence or two."""
+    """A short clause that stands alone: its source's own words, what adds nothing left out."""
     seq: int
     """The entry that says it."""
     at: float
     by: Role = "other"
-    """Who says it."""
+    """Who says it: the label that tells a user's word from an assistant's or a tool's."""
     subject: str = ""
     """What it is about, normalised: a later fact of the same kind and subject supersedes an earlier one."""
+    attribute: str = ""
+    """Which of the subject's properties it tells (`budget`, `contact`), where its words name one."""
+    value: str = ""
+    """What it says of that: the figure, name, path or choice, as it was said."""
+    track: str = ""
+    id: str = ""
+    """Stable: a digest of the message's number, the kind and the text."""
+    sources: tuple[int, ...] = ()
+    """Numbers of all entries that state it; empty: `seq` alone."""
+    weight: float = 0.0
+    """How much it is worth showing, as read: 0 to 1."""
+    mentions: int = 1
+    """How often it was said, or taken up in a summary."""
+    status: FactStatus = "active"
+    superseded_by: str | None = None
+    """The fact that took its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
