@@ -1,0 +1,51 @@
+"""The cost curve as a picture, where matplotlib is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.billing import RATES
+from benchmarks.curve_play import MEASURES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from benchmarks.curve_report import Point
+
+_INCHES_EACH = (5.0, 3.6)
+_OURS, _SOUND, _UNSOUND = ("tab:blue", "o"), ("tab:orange", "s"), ("tab:gray", "x")
+
+
+def draw(points: Sequence[Point], to: Path) -> str | None:
+    """Write the picture: a row for each thing in view, a column for each window; else say why there is none."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - it may not be installed
+    except ImportError:
+        return "no picture: matplotlib is not installed (pip install matplotlib)"
+    kinds = dict.fromkeys(point.kind for point in points)
+    rows = [(kind, measure) for kind in kinds for measure in MEASURES[kind]]
+    windows = sorted({point.window for point in points})
+    width, height = _INCHES_EACH
+    figure = Figure(figsize=(width * len(windows), height * len(rows)), layout="constrained")
+    grid = figure.subplots(len(rows), len(windows), squeeze=False)
+    for row, (kind, measure) in enumerate(rows):
+        for column, window in enumerate(windows):
+            here = [
+                point for point in points if (point.kind, point.window) == (kind, window) and measure in point.shown
+            ]
+            axes: Any = grid[row][column]
+            axes.set_title(f"{kind}s, {window:,}: {measure}", fontsize=9)
+            axes.set_xlabel(f"billed, thousands of tokens ({RATES[0].label})", fontsize=7)
+            axes.set_ylabel("in view, %", fontsize=7)
+            axes.set_xscale("log")
+            axes.tick_params(labelsize=7, which="both")
+            for point in here:
+                colour, marker = _OURS if point.ours else _SOUND if point.sound else _UNSOUND
+                at = (point.bill.billed(RATES[0]) / 1000, 100 * point.shown[measure])
+                axes.plot(*at, marker=marker, color=colour, linestyle="none", markersize=5)
+                axes.annotate(point.entry, at, fontsize=5, xytext=(3, 3), textcoords="offset points")
+            axes.margins(0.12)
+    figure.suptitle("blue: this memory; orange: peers; grey cross: over its window or invalid", fontsize=9)
+    figure.savefig(to, dpi=120)
+    return None
