@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benchmarks.agent_transcripts import read_transcripts
 from benchmarks.curve_entries import Entry, Place, entries
 from benchmarks.curve_picture import draw
-from benchmarks.curve_play import Played, play
+from benchmarks.curve_play import Played, play, read_record, write_record
 from benchmarks.curve_report import points_of, report_of
 from benchmarks.curve_runs import Run, made_up_chat, run_of_conversation, run_of_transcript
 from benchmarks.curve_writers import WRITES, Writes, writer_for
@@ -53,16 +53,31 @@ def measure(
     writes: Writes = "quotes",
     embed: bool = False,
     hermes: Path | None = None,
+    record: Path | None = None,
 ) -> list[Played]:
-    """Play every run with every entry within every window, one after the other."""
+    """Play every run with every entry within every window, one after the other.
+
+    Args:
+        runs: What is played.
+        entered: By whom.
+        windows: In tokens.
+        writes: What the stand-in for a condensing model does.
+        embed: Whether this memory recalls by vectors too, where the model is at hand.
+        hermes: The checked-out source of hermes-lcm.
+        record: What is measured is written there as it is done; what stands there already is not measured again.
+    """
     counter = best_counter(_COUNTED_AS)
     counting = Counting(counter)
     embeddings: Embeddings | None = resolve_embeddings("auto") if embed else None
+    done = {(one.entry, one.run, one.window): one for one in read_record(record)} if record else {}
     played: list[Played] = []
     for window in windows:
         for run in runs:
             for entry in entered:
                 if run.kind not in entry.kinds:
+                    continue
+                if known := done.get((entry.name, run.name, window)):
+                    played.append(known)
                     continue
                 place = Place(
                     kind=run.kind,
@@ -75,6 +90,8 @@ def measure(
                 )
                 print(f"{run.name}, {window:,}: {entry.name}", file=sys.stderr, flush=True)
                 played.append(play(run, entry, place))
+                if record:
+                    write_record(record, played[-1])
     return played
 
 
@@ -106,6 +123,12 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("--embed", action="store_true", help="recall by vectors too, where the model is at hand")
     parser.add_argument("--hermes", type=Path, help="the checked-out source of hermes-lcm")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curve there")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write what is measured as it is done, and leave out what stands there: of the same code and options",
+    )
     parser.add_argument("--quick", action="store_true", help="a made-up run and a made-up chat, one small window")
     asked = parser.parse_args(arguments_given)
     quick = asked.quick or not (asked.transcripts or asked.chats)
@@ -120,7 +143,9 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     if not runs or not entered:
         parser.error("nobody to measure, or nothing to play: see --names and --parties")
     windows = asked.windows or (_QUICK_WINDOWS if quick else WINDOWS)
-    played = measure(runs, entered, windows=windows, writes=asked.writes, embed=asked.embed, hermes=asked.hermes)
+    played = measure(
+        runs, entered, windows=windows, writes=asked.writes, embed=asked.embed, hermes=asked.hermes, record=asked.record
+    )
     settings = {
         "runs": ", ".join(run.name for run in runs),
         "stand-in": asked.writes,

@@ -190,4 +190,5 @@ def _hermes(place: Place) -> Contestant:
         fresh_messages=max(least, min(most, place.window // _HERMES_WINDOW_SHARE)),
         leaf_tokens=min(_HERMES_LEAF, place.window // 4),
     )
+    party.tool_tokens = place.counter.count_tools(party.tools)
     return Listed(party, tools=party.tools)

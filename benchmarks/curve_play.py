@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from benchmarks.billing import Bill, Meter
@@ -13,6 +14,7 @@ from langchain_tiered_memory.messages.validity.rules import check_valid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from langchain_core.messages import BaseMessage
 
@@ -94,6 +96,20 @@ def play(run: Run, entry: Entry, place: Place) -> Played:
 def _clock(place: Place) -> float:
     """Seconds of the processor without those of the condensing model."""
     return time.process_time() - (place.writer.seconds if place.writer else 0.0)
+
+
+def write_record(to: Path, played: Played) -> None:
+    """Add a line to a file of runs."""
+    with to.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
+
+
+def read_record(path: Path) -> list[Played]:
+    """The runs in such a file; none where there is no file."""
+    if not path.exists():
+        return []
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Played(**row | {"bill": Bill(**row["bill"])}) for row in rows]
 
 
 class _Player:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from benchmarks.curve_entries import Entry
     from benchmarks.curve_runs import Kind
 
-_FEW_FAULTS = 0.02
-"""Of its requests, that a peer may send over the window or invalid and still count as one that keeps within it."""
+_FEW = 0.02
+"""Of its requests, that a peer may send over the window, or not at all, and still count as one that keeps within it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +42,9 @@ class Point:
     p95_ms: float
 
     @property
-    def sound(self) -> bool:
-        """Whether nearly all of its requests are valid, and within the window."""
-        return self.over + self.invalid + self.refused <= _FEW_FAULTS * self.requests
+    def fits(self) -> bool:
+        """Whether nearly all of its requests are made, and within the window."""
+        return self.over + self.refused <= _FEW * self.requests
 
     def covers(self, other: Point, rates: Rates) -> bool:
         """Whether it bills no more than the other, and keeps at least as much in view of everything looked for."""
@@ -72,7 +72,7 @@ def report_of(played: Sequence[Played], entered: Sequence[Entry], *, settings: M
         targets=tuple(target for place in places for target in _targets(_at(points, place))),
         remarks=(
             "billed: uncached input at 1, a byte-identical prefix and output at the rates named, condensing input at 1",
-            "edge: nobody bills no more (cached 0.1, output 1) and keeps at least as much in view of everything",
+            "edge: within its window, and nobody else there bills no more (cached 0.1, output 1) and shows no less",
         ),
     )
 
@@ -115,8 +115,9 @@ def _point(group: Sequence[Played], entry: Entry) -> Point:
 
 
 def on_edge(point: Point, others: Sequence[Point], rates: Rates = RATES[0]) -> bool:
-    """Whether nobody among `others` covers it; of two that are alike both stand there."""
-    return not any(other.covers(point, rates) and not point.covers(other, rates) for other in others)
+    """Whether it keeps within its window, and nobody who does covers it; of two that are alike both stand there."""
+    covered = (other.fits and other.covers(point, rates) and not point.covers(other, rates) for other in others)
+    return point.fits and not any(covered)
 
 
 def _at(points: Sequence[Point], place: tuple[Kind, int]) -> list[Point]:
@@ -181,21 +182,22 @@ def _targets(points: Sequence[Point]) -> list[Target]:
         covering = [point.entry for point in mine if point.covers(peer, RATES[0])]
         dearer = [point.entry for point in mine if point.covers(peer, RATES[1])]
         at_five = "at output 5 too" if dearer else "not at output 5"
+        beyond = "" if peer.fits else f"; its requests are over the window, or not made: {peer.over + peer.refused}"
         targets.append(
             Target(
                 aim=f"{_name(peer)}: no more billed and no less in view than {peer.entry}",
-                measured=f"{covering[0]}, {at_five}" if covering else "by none",
-                met=bool(covering),
+                measured=(f"{covering[0]}, {at_five}" if covering else "by none") + beyond,
+                met=bool(covering) if peer.fits else None,
             )
         )
-    sound = [peer for peer in points if peer.sound and not (peer.ours or peer.whole)]
-    if sound:
-        rival = min(sound, key=lambda peer: peer.bill.billed(RATES[0]))
+    fitting = [peer for peer in points if peer.fits and not (peer.ours or peer.whole)]
+    if fitting:
+        rival = min(fitting, key=lambda peer: peer.bill.billed(RATES[0]))
         cheapest = min(mine, key=lambda point: point.bill.billed(RATES[0]))
         ours, theirs = (point.bill.billed(RATES[0]) / 1000 for point in (cheapest, rival))
         targets.append(
             Target(
-                aim=f"{_name(rival)}: below {rival.entry}, the cheapest peer that is valid and within its window",
+                aim=f"{_name(rival)}: below {rival.entry}, the cheapest peer that keeps within its window",
                 measured=f"{cheapest.entry} {ours:,.0f}k, {rival.entry} {theirs:,.0f}k",
                 met=ours < theirs,
             )
@@ -206,7 +208,7 @@ def _targets(points: Sequence[Point]) -> list[Target]:
 def _plain(point: Point, here: Sequence[Point]) -> dict[str, Any]:
     billed = {rates.label: point.bill.billed(rates) for rates in RATES}
     edge = {rates.label: on_edge(point, here, rates) for rates in RATES}
-    return asdict(point) | {"billed": billed, "edge": edge, "sound": point.sound}
+    return asdict(point) | {"billed": billed, "edge": edge, "fits": point.fits}
 
 
 def _run(one: Played) -> dict[str, Any]:

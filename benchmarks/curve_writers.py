@@ -20,6 +20,8 @@ Writes: TypeAlias = Literal["quotes", "rewords"]
 """What the model does: it quotes the most telling sentences, or says planted facts in other words and forgets some."""
 WRITES: tuple[Writes, ...] = ("quotes", "rewords")
 
+_PROFILE = {"max_input_tokens": 128_000, "max_output_tokens": 16_000}
+"""What the stand-in tells of itself: a small model of today, as is used for summaries."""
 _MOST_TOKENS = 2000
 _MOST_SHARE = 0.25
 """Of the window: longest answer where a prompt names no size."""
@@ -55,6 +57,10 @@ def most_tokens(window: int) -> int:
 def writer_for(run: Run, window: int, *, counter: TokenCounter, writes: Writes) -> QuotingWriter | RewordingWriter:
     """A new stand-in for one party's run."""
     most = most_tokens(window)
-    if writes == "quotes":
-        return QuotingWriter(run.talk.messages, counter=counter, most_tokens=most)
-    return RewordingWriter(run.talk, counter=counter, most_tokens=most)
+    writer = (
+        QuotingWriter(run.talk.messages, counter=counter, most_tokens=most)
+        if writes == "quotes"
+        else RewordingWriter(run.talk, counter=counter, most_tokens=most)
+    )
+    writer.model.profile = dict(_PROFILE)
+    return writer

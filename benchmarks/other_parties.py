@@ -182,6 +182,8 @@ class HermesLcm:
         self._counts: dict[int, tuple[dict[str, Any], int]] = {}
         self.tools: list[dict[str, Any]] = self._engine.get_tool_schemas()
         """What its agent is offered with every request."""
+        self.tool_tokens = 0
+        """Of those, where they are to count: the agent tells it what a whole request took."""
 
     @staticmethod
     def missing(folder: Path | None) -> str | None:
@@ -198,7 +200,7 @@ class HermesLcm:
 
     def context(self) -> Sequence[BaseMessage]:
         """See `Party`."""
-        tokens = sum(self._tokens_of(one) for one in self._messages)
+        tokens = self.tool_tokens + sum(self._tokens_of(one) for one in self._messages)
         if tokens > self._engine.threshold_tokens:
             self._messages = self._engine.compress(self._messages, current_tokens=tokens)
         return convert_to_messages([one | {"content": one.get("content") or ""} for one in self._messages])
