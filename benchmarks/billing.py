@@ -45,6 +45,10 @@ RATES = tuple(Rates(cached=cached, output=output) for cached in (0.1, 0.5) for o
 token costs four to eight times an input token nearly everywhere, so 1 is kind to whoever writes much."""
 
 
+LEAST_CACHED = 1024
+"""Tokens from which on providers cache a prefix."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """One request."""
@@ -96,6 +100,10 @@ class Meter:
         tokens = PRIMING_TOKENS + tool_tokens + sum(one.tokens for one in now)
         return Sent(tokens=tokens, cached=cached, messages=now)
 
+    def alike(self, messages: Sequence[BaseMessage]) -> int:
+        """Tokens of `messages` that begin as the last request did, which stays the last one; tools are left aside."""
+        return self._alike([self._reading(message) for message in messages])
+
     def _alike(self, now: Sequence[Reading]) -> int:
         """Tokens that both requests begin with."""
         tokens = 0
@@ -129,6 +137,9 @@ class Bill:
     condensing_calls: int = 0
     condensing_read: int = 0
     condensing_written: int = 0
+    condensing_cached: int = 0
+    """Of those read, what begins like the condensing call before or like the last request, where a provider would cache
+    it; billed as the rest all the same, for a condensing model is called seldom, and is mostly another one."""
 
     def __add__(self, other: Bill) -> Bill:
         """Both together."""
@@ -139,6 +150,7 @@ class Bill:
             condensing_calls=self.condensing_calls + other.condensing_calls,
             condensing_read=self.condensing_read + other.condensing_read,
             condensing_written=self.condensing_written + other.condensing_written,
+            condensing_cached=self.condensing_cached + other.condensing_cached,
         )
 
     def billed(self, rates: Rates) -> float:

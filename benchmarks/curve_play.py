@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from benchmarks.billing import Bill, Meter
+from benchmarks.billing import LEAST_CACHED, Bill, Meter
 from benchmarks.conversations import stated
 from benchmarks.curve_runs import words_of
 from langchain_tiered_memory.messages.validity.rules import check_valid
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from benchmarks.billing import Reading, Sent
     from benchmarks.curve_entries import Entry, Place
     from benchmarks.curve_runs import Evidence, Kind, Run, Step
+    from langchain_tiered_memory.protocols import TokenCounter
 
 Measure: TypeAlias = Literal["near edits", "far edits", "files", "evidence", "evidence words", "facts"]
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
@@ -66,7 +67,7 @@ def play(run: Run, entry: Entry, place: Place) -> Played:
     """All requests of `run`."""
     played = Played(entry=entry.name, run=run.name, kind=run.kind, window=place.window)
     contestant = entry.make(place)
-    player = _Player(played, Meter(place.counter))
+    player = _Player(played, place.counter)
     try:
         for number, step in enumerate(run.steps):
             sent: Sequence[BaseMessage] | None = None
@@ -76,20 +77,16 @@ def play(run: Run, entry: Entry, place: Place) -> Played:
             except Exception as error:  # noqa: BLE001 - whatever somebody's code raises: the run goes on without
                 player.refuse(number, error)
             took = _clock(place) - began
+            player.condense(place)
             tool_tokens = place.counter.count_tools(contestant.tools)
             player.look(number, step, sent or (), tool_tokens=tool_tokens)
             began = _clock(place)
             contestant.answered(step.answer, step.at)
             played.milliseconds.append(1000 * (took + _clock(place) - began))
+            player.condense(place)
             played.bill += Bill(answered=place.counter.count_message(step.answer))
     finally:
         contestant.close()
-    calls = place.writer.calls if place.writer else []
-    played.bill += Bill(
-        condensing_calls=len(calls),
-        condensing_read=sum(call.read_tokens for call in calls),
-        condensing_written=sum(call.written_tokens for call in calls),
-    )
     return played
 
 
@@ -115,15 +112,31 @@ def read_record(path: Path) -> list[Played]:
 class _Player:
     """Notes what each request is like."""
 
-    def __init__(self, played: Played, meter: Meter) -> None:
+    def __init__(self, played: Played, counter: TokenCounter) -> None:
         self._played = played
-        self._meter = meter
+        self._meter, self._condensing = Meter(counter), Meter(counter)
+        self._condensed = 0
         self._words: dict[bytes, str] = {}
 
     def refuse(self, number: int, error: Exception) -> None:
         """There was no request."""
         self._played.refused += 1
         self._fault(f"request {number}: {type(error).__name__}: {error}")
+
+    def condense(self, place: Place) -> None:
+        """What the condensing model was asked and wrote since this was called last."""
+        if place.writer is None:
+            return
+        prompts = place.writer.prompts[self._condensed :]
+        for prompt, call in zip(prompts, place.writer.calls[self._condensed :], strict=True):
+            alike = max(self._condensing.request(prompt).cached, self._meter.alike(prompt))
+            self._played.bill += Bill(
+                condensing_calls=1,
+                condensing_read=call.read_tokens,
+                condensing_written=call.written_tokens,
+                condensing_cached=alike if alike >= LEAST_CACHED else 0,
+            )
+        self._condensed += len(prompts)
 
     def look(self, number: int, step: Step, sent: Sequence[BaseMessage], *, tool_tokens: int) -> None:
         """What was sent, or nothing."""

@@ -72,6 +72,7 @@ def report_of(played: Sequence[Played], entered: Sequence[Entry], *, settings: M
         targets=tuple(target for place in places for target in _targets(_at(points, place))),
         remarks=(
             "billed: uncached input at 1, a byte-identical prefix and output at the rates named, condensing input at 1",
+            "calls, read, wrote: of a condensing model; alike: of what it reads, what begins like its last call or the last request; billed as the rest",
             "edge: within its window, and nobody else there bills no more (cached 0.1, output 1) and shows no less",
         ),
     )
@@ -146,10 +147,10 @@ def _curve_grid(points: Sequence[Point]) -> Grid:
 
 
 def _cost_grid(points: Sequence[Point]) -> Grid:
-    columns = ("sent, k", "cached, %", "condensing", "read, k", "written, k", "largest")
-    faults = ("over", "invalid", "refused", "CPU, ms", "95 %")
+    columns = ("sent, k", "cached, %", "calls", "read, k", "alike, k", "wrote, k", "largest")
+    faults = ("over", "invalid", "refused", "ms", "95 %")
     return Grid(
-        title=f"{_name(points[0])}: what that is made of, of {points[0].requests:,} requests",
+        title=f"{_name(points[0])}: what that is made of, {points[0].requests:,} requests",
         columns=("", *columns, *faults),
         rows=tuple(
             (
@@ -158,6 +159,7 @@ def _cost_grid(points: Sequence[Point]) -> Grid:
                 100 * point.bill.cached / max(point.bill.sent, 1),
                 point.bill.condensing_calls,
                 point.bill.condensing_read / 1000,
+                point.bill.condensing_cached / 1000,
                 point.bill.condensing_written / 1000,
                 point.largest,
                 point.over,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from benchmarks.paraphraser import Paraphraser
@@ -28,15 +29,22 @@ _MOST_SHARE = 0.25
 
 
 class _Timed(Summariser):
-    """Keeps what it took."""
+    """Keeps what it was asked, and what it took."""
 
     seconds: float = 0.0
     """Of the processor, in all calls together."""
 
+    @cached_property
+    def prompts(self) -> list[list[BaseMessage]]:
+        """The messages of each of its `calls`."""
+        return []
+
     def _answer(self, messages: Sequence[BaseMessage]) -> str:
         began = time.process_time()
         try:
-            return super()._answer(messages)
+            answer = super()._answer(messages)
+            self.prompts.append(list(messages))
+            return answer
         finally:
             self.seconds += time.process_time() - began
 

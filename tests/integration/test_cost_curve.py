@@ -22,6 +22,7 @@ from benchmarks.curve_picture import draw
 from benchmarks.curve_play import play, read_record, write_record
 from benchmarks.curve_report import Point, on_edge, points_of, report_of
 from benchmarks.curve_runs import made_up_chat, run_of_conversation, run_of_transcript, words_of
+from benchmarks.curve_writers import writer_for
 from benchmarks.made_up_run import made_up_run
 from benchmarks.parties import Counting, WholeHistory
 from benchmarks.summariser import KnownSentences
@@ -112,6 +113,29 @@ def test_calls_of_tools_are_compared_by_their_arguments_and_equal_copies_are_ali
     whole = meter.request(asked("/a.py"))
     assert meter.request(asked("/a.py")).cached == whole.tokens - PRIMING_TOKENS
     assert meter.request(asked("/b.py")).cached < whole.tokens - PRIMING_TOKENS
+
+
+def test_what_condensing_reads_is_compared_with_its_last_call_and_the_last_request_and_billed_whole() -> None:
+    run = made_up_chat(120)
+    long = [SystemMessage("Write a summary of what follows. " * 200)]
+
+    class Asking(WholeHistory):
+        """Asks the model for a summary of each message behind the same instructions."""
+
+        def add(self, message: BaseMessage, at: float) -> None:
+            super().add(message, at)
+            writer.model.invoke([*long, message])
+
+    counter = EstimatingCounter()
+    writer = writer_for(run, 4000, counter=counter, writes="quotes")
+    entry = Entry(name="asking", make=lambda _: Listed(Asking()), written=True)
+    bill = play(run, entry, replace(_place(run.kind, counter), writer=writer)).bill
+    instructions = counter.count_message(long[0])
+    said = sum(len(step.arrived) + 1 for step in run.steps)
+    assert bill.condensing_calls == said == len(writer.calls)
+    assert bill.condensing_read == writer.read_tokens
+    assert instructions * (said - 1) <= bill.condensing_cached < bill.condensing_read
+    assert bill.billed(RATES[0]) > bill.condensing_read
 
 
 def test_each_message_is_counted_once_however_often_it_is_sent() -> None:
