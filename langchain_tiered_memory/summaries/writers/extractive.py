@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
-from langchain_tiered_memory.summaries.writers.extractive_render import Form, line_of
+from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
 
 _SLACK = 1.5  # sentences looked at beyond the target: the estimate of their tokens may be high
+_CONCISE_SHARE = 0.6  # of the target
 _PLANNED = 0.92  # of the target, for the first guess at how many sentences fit
 _BULLET_TOKENS = 2  # what a sentence takes beside its words, on average
 _STEP = 4  # a first guess is rarely farther off than this
@@ -69,12 +70,14 @@ class ExtractiveCondenser:
     def _fitting(self, job: CondenseJob, units: Sequence[Unit], target: int, cap: int) -> str:
         """The longest of the texts made from the best one, two, three ... sentences that stays within the target."""
         dull = frozenset(word.casefold() for name in job.participants for word in (name, *name.split()))
+        # Nobody who asks for a concise text wants as much as fits.
+        target = max(1, round(target * _CONCISE_SHARE)) if job.strategy == CONCISE else target
         order: list[int] = []
         spent = 0.0
         for index in in_order_of_worth(units, dull=dull):
             order.append(index)
             spent += units[index].tokens
-            if spent > target * _SLACK:
+            if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):
                 break
         form = Form(job, target, [units[index] for index in order], dull)
         low, high, best = 0, len(order), ""

@@ -1,0 +1,125 @@
+"""The first line of an extractive summary: one sentence that says who, about what, and what came of it.
+
+It stands alone and can serve as a headline, so it holds no more than fits into one: names, two to four noun phrases, a
+request or a decision in its own words, the days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, tool_named
+from langchain_tiered_memory.summaries.writers.extractive_phrases import (
+    ASKED_ABOUT,
+    REQUESTED,
+    TALKED,
+    WORKED,
+    listed,
+    span_of,
+)
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.noun_phrases import subjects
+from langchain_tiered_memory.text.statements import clause_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.summaries.writers.ranking import Unit
+
+LEAST_TOKENS = 40
+"""Below this target there is room for a sentence or two, and the first of them is the headline."""
+
+_DATED_TOKENS, _OUTCOME_TOKENS = 90, 180  # from here on there is room for the days, and for what came of it
+_SUBJECTS_SMALL, _SUBJECTS = 2, 4
+_MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 110, 100
+_MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
+_ASKS = ("?", "\uff1f", "\u061f")
+_FAILED = re.compile(r"\W{0,8}(?:\w{1,40}[: ]){0,2}\W{0,4}(?:\w{0,40}error|exception|traceback|fatal|failed)\b", re.IGNORECASE)
+
+
+def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: frozenset[str]) -> str:
+    """The sentence for `units`, the statements that tell most, in the order of the job; empty where nothing is sure."""
+    if target < LEAST_TOKENS:
+        return ""
+    spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK)]
+    calls = [unit for unit in spoken if unit.text.startswith(USED)]
+    words = [unit for unit in spoken if not unit.text.startswith(USED)]
+    people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))
+    has_assistant = "assistant" in {unit.speaker for unit in spoken}
+    asker = next((name for name in people if name != "assistant"), "") if has_assistant else ""
+    said = _with_calls(calls, words, asker) if calls else _of_talk(job, target, words, people, asker, dull)
+    if not said:
+        return ""
+    outcome = _outcome(words, said) if target >= _OUTCOME_TOKENS else ""
+    when = f" ({span_of(job.first_at, job.last_at)})" if target >= _DATED_TOKENS else ""
+    return f"{said}{outcome}{when}."
+
+
+def _of_talk(
+    job: CondenseJob, target: int, words: Sequence[Unit], people: list[str], asker: str, dull: frozenset[str]
+) -> str:
+    count = _SUBJECTS if target >= _DATED_TOKENS else _SUBJECTS_SMALL
+    theirs = [unit.asked if unit.asker == asker and unit.asked else unit.text for unit in words if asker in (unit.speaker, unit.asker)]
+    texts = theirs if asker else [unit.told for unit in words]
+    named = subjects(texts, dull=dull, count=count)
+    if asker and len(named) < _SUBJECTS_SMALL:
+        named = subjects([unit.told for unit in words], dull=dull, count=count)
+    if not named or not people:
+        return ""
+    asks = asker and any(unit.asker == asker or _is_request(unit.text) for unit in words)
+    who = _person(asker) if asks else listed([_person(name, first=place == 0) for place, name in enumerate(_few(people))])
+    return f"{who} {ASKED_ABOUT if asks else TALKED} {listed(named)}"
+
+
+def _few(people: list[str]) -> list[str]:
+    return people if len(people) <= _MAX_PEOPLE else [*people[: _MAX_PEOPLE - 1], f"{len(people) - _MAX_PEOPLE + 1} others"]
+
+
+def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str) -> str:
+    tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
+    files = [name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)]
+    used = f"{WORKED} {listed(tools)}" + (f" on {listed(files)}" if files else "")
+    asked = [
+        unit.asked if unit.asker == asker else unit.text
+        for unit in words
+        if asker and (unit.asker == asker or (unit.speaker == asker and _is_request(unit.text)))
+    ]
+    if asked:
+        request = clause_cut(asked[0], most_chars=_MAX_REQUEST_CHARS).rstrip(".")
+        return f"{_person(asker)} {REQUESTED} {request}; the assistant {used}"
+    return f"The assistant {used}"
+
+
+def _is_request(text: str) -> bool:
+    low = cues.lowered(text)
+    return text.endswith(_ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
+
+
+def _outcome(words: Sequence[Unit], said: str) -> str:
+    """What was decided last, or done last, or is open, in its own words."""
+    for kind, frame in (("decision", "decided"), ("progress", "done"), ("open", "open")):
+        found = [
+            unit
+            for unit in words
+            if unit.kind == kind and unit.text not in said and len(unit.text) <= _MAX_OUTCOME_CHARS and _shows(unit)
+        ]
+        if found:
+            return f"; {frame}: {found[-1].text.rstrip('.')}"
+    return ""
+
+
+def _shows(unit: Unit) -> bool:
+    """Whether a statement's own words say that something was decided, done or left open, whatever its heading says."""
+    low = cues.lowered(unit.text)
+    cue = {"decision": cues.DECISION, "progress": cues.DONE}.get(unit.kind, cues.QUESTION)
+    return cue.search(low) is not None or (unit.kind == "open" and unit.text.endswith(_ASKS))
+
+
+def _person(name: str, *, first: bool = True) -> str:
+    if name in ("user", "assistant", "other"):
+        return f"{'The' if first else 'the'} {name if name != 'other' else 'speaker'}"
+    return name
