@@ -52,7 +52,7 @@ _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end 
     " high low best better right left full whole different important special own free able current following several"
     " certain various specific main simple easy hard beautiful cool fun happy glad real true possible available clear"
     " hand end beginning start top bottom middle side point number moment morning evening night afternoon weekend today"
-    " basic other others general particular order addition course least most love thanks hope look like photo image picture"
+    " basic code other others general particular order addition course least most love thanks hope look like photo image picture"
     " far further additional early late close open recent past future extra happy sad"
     " i'm i've i'll i'd it's that's let's what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )

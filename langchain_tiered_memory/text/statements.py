@@ -8,6 +8,7 @@ Every word of a statement stands in the text, in the same order.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -37,8 +38,10 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[;,\u2014\u2013\uff0c\uff1b\u3001](?=\s)|\s\u2013(?=\s)|\s\u2014(?=\s)|\)(?=\s)")
-_NUMBERED = re.compile(r"[ \t]{0,10}\d{1,6}(?:\u2192|\t|: )[ \t]{0,80}")
+_NUMBERED = re.compile(r"[ \t]{0,10}(?P<line>\d{1,6})(?:\u2192|\t|: )[ \t]{0,80}")
 _FOUND_IN = re.compile(r"(?P<path>[\w./@+-]{1,200}\w)[:-](?P<line>\d{1,6})[:-]")
+_MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
+_MAX_JSON_CHARS = 60_000
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
@@ -60,21 +63,61 @@ def statements(text: str) -> list[Statement]:
 
 
 def shown_lines(text: str) -> list[str]:
-    """The lines of what a program printed: no line numbers, tags and cell borders, a file's name once."""
+    """The lines of what a program printed: no tags, marks and cell borders, a file's name once, an object as its fields."""
+    if text.lstrip()[:1] in ("{", "["):
+        fields = _fields(text)
+        if fields:
+            return fields
     lines: list[str] = []
     paths = set[str]()
     for piece in pieces(text):
         if piece.kind == "code":
-            lines += piece.text.splitlines()[1:-1]
+            lines += (" ".join(line.split()) for line in piece.text.splitlines()[1:-1])
             continue
         line = piece.text
         found = _FOUND_IN.match(line)
         if found:
             known = found["path"] in paths
             paths.add(found["path"])
-            line = line[found.end() :].strip() if known else f"{found['path']}: {line[found.end() :].strip()}"
-        lines.append(plain(_TAG.sub("", _NUMBERED.sub("", line, count=1))))
+            place = found["line"] if known else f"{found['path']} {found['line']}"
+            rest = line[found.end() :].strip()
+        else:
+            number = _NUMBERED.match(line)
+            place = number["line"] if number else ""
+            rest = line[number.end() :] if number else line
+        rest = plain(_TAG.sub("", _MARKS.sub("", rest, count=1)))
+        if any(char.isalnum() for char in rest):
+            lines.append(f"{place}: {rest}" if place else rest)
     return [line for line in lines if any(char.isalnum() for char in line)]
+
+
+def _fields(text: str) -> list[str]:
+    """What an object or a list of objects says, each object's fields in a row; nothing where it is none."""
+    try:
+        value = json.loads(text) if len(text) <= _MAX_JSON_CHARS else None
+    except (ValueError, RecursionError):
+        return []
+    rows: list[str] = []
+    waiting = [("", value)] if value is not None else []
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            plain_ones = [f"{key} {_word(item)}" for key, item in one.items() if not isinstance(item, dict | list)]
+            if plain_ones:
+                rows.append((f"{name}: " if name else "") + ", ".join(plain_ones))
+            waiting += [(str(key), item) for key, item in reversed(one.items()) if isinstance(item, dict | list)]
+        elif isinstance(one, list):
+            if one and not any(isinstance(item, dict | list) for item in one):
+                rows.append((f"{name}: " if name else "") + ", ".join(map(_word, one)))
+            else:
+                waiting += [(name, item) for item in reversed(one)]
+        else:
+            rows.append(f"{name} {_word(one)}".strip())
+    return rows
+
+
+def _word(value: object) -> str:
+    return " ".join(str(value).split())
 
 
 def plain(text: str) -> str:

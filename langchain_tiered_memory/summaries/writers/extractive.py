@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
 
-_SLACK = 1.5  # sentences looked at beyond the target: the estimate of their tokens may be high
+_SLACK = 1.8  # sentences looked at beyond the target: the estimate of their tokens may be high
 _CONCISE_SHARE = 0.6  # of the target
 _PLANNED = 0.92  # of the target, for the first guess at how many sentences fit
 _BULLET_TOKENS = 2  # what a sentence takes beside its words, on average
-_STEP = 4  # a first guess is rarely farther off than this
+_TRIES = 5
+_FULL = 0.96  # of the target: nearer is not worth another count
+_MOST_GROWTH = 1.6  # of the room from one try to the next
+_CAUTION = 0.98
 
 
 class ExtractiveCondenser:
@@ -80,25 +83,29 @@ class ExtractiveCondenser:
             if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):
                 break
         form = Form(job, target, [units[index] for index in order], dull)
-        low, high, best = 0, len(order), ""
-        guess = _within([units[index].tokens for index in order], target)
-        while low < high:
-            text = form.written([units[index] for index in sorted(order[:guess])])
-            if self._count_text(text) <= target:
-                low, best = guess, text
-            else:
-                high = guess - 1
-            guess = min(low + _STEP, (low + high + 1) // 2) if best else (low + high + 1) // 2
+        best, most, room = "", 0, target * _PLANNED
+        for _ in range(_TRIES):
+            chosen = _within(units, order, room)
+            text = form.written([units[index] for index in sorted(chosen)])
+            tokens = self._count_text(text)
+            if most < tokens <= target:
+                best, most = text, tokens
+            if target * _FULL <= tokens <= target or (tokens <= target and len(chosen) == len(order)):
+                break
+            # What the estimates are wrong by, and what the form takes beside the words, is in the count.
+            room = min(room * _MOST_GROWTH, room * target / max(1, tokens) * (1.0 if tokens <= target else _CAUTION))
         if best:
             return best
         return cut_at_sentence(line_of([units[order[0]]]), max_tokens=min(target, cap), count_text=self._count_text)
 
 
-def _within(tokens: Sequence[float], target: int) -> int:
-    """How many of the first sentences should fit, by their estimates; at least one."""
-    room = target * _PLANNED
-    for number, size in enumerate(tokens):
-        room -= size + _BULLET_TOKENS
-        if room < 0:
-            return max(1, number)
-    return max(1, len(tokens))
+def _within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:
+    """Those of `order` that fit into `room` by their estimates, one after the other; at least the first."""
+    chosen = list(order[:1])
+    room -= units[order[0]].tokens + _BULLET_TOKENS
+    for index in order[1:]:
+        size = units[index].tokens + _BULLET_TOKENS
+        if size <= room:
+            chosen.append(index)
+            room -= size
+    return chosen

@@ -6,11 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
+from langchain_tiered_memory.text.identifiers import PATH
 from langchain_tiered_memory.text.statements import clause_cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from langchain_tiered_memory.summaries.writers.ranking import Unit
 
 USED = "used "
 """How a sentence begins that tells a call."""
@@ -21,24 +23,24 @@ _ARGUMENT = re.compile(
 )
 _LINE_ARGUMENT = re.compile(r"^(?P<name>[A-Za-z_]\w{0,63})(?P<mark>=|:$)(?P<value>.*)$")
 _FILE_ARGUMENTS = frozenset({"path", "file_path", "file", "filename", "notebook_path", "url", "directory", "dir"})
-_MAX_CALL_CHARS = 220
+_MAX_CALL_CHARS = 320
 _MAX_VALUE_CHARS = 110
 _MAX_ARGUMENTS = 8
-_MAX_FILES = 4
 
 
-def split_calls(text: str) -> tuple[str, list[str]]:
-    """The words of an assistant's message, and a sentence for each call that follows them."""
+def split_calls(text: str) -> tuple[str, list[str], list[str]]:
+    """The words of an assistant's message, a sentence for each call that follows them, and what they wrote at length."""
     first = _CALL.search(text)
     if first is None:
-        return text, []
-    told = []
+        return text, [], []
+    told, written = [], list[str]()
     starts = [match for match in _CALL.finditer(text, first.start())]
     for place, match in enumerate(starts):
         stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
         arguments = _in_line(match["rest"]) if match["rest"] else _in_lines(text[match.end() : stop])
         told.append(_told(match["name"], arguments))
-    return text[: first.start()].rstrip(), told
+        written += (value for _, value in arguments if "\n" in value)
+    return text[: first.start()].rstrip(), told, written
 
 
 def _in_line(rest: str) -> list[tuple[str, str]]:
@@ -82,13 +84,16 @@ def _told(name: str, arguments: Sequence[tuple[str, str]]) -> str:
 def _shown(value: str) -> str:
     lines = [line.strip() for line in value.splitlines() if line.strip()]
     if len(lines) > 1:
-        names = list(dict.fromkeys(match[0] for match in SYMBOL.finditer(value[:4000])))[:_MAX_FILES]
-        about = f" with {', '.join(names)}" if names else ""
-        return f"of {len(lines)} lines{about}: `{lines[0][: _MAX_VALUE_CHARS // 2]}`"
+        return f"of {len(lines)} lines"
     value = lines[0] if lines else ""
     if len(value) > _MAX_VALUE_CHARS:
         value = value[:_MAX_VALUE_CHARS].rsplit(" ", 1)[0] + "\u2026"
     return f"`{value}`" if " " in value and not value.startswith(("[", "{")) else value
+
+
+def is_call(unit: Unit) -> bool:
+    """Whether a statement tells a call."""
+    return unit.text.startswith(USED)
 
 
 def files_named(text: str) -> list[str]:

@@ -6,7 +6,6 @@ request or a decision in its own words, the days.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     listed,
     span_of,
 )
+from langchain_tiered_memory.summaries.writers.ranking import ANNOUNCES
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.noun_phrases import subjects
 from langchain_tiered_memory.text.statements import clause_cut
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 LEAST_TOKENS = 40
 """Below this target there is room for a sentence or two, and the first of them is the headline."""
 
-_DATED_TOKENS, _OUTCOME_TOKENS = 90, 180  # from here on there is room for the days, and for what came of it
+_DATED_TOKENS, _OUTCOME_TOKENS = 250, 250  # from here on there is room for the days, and for what came of it
 _SUBJECTS_SMALL, _SUBJECTS = 2, 4
+_FULL_TOKENS = 160  # from here on there is room for all subjects
 _MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 110, 100
+_LEAST_BLANKS = 3  # of a request that is worth a headline
 _MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
 _ASKS = ("?", "\uff1f", "\u061f")
-_FAILED = re.compile(r"\W{0,8}(?:\w{1,40}[: ]){0,2}\W{0,4}(?:\w{0,40}error|exception|traceback|fatal|failed)\b", re.IGNORECASE)
 
 
 def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: frozenset[str]) -> str:
@@ -51,7 +52,8 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
     people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))
     has_assistant = "assistant" in {unit.speaker for unit in spoken}
     asker = next((name for name in people if name != "assistant"), "") if has_assistant else ""
-    said = _with_calls(calls, words, asker) if calls else _of_talk(job, target, words, people, asker, dull)
+    talk = _of_talk(target, words, people, asker, dull)
+    said = _with_calls(calls, words, asker, talk) if calls else talk
     if not said:
         return ""
     outcome = _outcome(words, said) if target >= _OUTCOME_TOKENS else ""
@@ -60,9 +62,9 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
 
 
 def _of_talk(
-    job: CondenseJob, target: int, words: Sequence[Unit], people: list[str], asker: str, dull: frozenset[str]
+    target: int, words: Sequence[Unit], people: list[str], asker: str, dull: frozenset[str]
 ) -> str:
-    count = _SUBJECTS if target >= _DATED_TOKENS else _SUBJECTS_SMALL
+    count = _SUBJECTS if target >= _FULL_TOKENS else _SUBJECTS_SMALL
     theirs = [unit.asked if unit.asker == asker and unit.asked else unit.text for unit in words if asker in (unit.speaker, unit.asker)]
     texts = theirs if asker else [unit.told for unit in words]
     named = subjects(texts, dull=dull, count=count)
@@ -79,7 +81,7 @@ def _few(people: list[str]) -> list[str]:
     return people if len(people) <= _MAX_PEOPLE else [*people[: _MAX_PEOPLE - 1], f"{len(people) - _MAX_PEOPLE + 1} others"]
 
 
-def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str) -> str:
+def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str, talk: str) -> str:
     tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
     files = [name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)]
     used = f"{WORKED} {listed(tools)}" + (f" on {listed(files)}" if files else "")
@@ -88,10 +90,11 @@ def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str) -> str
         for unit in words
         if asker and (unit.asker == asker or (unit.speaker == asker and _is_request(unit.text)))
     ]
+    asked = [one for one in asked if not cues.SMALL_TALK.match(cues.lowered(one)) and one.count(" ") >= _LEAST_BLANKS]
     if asked:
         request = clause_cut(asked[0], most_chars=_MAX_REQUEST_CHARS).rstrip(".")
         return f"{_person(asker)} {REQUESTED} {request}; the assistant {used}"
-    return f"The assistant {used}"
+    return f"{talk}; the assistant {used}" if talk and asker else f"The assistant {used}"
 
 
 def _is_request(text: str) -> bool:
@@ -115,6 +118,8 @@ def _outcome(words: Sequence[Unit], said: str) -> str:
 def _shows(unit: Unit) -> bool:
     """Whether a statement's own words say that something was decided, done or left open, whatever its heading says."""
     low = cues.lowered(unit.text)
+    if ANNOUNCES.match(low):
+        return False
     cue = {"decision": cues.DECISION, "progress": cues.DONE}.get(unit.kind, cues.QUESTION)
     return cue.search(low) is not None or (unit.kind == "open" and unit.text.endswith(_ASKS))
 

@@ -24,9 +24,9 @@ CODE = "Code: "
 OPEN = "Open: "
 """Before a question that nobody answered, where no heading says so."""
 SPOKEN = re.compile(
-    rf"^(?:Open: )?(?P<speaker>[^:\n]{{1,60}}?)(?: \((?P<when>{_DATE})\))?(?P<asked> asked)?: (?=\S)"
+    rf"^(?:Open: )?(?P<speaker>[^:\n]{{1,60}}?)(?: \((?P<when>{_DATE})\))?(?P<asked> asked)?: {{1,8}}(?=\S)"
 )
-ANSWER = re.compile(rf"^Answer \((?P<speaker>[^:()\n]{{1,60}}?)(?:, (?P<when>{_DATE}))?\): (?=\S)")
+ANSWER = re.compile(rf"^(?:Answer|Reply) \((?P<speaker>[^:()\n]{{1,60}}?)(?:, (?P<when>{_DATE}))?\): (?=\S)")
 
 
 def date_of(at: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.rendering import TOOL_MARK
-from langchain_tiered_memory.summaries.writers.extractive_calls import USED
+from langchain_tiered_memory.summaries.writers.extractive_calls import is_call
 from langchain_tiered_memory.summaries.writers.extractive_overview import overview_of
 from langchain_tiered_memory.summaries.writers.extractive_phrases import OPEN, date_of, listed
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
@@ -120,18 +120,14 @@ def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
     last = run[-1]
     if unit.speaker != last.speaker or unit.asked or last.text.endswith(_ASKS) != unit.text.endswith(_ASKS):
         return False
-    if _is_call(last) and _is_call(unit):
+    if is_call(last) and is_call(unit):
         return chars + len(unit.text) <= _MAX_LINE_CHARS
     return (
         unit.source == last.source
-        and _is_call(last) == _is_call(unit)
+        and is_call(last) == is_call(unit)
         and len(_dates([*run, unit])) <= 1
         and chars + len(unit.text) <= _MAX_LINE_CHARS
     )
-
-
-def _is_call(unit: Unit) -> bool:
-    return unit.text.startswith(USED)
 
 
 def _dates(run: Sequence[Unit]) -> set[str]:
@@ -146,7 +142,9 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
     date = next(iter(sorted(_dates(run))), "")
     if first.asked:
         by = f"{first.speaker}, {date}" if date else first.speaker
-        return f"{first.asker} asked: {first.asked} Answer ({by}): {_told(run)}"
+        # Between people who write at will, what comes next need not answer: it replies.
+        word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
+        return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
     who = f"{first.speaker} ({date})" if date else first.speaker
     asks = " asked" if first.text.endswith(_ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
     mark = OPEN if marks_open and first.kind == "open" and asks else ""
@@ -156,7 +154,7 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
 def _told(run: Sequence[Unit]) -> str:
     if run[0].speaker.startswith(TOOL_MARK):
         return _ended("; ".join(unit.text.rstrip(";,") for unit in run))
-    if _is_call(run[0]):
+    if is_call(run[0]):
         return _ended("; ".join(_merged_calls([unit.text for unit in run])))
     return " ".join(_ended(unit.text) for unit in run)
 

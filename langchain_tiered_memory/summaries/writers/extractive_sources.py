@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
-from langchain_tiered_memory.summaries.writers.extractive_calls import split_calls
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, kind_of
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _MAX_CODE_CHARS = 160
 _COMMAND_LINES = 3  # a block of no more lines and no definition is a command
+_MAX_BLOCK_CHARS = 6000
+_MAX_WRITTEN = 8  # of a message's calls, texts of several lines
+_MAX_STEPS = 12  # messages with calls and their results between a question and its answer
 _MAX_QUESTION_CHARS = 160  # of one that is told with its answer
 _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
 _MAX_CUE_CHARS = 2000
@@ -82,9 +85,9 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
         if place == len(read) - 1:
             units[asked] = replace(units[asked], kind="open", weight=units[asked].weight * 2)
             continue
-        following = read[place + 1][1]
+        following = _reply_to(read, place)
         answer = _first_answer(following)
-        if answer is not None and following[answer].speaker != units[asked].speaker:
+        if answer is not None and not _asks_before(read, place):
             words = _asked_before(units, asked)
             cut = clause_cut(words, most_chars=_MAX_QUESTION_CHARS)
             question = units.pop(asked)
@@ -99,6 +102,27 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
     for source, units in read:
         for unit in units:
             yield source, unit
+
+
+def _reply_to(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> list[Unit]:
+    """What the next message says that is somebody else's; an assistant's after the tools that it asked first."""
+    asker = read[place][0]
+    for source, units in read[place + 1 : place + 1 + _MAX_STEPS]:
+        if source.role == "tool" or (source.role == "assistant" and units and all(map(is_call, units))):
+            continue
+        return units if (source.speaker, source.role) != (asker.speaker, asker.role) else []
+    return []
+
+
+def _asks_before(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> bool:
+    """Whether the same person asked something else just before: nobody knows which of the two is answered."""
+    asker = read[place][0]
+    for source, units in reversed(read[:place]):
+        if (source.speaker, source.role) != (asker.speaker, asker.role):
+            return False
+        if _last_question(units) is not None:
+            return True
+    return False
 
 
 def _kind_of_pair(question: Unit, answer: Unit) -> ItemKind:
@@ -127,7 +151,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
 def _first_answer(units: Sequence[Unit]) -> int | None:
     """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
     for place, unit in enumerate(units[:4]):
-        if unit.speaker.startswith(TOOL_MARK) or unit.text.endswith(_ASKS) or unit.text.startswith(CODE):
+        if unit.text.endswith(_ASKS) or unit.text.startswith((CODE, USED)):
             return None
         low = cues.lowered(unit.text)
         if not (_OPENS.match(low) or unit.text.endswith(":")):
@@ -138,13 +162,13 @@ def _first_answer(units: Sequence[Unit]) -> int | None:
 def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     date = date_of(source.at)
     speaker = speaker_label(source.speaker, source.role)
-    text, calls = split_calls(source.text) if source.role == "assistant" else (source.text, [])
+    text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
     if source.role == "tool":
         said = [Statement(line) for line in shown_lines(text)]
     else:
         said = list(_saying_something(statements(text), source))
     for place, one in enumerate(_worth_a_look(said)):
-        shown = _quoted_code(one.text) if one.is_code else _shortened(one.text)
+        shown = _quoted_code("\n".join(one.text.splitlines()[1:-1])) if one.is_code else _shortened(one.text)
         if not any(char.isalnum() for char in shown):
             continue
         if one.is_code:
@@ -161,6 +185,8 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         yield Unit(shown, kind, index, 0.0, speaker=speaker, when=when, weight=weight)
     for call in calls:
         yield Unit(call, "technical", index, 0.0, speaker=speaker, weight=_CALL_WEIGHT)
+    for code in filter(None, map(_quoted_code, written[:_MAX_WRITTEN])):
+        yield Unit(f"{CODE}{code}", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT)
 
 
 def _saying_something(said: Sequence[Statement], source: SourceText) -> Iterator[Statement]:
@@ -203,10 +229,14 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
 
 
 def _quoted_code(block: str) -> str:
-    """What a block of code defines, or how it begins."""
+    """What a block of code defines, else a command whole, else the names in it."""
+    block = block[:_MAX_BLOCK_CHARS]
     defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
-    lines = [line.strip() for line in block.splitlines()[1:-1] if line.strip()]
-    lines = defined or (lines[:1] if len(lines) <= _COMMAND_LINES else [])  # a command; of a page the head tells nothing
+    lines = [line.strip() for line in block.splitlines() if line.strip()]
+    if not defined and len(lines) > _COMMAND_LINES:
+        names = dict.fromkeys(match[0] for match in SYMBOL.finditer(block))
+        return clause_cut(f"with {', '.join(names)}", most_chars=_MAX_CODE_CHARS) if names else ""
+    lines = defined or lines
     return f"`{'; '.join(lines)[:_MAX_CODE_CHARS]}`" if lines else ""
 
 

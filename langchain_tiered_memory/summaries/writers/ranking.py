@@ -32,7 +32,7 @@ _KIND_WEIGHT: dict[ItemKind, float] = {
     "overview": 1.0, "point": 1.0, "decision": 1.5, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
 _BRIEF_CHARS, _BRIEF_WORDS = 24, 3
-_RESTATES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
+ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
 _EMPTY_WORDS_TEXT = (
     "a since come came trying been totally super love about after again all also am an and any are as at be "
     "because been before being but by can could did do does doing don't for from get got had has have having he "
@@ -80,7 +80,7 @@ def cue_weight(text: str) -> float:
     weight, low = 1.0, cues.lowered(text)
     if len(text) < _BRIEF_CHARS and text.count(" ") < _BRIEF_WORDS and text.isascii():
         weight *= 0.5  # "Luna and Oliver!" tells nothing without what was asked
-    if _RESTATES.match(low):
+    if ANNOUNCES.match(low):
         weight *= 0.6
     if cues.SMALL_TALK.match(low):
         weight *= 0.4
