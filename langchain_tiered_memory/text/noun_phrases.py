@@ -30,39 +30,44 @@ def _words(text: str) -> frozenset[str]:
 
 
 _OPENERS = _words(
-    "the a an my our your his her their its this these those some any each every another no of about for with on in at"
-    " from into by between without against after before during under over as through"
-    " der die das den dem des ein eine einen einem einer mein meine unser unsere im vom zum zur \u00fcber f\u00fcr mit"
-    " le la les un une des du mon ma mes notre nos sur pour avec dans el los las una mi nuestro nuestra sobre para con"
-    " del il lo gli nel o os um uma"
+    "the a an my our your his her their its this these those some any each every another no of about for with on"
+    " in at from into by between without against after before during under over as through der die das den dem des"
+    " ein eine einen einem einer mein meine unser unsere im vom zum zur \u00fcber f\u00fcr mit le la les un une des du"
+    " mon ma mes notre nos sur pour avec dans el los las una mi nuestro nuestra sobre para con del il lo gli nel o os"
+    " um uma"
 )
-_GERUND_TAKERS = _words("of about for with on in at from into by between without against after before during as through")
+_GERUND_TAKERS = _words(
+    "of about for with on in at from into by between without against after before during as through"
+)
 _CLOSERS = _words(
-    "and or but nor so yet to is are was were be been being am do does did done has have had having will would can could"
-    " should shall may might must not that which who whom whose what when where why how if than then because since while"
-    " like unlike such i you he she it we they me him us them there here up down out off again also just very really too quite even only"
-    " still already ever never always often sometimes soon now today yesterday tomorrow tonight ago later much many more"
-    " most less least few all both one two three other others same such own well back away together yes no ok"
-    " und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e es son no se"
+    "and or but nor so yet to is are was were be been being am do does did done has have had having will would"
+    " can could should shall may might must not that which who whom whose what when where why how if than then"
+    " because since while like unlike such though meantime myself yourself himself herself itself ourselves"
+    " themselves due until i you he she it we they me him us them there here up down out off again also just very"
+    " really too quite even only still already ever never always often sometimes soon now today yesterday tomorrow"
+    " tonight ago later much many more most less least few all both one two three other others same such own well"
+    " back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
+    " es son no se"
 )
 _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end one
-    "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week weeks"
-    " month months year years moment part parts stuff people person guy guys man one ones example case fact sure idea"
-    " first second third last next new old good great nice amazing awesome wonderful lovely big small little long short"
-    " high low best better right left full whole different important special own free able current following several"
-    " certain various specific main simple easy hard beautiful cool fun happy glad real true possible available clear"
-    " hand end beginning start top bottom middle side point number moment morning evening night afternoon weekend today"
-    " basic code other others general particular order addition course least most love thanks hope look like photo image picture"
-    " far further additional early late close open recent past future extra happy sad"
-    " i'm i've i'll i'd it's that's let's what's there's don't can't won't didn't isn't doesn't you're they're we're"
+    "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week"
+    " weeks month months year years moment part parts stuff people person guy guys man one ones example case fact"
+    " sure idea first second third last next new old good great nice amazing awesome wonderful lovely big small"
+    " little long short high low best better right left full whole different important special own free able"
+    " current following several certain various specific main simple easy hard beautiful cool fun happy glad real"
+    " true possible available clear hand end beginning start top bottom middle side point number moment morning"
+    " evening night afternoon weekend today basic code clean inside outside waiting talk other others general"
+    " particular order addition course least most love thanks hope look like photo image picture far further"
+    " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
+    " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )
 _VERBS = _words(
-    "went go goes going got get gets made make makes making took take takes taking said say says told tell came come"
-    " comes coming thought think thinks knew know knows saw see sees want wants need needs needed found find finds gave"
-    " give gives feel feels felt help helps keep keeps kept let lets put puts seems seem looks started began ran run"
-    " uses use using work works try tries tried ask asks asked show shows shown mean means meant became become brings"
-    " bring brought helped planned spent sounds including based following regarding ensure ensures provide provides"
-    " contains contain allows allow returns return requires require happens shares"
+    "left lost met went go goes going got get gets made make makes making took take takes taking said say says told tell came"
+    " come comes coming thought think thinks knew know knows saw see sees want wants need needs needed found find"
+    " finds gave give gives feel feels felt help helps keep keeps kept let lets put puts seems seem looks started"
+    " began ran run uses use using work works try tries tried ask asks asked show shows shown mean means meant"
+    " became become brings bring brought helped planned spent sounds including based following regarding ensure"
+    " ensures provide provides contains contain allows allow returns return requires require happens shares"
 )
 
 
@@ -116,10 +121,10 @@ def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[
     whole: defaultdict[str, Counter[str]] = defaultdict(Counter)
     shown: dict[str, str] = {}
     for text in texts:
-        said = _ASIDE.sub(" ; ", text[:_MAX_CHARS])
-        named = [match[0] for match in NAME.finditer(said) if not _is_called(said, match.start(), match.end())]
+        spoken = _ASIDE.sub(" ; ", text[:_MAX_CHARS])
+        named = [match[0] for match in NAME.finditer(spoken) if not _is_called(spoken, match.start(), match.end())]
         shown.update((name.casefold(), name) for name in named)
-        phrases = {*noun_phrases(said), *(name.casefold() for name in named)}
+        phrases = {*noun_phrases(spoken), *(name.casefold() for name in named)}
         for phrase in sorted(phrases):
             head = _head(phrase)
             if dull.isdisjoint(phrase.split()) and head not in _WEAK and head not in _CLOSERS and head not in _VERBS:

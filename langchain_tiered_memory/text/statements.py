@@ -1,9 +1,9 @@
 """Puts the pieces of a message together to statements that can stand alone.
 
 A piece is what stands between two full stops or line breaks; in a list or a table that is often half a thought:
-"Departure: 06:00 AM", "They listen on 8443". A statement joins short items with the line that announces them, a sentence
-that begins with "They" or "That" with the one before it, and drops the marks of a page (bold, cells, line numbers).
-Every word of a statement stands in the text, in the same order.
+"Departure: 06:00 AM", "They listen on 8443". A statement joins short items with the line that announces them, and a
+sentence that begins with "They" or "That" with the one before it; the marks of a page (bold, cells) are dropped. Every
+word of a statement stands in the text, in the same order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _EMPHASIS = re.compile(r"\*\*+|__+(?=\W|$)|(?<!\w)__+")
 _WHOLLY_BOLD = re.compile(r"(?:\*\*|__)[^*_\n]{2,80}(?:\*\*|__):?")
 _LEANS = re.compile(
     r"(?:and |but |so |then |because |also,? ){0,2}(?:he|she|they|it|that|this|these|those|such|both|which|there|its"
-    r"|their|his|her|them|er|sie|es|das|dies\w{0,3}|il|elle|ils|elles|cela|\u00e7a|ellos|ellas|eso|esto|for (?:example|instance))"
+    r"|their|his|her|them|er|sie|es|das|dies\w{0,3}|il|elle|ils|elles|cela|\u00e7a|ellos|ellas|eso|esto"
+    r"|for (?:example|instance))"
     r"(?:['\u2019](?:s|re|ll|d|ve))?(?=[\s,])",
     re.IGNORECASE,
 )
@@ -42,7 +43,11 @@ _NUMBERED = re.compile(r"[ \t]{0,10}(?P<line>\d{1,6})(?:\u2192|\t|: )[ \t]{0,80}
 _FOUND_IN = re.compile(r"(?P<path>[\w./@+-]{1,200}\w)[:-](?P<line>\d{1,6})[:-]")
 _MARKS = re.compile(r"(?:[#>*\u2022-]{1,6}[ \t]+){1,3}")
 _MAX_JSON_CHARS = 60_000
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_TAG = re.compile(
+    r"</?(?:a|b|br|button|center|code|div|em|h[1-6]|hr|i|img|input|li|link|meta|ol|p|path|pre|section|small|span|strong"
+    r"|sub|sup|svg|table|tbody|td|th|thead|tr|ul)\b[^<>]{0,300}>",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def shown_lines(text: str) -> list[str]:
-    """The lines of what a program printed: no tags, marks and cell borders, a file's name once, an object as its fields."""
+    """The lines of what a program printed: no tags and marks, a file's name once, objects as their fields."""
     if text.lstrip()[:1] in ("{", "["):
         fields = _fields(text)
         if fields:
@@ -85,7 +90,7 @@ def shown_lines(text: str) -> list[str]:
             number = _NUMBERED.match(line)
             place = number["line"] if number else ""
             rest = line[number.end() :] if number else line
-        rest = plain(_TAG.sub("", _MARKS.sub("", rest, count=1)))
+        rest = " ".join(plain(_TAG.sub("", _MARKS.sub("", rest, count=1))).split())
         if any(char.isalnum() for char in rest):
             lines.append(f"{place}: {rest}" if place else rest)
     return [line for line in lines if any(char.isalnum() for char in line)]

@@ -1,11 +1,13 @@
-"""The extractive condenser, which needs neither key nor download: it keeps the sentences that tell most.
+"""The extractive condenser, which needs neither key nor download: it keeps the statements that tell most.
 
-Deterministic. Nothing is rephrased, so nothing can be invented; what is kept says who said it and, where its words
-are relative ("yesterday"), when. From level 2 on the sources are sectioned texts, and are merged section by section.
+Deterministic. Nothing is rephrased, so nothing can be invented: whole statements, framed by few fixed words of ours.
+The first line is an overview that can stand alone. What is kept says who said it, which question it answers and, where
+its words are relative ("yesterday"), when. From level 2 on the sources are such texts, and are merged kind by kind.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
@@ -20,8 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
 _SLACK = 1.8  # sentences looked at beyond the target: the estimate of their tokens may be high
+_STRESS: dict[str, dict[ItemKind, float]] = {
+    "technical": {"technical": 1.6},
+    "handoff": {"progress": 1.3, "open": 1.4, "action": 1.4},
+}
+"""What else a kind of statement is worth where a strategy is about it."""
 _CONCISE_SHARE = 0.6  # of the target
 _PLANNED = 0.92  # of the target, for the first guess at how many sentences fit
 _BULLET_TOKENS = 2  # what a sentence takes beside its words, on average
@@ -55,7 +63,8 @@ class ExtractiveCondenser:
         yield from ()
         cap = min(job.max_tokens, max(1, job.source_tokens))
         target = min(job.target_tokens, cap)
-        units = list(units_of(job))
+        stress = _STRESS.get(job.strategy, {})
+        units = [replace(unit, weight=unit.weight * stress.get(unit.kind, 1.0)) for unit in units_of(job)]
         text = self._fitting(job, units, target, cap) if units else self._nothing_said(job, cap)
         if not text:
             message = (
@@ -93,7 +102,11 @@ class ExtractiveCondenser:
             if target * _FULL <= tokens <= target or (tokens <= target and len(chosen) == len(order)):
                 break
             # What the estimates are wrong by, and what the form takes beside the words, is in the count.
-            room = min(room * _MOST_GROWTH, room * target / max(1, tokens) * (1.0 if tokens <= target else _CAUTION))
+            held = min(room, sum(units[index].tokens + _BULLET_TOKENS for index in chosen))
+            if tokens > target:
+                room = held * target / tokens * _CAUTION
+            else:
+                room = min(room * _MOST_GROWTH, held * target / max(1, tokens))
         if best:
             return best
         return cut_at_sentence(line_of([units[order[0]]]), max_tokens=min(target, cap), count_text=self._count_text)

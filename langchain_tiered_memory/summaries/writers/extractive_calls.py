@@ -19,7 +19,8 @@ USED = "used "
 
 _CALL = re.compile(r"^(?P<name>[A-Za-z_][\w.-]{0,63})\((?P<rest>\)|[A-Za-z_]\w{0,63}[=:].*\)|)$", re.MULTILINE)
 _ARGUMENT = re.compile(
-    r"(?:^|, )(?P<name>[A-Za-z_]\w{0,63})=(?P<value>\"(?:[^\"\\]|\\.)*+\"|\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^,\"\[{]{1,200})"
+    r"(?:^|, )(?P<name>[A-Za-z_]\w{0,63})="
+    r"(?P<value>\"(?:[^\"\\]|\\.)*+\"|\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^,\"\[{]{1,200})"
 )
 _LINE_ARGUMENT = re.compile(r"^(?P<name>[A-Za-z_]\w{0,63})(?P<mark>=|:$)(?P<value>.*)$")
 _FILE_ARGUMENTS = frozenset({"path", "file_path", "file", "filename", "notebook_path", "url", "directory", "dir"})
@@ -29,12 +30,12 @@ _MAX_ARGUMENTS = 8
 
 
 def split_calls(text: str) -> tuple[str, list[str], list[str]]:
-    """The words of an assistant's message, a sentence for each call that follows them, and what they wrote at length."""
+    """The words of an assistant's message, a sentence for each call behind them, and the long texts of these calls."""
     first = _CALL.search(text)
     if first is None:
         return text, [], []
     told, written = [], list[str]()
-    starts = [match for match in _CALL.finditer(text, first.start())]
+    starts = list(_CALL.finditer(text, first.start()))
     for place, match in enumerate(starts):
         stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
         arguments = _in_line(match["rest"]) if match["rest"] else _in_lines(text[match.end() : stop])

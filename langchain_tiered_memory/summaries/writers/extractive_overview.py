@@ -15,6 +15,8 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ASKED_ABOUT,
     REQUESTED,
     TALKED,
+    TOLD_REQUEST,
+    TOLD_SUBJECTS,
     WORKED,
     listed,
     span_of,
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.ranking import Unit
 
-LEAST_TOKENS = 40
+LEAST_TOKENS = 60
 """Below this target there is room for a sentence or two, and the first of them is the headline."""
 
 _DATED_TOKENS, _OUTCOME_TOKENS = 250, 250  # from here on there is room for the days, and for what came of it
 _SUBJECTS_SMALL, _SUBJECTS = 2, 4
 _FULL_TOKENS = 160  # from here on there is room for all subjects
 _MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 110, 100
-_LEAST_BLANKS = 3  # of a request that is worth a headline
+_LEAST_BLANKS = 5  # of a request that is worth a headline
 _MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
 _ASKS = ("?", "\uff1f", "\u061f")
 
@@ -52,8 +54,10 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
     people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))
     has_assistant = "assistant" in {unit.speaker for unit in spoken}
     asker = next((name for name in people if name != "assistant"), "") if has_assistant else ""
-    talk = _of_talk(target, words, people, asker, dull)
-    said = _with_calls(calls, words, asker, talk) if calls else talk
+    earlier = [source.text.partition("\n")[0] for source in job.sources] if job.level > 1 else []
+    count = _SUBJECTS if target >= _FULL_TOKENS else _SUBJECTS_SMALL
+    talk = _of_talk(words, people, asker, count=count, dull=dull, earlier=earlier)
+    said = _with_calls(calls, words, asker, talk, earlier) if calls else talk
     if not said:
         return ""
     outcome = _outcome(words, said) if target >= _OUTCOME_TOKENS else ""
@@ -62,28 +66,58 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
 
 
 def _of_talk(
-    target: int, words: Sequence[Unit], people: list[str], asker: str, dull: frozenset[str]
+    words: Sequence[Unit], people: list[str], asker: str, *, count: int, dull: frozenset[str], earlier: Sequence[str]
 ) -> str:
-    count = _SUBJECTS if target >= _FULL_TOKENS else _SUBJECTS_SMALL
-    theirs = [unit.asked if unit.asker == asker and unit.asked else unit.text for unit in words if asker in (unit.speaker, unit.asker)]
+    theirs = [
+        unit.asked if unit.asker == asker and unit.asked else unit.text
+        for unit in words
+        if asker in (unit.speaker, unit.asker)
+    ]
     texts = theirs if asker else [unit.told for unit in words]
-    named = subjects(texts, dull=dull, count=count)
+    named = _named_before(earlier, count) or subjects(texts, dull=dull, count=count)
     if asker and len(named) < _SUBJECTS_SMALL:
         named = subjects([unit.told for unit in words], dull=dull, count=count)
     if not named or not people:
         return ""
     asks = asker and any(unit.asker == asker or _is_request(unit.text) for unit in words)
-    who = _person(asker) if asks else listed([_person(name, first=place == 0) for place, name in enumerate(_few(people))])
+    who = (
+        _person(asker) if asks else listed([_person(name, first=place == 0) for place, name in enumerate(_few(people))])
+    )
     return f"{who} {ASKED_ABOUT if asks else TALKED} {listed(named)}"
 
 
+def _named_before(overviews: Sequence[str], count: int) -> list[str]:
+    """The subjects that overviews one level below name: those of several first, then each one's first."""
+    found = [
+        match["subjects"].replace(" and ", ", ").split(", ") for match in map(TOLD_SUBJECTS.search, overviews) if match
+    ]
+    if len(found) * 2 < len(overviews):
+        return []
+    times = Counter(one for names in found for one in dict.fromkeys(names))
+    shared = [one for one, often in times.most_common() if often > 1]
+    turns = [names[place] for place in range(count) for names in found if place < len(names)]
+    named: list[str] = []
+    said = set[str]()
+    for one in dict.fromkeys((*shared, *turns)):
+        if said.isdisjoint(one.casefold().split()):
+            said.update(one.casefold().split())
+            named.append(one)
+    return named[:count]
+
+
 def _few(people: list[str]) -> list[str]:
-    return people if len(people) <= _MAX_PEOPLE else [*people[: _MAX_PEOPLE - 1], f"{len(people) - _MAX_PEOPLE + 1} others"]
+    return (
+        people
+        if len(people) <= _MAX_PEOPLE
+        else [*people[: _MAX_PEOPLE - 1], f"{len(people) - _MAX_PEOPLE + 1} others"]
+    )
 
 
-def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str, talk: str) -> str:
+def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str, talk: str, earlier: Sequence[str]) -> str:
     tools = [name for name, _ in Counter(tool_named(unit.text) for unit in calls).most_common(_MAX_TOOLS)]
-    files = [name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)]
+    files = [
+        name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)
+    ]
     used = f"{WORKED} {listed(tools)}" + (f" on {listed(files)}" if files else "")
     asked = [
         unit.asked if unit.asker == asker else unit.text
@@ -91,7 +125,8 @@ def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str, talk: 
         if asker and (unit.asker == asker or (unit.speaker == asker and _is_request(unit.text)))
     ]
     asked = [one for one in asked if not cues.SMALL_TALK.match(cues.lowered(one)) and one.count(" ") >= _LEAST_BLANKS]
-    if asked:
+    asked = [match["request"] for match in map(TOLD_REQUEST.match, earlier) if match] or asked
+    if asked and asker:
         request = clause_cut(asked[0], most_chars=_MAX_REQUEST_CHARS).rstrip(".")
         return f"{_person(asker)} {REQUESTED} {request}; the assistant {used}"
     return f"{talk}; the assistant {used}" if talk and asker else f"The assistant {used}"

@@ -10,15 +10,14 @@ TALKED, ASKED_ABOUT, REQUESTED, WORKED = "talked about", "asked about", "request
 """Verbs of an overview."""
 
 _DATE = r"\d{1,2} [A-Z][a-z]{2,8} \d{4}"
-OVERVIEW = re.compile(
-    r"^(?:[^:\n]{1,120}? (?:talked about|asked about|requested:) |The assistant used )[^\n]*\.$"
-)
+OVERVIEW = re.compile(r"^(?:[^:\n]{1,120}? (?:talked about|asked about|requested:) |The assistant used )[^\n]*\.$")
 """The first line of our summaries. Not to be told again one level up: it names what the sentences below it tell."""
 SPAN = re.compile(rf"^{_DATE}(?: to {_DATE})?[.;]")
 """How overviews of earlier versions began."""
-SPAN_AT_END = re.compile(rf"\((?P<first>{_DATE})(?: to (?P<last>{_DATE}))?\)\.$")
-DAY_LINE = re.compile(rf"^\*\*(?P<day>{_DATE}(?: to {_DATE})?)\*\*$")
+DAY_LINE = re.compile(rf"^\*\*((?:up to )?{_DATE})\*\*$", re.MULTILINE)
 """The line above what was said on a day, in a chronological summary."""
+TOLD_SUBJECTS = re.compile(r"(?:talked about|asked about) (?P<subjects>[^;(\n]{1,200}?)(?:;| \(|\.$)")
+TOLD_REQUEST = re.compile(r"^(?P<who>[^:\n]{1,60}?) requested: (?P<request>[^;\n]{1,160})")
 CODE = "Code: "
 """Before what a block of code defines."""
 OPEN = "Open: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.rendering import TOOL_MARK
@@ -9,7 +10,7 @@ from langchain_tiered_memory.summaries.writers.extractive_calls import is_call
 from langchain_tiered_memory.summaries.writers.extractive_overview import overview_of
 from langchain_tiered_memory.summaries.writers.extractive_phrases import OPEN, date_of, listed
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
-from langchain_tiered_memory.text.noun_phrases import noun_phrases, subjects
+from langchain_tiered_memory.text.noun_phrases import subjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,17 +90,16 @@ def _by_theme(units: Sequence[Unit], themes: Sequence[str]) -> list[str]:
 def _by_day(units: Sequence[Unit], job: CondenseJob) -> list[str]:
     """Points in order of time, each day's under its date."""
     lines: list[str] = []
-    day = ""
     ordered = sorted(units, key=lambda unit: (job.sources[unit.source].at, unit.source))
-    while ordered:
-        now = date_of(job.sources[ordered[0].source].at)
-        mine = [unit for unit in ordered if date_of(job.sources[unit.source].at) == now]
-        ordered = ordered[len(mine) :]
-        if now != day:
-            lines.append(f"**{now}**")
-            day = now
-        lines += _bullets(mine)
+    for day, mine in groupby(ordered, key=lambda unit: _day_of(unit, job)):
+        lines += [f"**{day}**", *_bullets(list(mine))]
     return lines
+
+
+def _day_of(unit: Unit, job: CondenseJob) -> str:
+    """The day of a message; of a summary the day that it tells, else the last that it may be from."""
+    last = date_of(job.sources[unit.source].at)
+    return last if job.level == 1 else unit.day or f"up to {last}"
 
 
 def _runs(units: Sequence[Unit]) -> Iterator[list[Unit]]:

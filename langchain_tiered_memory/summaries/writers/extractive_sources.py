@@ -25,12 +25,15 @@ _MAX_CODE_CHARS = 160
 _COMMAND_LINES = 3  # a block of no more lines and no definition is a command
 _MAX_BLOCK_CHARS = 6000
 _MAX_WRITTEN = 8  # of a message's calls, texts of several lines
+_MAX_DOCUMENT_CHARS = 20_000
+_LEAST_BLANKS, _PROSE_PART = 4, 4  # of a sentence; a document has one among so many statements
 _MAX_STEPS = 12  # messages with calls and their results between a question and its answer
 _MAX_QUESTION_CHARS = 160  # of one that is told with its answer
 _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
 _MAX_CUE_CHARS = 2000
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
 _CALL_WEIGHT = 0.8
+_REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _ASKS = ("?", "\uff1f", "\u061f")
 _DEFINITION = re.compile(
@@ -40,11 +43,13 @@ _DEFINITION = re.compile(
     re.MULTILINE,
 )
 _EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
-    r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome|thanks?"
-    r"(?: you)?(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}|.{0,60}?\b(?:feel free to|let me know if"
+    r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
+    r"|thanks?(?: you)?(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
+    r"|.{0,60}?\b(?:feel free to|let me know if"
     r"|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more|other|additional|questions)"
     r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
 )
+_TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
 _OPENS = re.compile(  # an answer that only says that it comes
     r"\W{0,4}(?:certainly|sure|of course|absolutely|great|let['\u2019]?s|let me|here(?:['\u2019]s| is| are)|i can"
     r"|i['\u2019]ll|thank|hi\b|hello|to (?!be\b)\w+ )"
@@ -65,10 +70,18 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
 
 def _of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     last = len(job.sources) - 1
+    has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
     for index, source in enumerate(job.sources):
         if source.same_as is None and source.text:
             for unit in units_of_summary(source, index, job.participants, is_last=index == last):
-                yield source, replace(unit, text=_shortened(unit.text), weight=cue_weight(unit.text) * unit.weight)
+                weight = cue_weight(unit.text) * unit.weight
+                if unit.speaker.startswith(TOOL_MARK):
+                    weight *= _REPORTED_WEIGHT
+                elif has_assistant and unit.speaker != "assistant":
+                    weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
+                elif has_assistant and unit.asked:
+                    weight *= _ANSWERED_WEIGHT
+                yield source, replace(unit, text=_shortened(unit.text), weight=weight)
 
 
 def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:
@@ -143,7 +156,11 @@ def _last_question(units: Sequence[Unit]) -> int | None:
         unit = units[place]
         if unit.text.startswith(CODE):
             continue
-        asks = unit.text.endswith(_ASKS) and not unit.asked and not unit.speaker.startswith(TOOL_MARK)
+        asks = (
+            (unit.text.endswith(_ASKS) or _TELL.match(cues.lowered(unit.text)))
+            and not unit.asked
+            and not unit.speaker.startswith(TOOL_MARK)
+        )
         return place if asks and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
     return None
 
@@ -185,8 +202,17 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         yield Unit(shown, kind, index, 0.0, speaker=speaker, when=when, weight=weight)
     for call in calls:
         yield Unit(call, "technical", index, 0.0, speaker=speaker, weight=_CALL_WEIGHT)
-    for code in filter(None, map(_quoted_code, written[:_MAX_WRITTEN])):
-        yield Unit(f"{CODE}{code}", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT)
+    for document in written[:_MAX_WRITTEN]:
+        code = _quoted_code(document)
+        for line in ([f"{CODE}{code}"] if code else []) + _prose_in(document):
+            yield Unit(line, "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT)
+
+
+def _prose_in(written: str) -> list[str]:
+    """The sentences of a document that a call writes; none of a program's."""
+    said = [_shortened(one.text) for one in statements(written[:_MAX_DOCUMENT_CHARS]) if not one.is_code]
+    told = [text for text in said if text.endswith((".", "!")) and text.count(" ") >= _LEAST_BLANKS]
+    return told if len(told) * _PROSE_PART > len(said) else []
 
 
 def _saying_something(said: Sequence[Statement], source: SourceText) -> Iterator[Statement]:

@@ -64,6 +64,8 @@ class Unit:
     when: str = ""
     """A date to stand behind it, where its own words need one."""
     weight: float = 1.0
+    day: str = ""
+    """When it was said, where the summary that it is read from tells."""
     asked: str = ""
     """The question that it answers."""
     asker: str = ""
@@ -82,6 +84,8 @@ def cue_weight(text: str) -> float:
         weight *= 0.5  # "Luna and Oliver!" tells nothing without what was asked
     if ANNOUNCES.match(low):
         weight *= 0.6
+    if text.startswith("["):
+        weight *= 0.5  # a picture, which nobody sees
     if cues.SMALL_TALK.match(low):
         weight *= 0.4
     if text.rstrip().endswith(("?", "\uff1f")):
@@ -167,4 +171,3 @@ def _letters(word: str) -> int:
 
 def _plain(word: str) -> str:
     return word.casefold().replace("\u2019", "'").removesuffix("'s")
-
