@@ -16,7 +16,7 @@ from langchain_tiered_memory.text.identifiers import NAME
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_ASIDE = re.compile(r"\[[^\]\n]{0,300}\]|https?://\S{1,300}|`[^`\n]{0,200}`")
+_ASIDE = re.compile(r"\[[^\]\n]{0,300}\]|\S{0,100}[/\\_]\S{1,300}|`[^`\n]{0,200}`")
 """What was not said: a picture's description, an address, code."""
 _TOKEN = re.compile(r"[^\W\d_][\w'\u2019-]{0,60}|[^\w\s]|\d\S{0,40}")
 _MAX_CHARS = 400  # of one statement that are looked at
@@ -62,11 +62,11 @@ _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end 
     " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )
 _VERBS = _words(
-    "left lost met went go goes going got get gets made make makes making took take takes taking said say says told tell came"
+    "left lost met went go goes got get gets made make makes making took take takes taking said say says told tell came"
     " come comes coming thought think thinks knew know knows saw see sees want wants need needs needed found find"
     " finds gave give gives feel feels felt help helps keep keeps kept let lets put puts seems seem looks started"
     " began ran run uses use using work works try tries tried ask asks asked show shows shown mean means meant"
-    " became become brings bring brought helped planned spent sounds including based following regarding ensure"
+    " became become brings bring brought going helped planned spent sounds including based following regarding ensure"
     " ensures provide provides contains contain allows allow returns return requires require happens shares"
 )
 

@@ -34,7 +34,7 @@ _WHOLLY_BOLD = re.compile(r"(?:\*\*|__)[^*_\n]{2,80}(?:\*\*|__):?")
 _LEANS = re.compile(
     r"(?:and |but |so |then |because |also,? ){0,2}(?:he|she|they|it|that|this|these|those|such|both|which|there|its"
     r"|their|his|her|them|er|sie|es|das|dies\w{0,3}|il|elle|ils|elles|cela|\u00e7a|ellos|ellas|eso|esto"
-    r"|for (?:example|instance))"
+    r"|for (?:example|instance)|the (?:one|ones|other|latter|former|same))"
     r"(?:['\u2019](?:s|re|ll|d|ve))?(?=[\s,])",
     re.IGNORECASE,
 )
@@ -81,7 +81,7 @@ def shown_lines(text: str) -> list[str]:
             continue
         line = piece.text
         found = _FOUND_IN.match(line)
-        if found:
+        if found and ("/" in found["path"] or "." in found["path"]) and not found["path"][0].isdigit():
             known = found["path"] in paths
             paths.add(found["path"])
             place = found["line"] if known else f"{found['path']} {found['line']}"

@@ -27,7 +27,7 @@ from langchain_tiered_memory.text.noun_phrases import subjects
 from langchain_tiered_memory.text.statements import clause_cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.ranking import Unit
@@ -38,7 +38,7 @@ LEAST_TOKENS = 60
 _DATED_TOKENS, _OUTCOME_TOKENS = 250, 250  # from here on there is room for the days, and for what came of it
 _SUBJECTS_SMALL, _SUBJECTS = 2, 4
 _FULL_TOKENS = 160  # from here on there is room for all subjects
-_MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 110, 100
+_MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 130, 100
 _LEAST_BLANKS = 5  # of a request that is worth a headline
 _MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
 _ASKS = ("?", "\uff1f", "\u061f")
@@ -119,17 +119,25 @@ def _with_calls(calls: Sequence[Unit], words: Sequence[Unit], asker: str, talk: 
         name for name, _ in Counter(one for unit in calls for one in files_named(unit.text)).most_common(_MAX_FILES)
     ]
     used = f"{WORKED} {listed(tools)}" + (f" on {listed(files)}" if files else "")
-    asked = [
-        unit.asked if unit.asker == asker else unit.text
-        for unit in words
-        if asker and (unit.asker == asker or (unit.speaker == asker and _is_request(unit.text)))
-    ]
-    asked = [one for one in asked if not cues.SMALL_TALK.match(cues.lowered(one)) and one.count(" ") >= _LEAST_BLANKS]
-    asked = [match["request"] for match in map(TOLD_REQUEST.match, earlier) if match] or asked
+    asked = [one for one in _requests(words, asker) if one.count(" ") >= _LEAST_BLANKS]
+    if earlier:
+        asked = [match["request"] for match in map(TOLD_REQUEST.match, earlier[:1]) if match]
     if asked and asker:
         request = clause_cut(asked[0], most_chars=_MAX_REQUEST_CHARS).rstrip(".")
         return f"{_person(asker)} {REQUESTED} {request}; the assistant {used}"
     return f"{talk}; the assistant {used}" if talk and asker else f"The assistant {used}"
+
+
+def _requests(words: Sequence[Unit], asker: str) -> Iterator[str]:
+    """What `asker` asks for, with the sentence before it where both fit: it may say what "it" is."""
+    for place, unit in enumerate(words):
+        if asker and unit.asker == asker:
+            yield unit.asked
+        elif asker and unit.speaker == asker and _is_request(unit.text):
+            before = words[place - 1] if place else None
+            both = f"{before.text} {unit.text}" if before and before.source == unit.source else unit.text
+            if not cues.SMALL_TALK.match(cues.lowered(unit.text)):
+                yield both if len(both) <= _MAX_REQUEST_CHARS else unit.text
 
 
 def _is_request(text: str) -> bool:

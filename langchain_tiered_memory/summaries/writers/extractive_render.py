@@ -155,7 +155,7 @@ def _told(run: Sequence[Unit]) -> str:
     if run[0].speaker.startswith(TOOL_MARK):
         return _ended("; ".join(unit.text.rstrip(";,") for unit in run))
     if is_call(run[0]):
-        return _ended("; ".join(_merged_calls([unit.text for unit in run])))
+        return _ended("; ".join(_merged_calls([unit.text.rstrip(".") for unit in run])))
     return " ".join(_ended(unit.text) for unit in run)
 
 

@@ -33,6 +33,8 @@ _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of mega
 _MAX_CUE_CHARS = 2000
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
 _CALL_WEIGHT = 0.8
+_ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
+_OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _ASKS = ("?", "\uff1f", "\u061f")
@@ -44,7 +46,8 @@ _DEFINITION = re.compile(
 )
 _EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
     r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
-    r"|thanks?(?: you)?(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
+    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?"
+    r"|thank(?:s| you)(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
     r"|.{0,60}?\b(?:feel free to|let me know if"
     r"|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more|other|additional|questions)"
     r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
@@ -96,7 +99,7 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
         if asked is None:
             continue
         if place == len(read) - 1:
-            units[asked] = replace(units[asked], kind="open", weight=units[asked].weight * 2)
+            units[asked] = replace(units[asked], kind="open", weight=units[asked].weight * _OPEN_WEIGHT)
             continue
         following = _reply_to(read, place)
         answer = _first_answer(following)
@@ -112,9 +115,11 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
                 asker=question.speaker,
                 kind=_kind_of_pair(question, following[answer]),
             )
+    has_assistant = any(source.role == "assistant" for source in sources)
     for source, units in read:
         for unit in units:
-            yield source, unit
+            wanted = has_assistant and source.role == "user"
+            yield source, replace(unit, weight=unit.weight * _ASKING_WEIGHT) if wanted else unit
 
 
 def _reply_to(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> list[Unit]:
@@ -183,7 +188,7 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     if source.role == "tool":
         said = [Statement(line) for line in shown_lines(text)]
     else:
-        said = list(_saying_something(statements(text), source))
+        said = list(_saying_something(statements(text)))
     for place, one in enumerate(_worth_a_look(said)):
         shown = _quoted_code("\n".join(one.text.splitlines()[1:-1])) if one.is_code else _shortened(one.text)
         if not any(char.isalnum() for char in shown):
@@ -215,12 +220,12 @@ def _prose_in(written: str) -> list[str]:
     return told if len(told) * _PROSE_PART > len(said) else []
 
 
-def _saying_something(said: Sequence[Statement], source: SourceText) -> Iterator[Statement]:
+def _saying_something(said: Sequence[Statement]) -> Iterator[Statement]:
     """Statements without those that only announce something or are polite, unless there is nothing else."""
     kept = []
     for one in said:
         announces = one.announces and not any(char.isdigit() for char in one.text)
-        polite = source.role == "assistant" and len(one.text) < MAX_CHARS and _EMPTY.fullmatch(cues.lowered(one.text))
+        polite = len(one.text) < MAX_CHARS and _EMPTY.fullmatch(cues.lowered(one.text))
         if not announces and not polite:
             kept.append(one)
     yield from kept or said

@@ -29,7 +29,7 @@ _TOLD_AGAIN = 0.2  # what a term is worth that a chosen sentence states already
 _LINE_TOKENS = 6  # what a sentence costs beside its own words: bullet, speaker
 _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its words
 _KIND_WEIGHT: dict[ItemKind, float] = {
-    "overview": 1.0, "point": 1.0, "decision": 1.5, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
+    "overview": 1.0, "point": 1.0, "decision": 2.0, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
 _BRIEF_CHARS, _BRIEF_WORDS = 24, 3
 ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
@@ -86,7 +86,7 @@ def cue_weight(text: str) -> float:
         weight *= 0.6
     if text.startswith("["):
         weight *= 0.5  # a picture, which nobody sees
-    if cues.SMALL_TALK.match(low):
+    if cues.SMALL_TALK.match(low) and not cues.DECISION.search(low):
         weight *= 0.4
     if text.rstrip().endswith(("?", "\uff1f")):
         weight *= 0.5
