@@ -48,7 +48,7 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
     """The sentence for `units`, the statements that tell most, in the order of the job; empty where nothing is sure."""
     if target < LEAST_TOKENS:
         return ""
-    spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK)]
+    spoken = [unit for unit in units if not unit.speaker.startswith(TOOL_MARK) and unit.speaker != "system"]
     calls = [unit for unit in spoken if unit.text.startswith(USED)]
     words = [unit for unit in spoken if not unit.text.startswith(USED)]
     people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))

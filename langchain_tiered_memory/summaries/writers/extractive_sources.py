@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
 _MAX_CODE_CHARS = 160
+_MAX_NAME_LINES = 6
 _COMMAND_LINES = 3  # a block of no more lines and no definition is a command
 _MAX_BLOCK_CHARS = 6000
 _MAX_WRITTEN = 8  # of a message's calls, texts of several lines
@@ -33,6 +35,7 @@ _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of mega
 _MAX_CUE_CHARS = 2000
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
 _CALL_WEIGHT = 0.8
+_SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
@@ -53,6 +56,7 @@ _EMPTY = re.compile(  # what a message begins or ends with and that says nothing
     r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
 )
 _TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
+_PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line
 _OPENS = re.compile(  # an answer that only says that it comes
     r"\W{0,4}(?:certainly|sure|of course|absolutely|great|let['\u2019]?s|let me|here(?:['\u2019]s| is| are)|i can"
     r"|i['\u2019]ll|thank|hi\b|hello|to (?!be\b)\w+ )"
@@ -64,7 +68,8 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
     told = set[tuple[str, bool]]()
     made = _of_messages(job.sources) if job.level == 1 else _of_summaries(job)
     for source, unit in made:
-        key = (unit.text.casefold(), unit.speaker.startswith(TOOL_MARK))  # a person's word is not a tool's
+        # A person's word is not a tool's.
+        key = (_PLACE.sub("", unit.text).casefold(), unit.speaker.startswith(TOOL_MARK))
         if key in told and not unit.asked:
             continue
         told.add(key)
@@ -189,35 +194,32 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         said = [Statement(line) for line in shown_lines(text)]
     else:
         said = list(_saying_something(statements(text)))
+    of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
+    code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
     for place, one in enumerate(_worth_a_look(said)):
-        shown = _quoted_code("\n".join(one.text.splitlines()[1:-1])) if one.is_code else _shortened(one.text)
+        if one.is_code:
+            block = "\n".join(one.text.splitlines()[1:-1])
+            yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(block))
+            continue
+        shown = _shortened(one.text)
         if not any(char.isalnum() for char in shown):
             continue
-        if one.is_code:
-            shown = f"{CODE}{shown}"
         low = cues.lowered(shown)
-        kind: ItemKind = "technical"
-        weight = _CODE_WEIGHT
-        if not one.is_code:
-            kind = _message_kind(shown, source)
-            weight = cue_weight(shown) * (_FIRST_WEIGHT if place == 0 else 1.0) * (_LEANING_WEIGHT if one.leans else 1)
-        if source.role == "tool":
-            weight *= _FAILURE_WEIGHT if cues.FAILURE.search(low) else _TOOL_WEIGHT
-        when = date if not one.is_code and cues.RELATIVE_TIME.search(low) else ""
-        yield Unit(shown, kind, index, 0.0, speaker=speaker, when=when, weight=weight)
-    for call in calls:
-        yield Unit(call, "technical", index, 0.0, speaker=speaker, weight=_CALL_WEIGHT)
+        weight = cue_weight(shown) * (_FIRST_WEIGHT if place == 0 else 1.0) * (_LEANING_WEIGHT if one.leans else 1.0)
+        weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
+        when = date if cues.RELATIVE_TIME.search(low) else ""
+        yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
+    yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
     for document in written[:_MAX_WRITTEN]:
-        code = _quoted_code(document)
-        for line in ([f"{CODE}{code}"] if code else []) + _prose_in(document):
-            yield Unit(line, "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT)
+        yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(document))
+        yield from (replace(code, text=line) for line in _prose_in(document))
 
 
 def _prose_in(written: str) -> list[str]:
-    """The sentences of a document that a call writes; none of a program's."""
+    """What a document says that a call writes; nothing of a program."""
     said = [_shortened(one.text) for one in statements(written[:_MAX_DOCUMENT_CHARS]) if not one.is_code]
     told = [text for text in said if text.endswith((".", "!")) and text.count(" ") >= _LEAST_BLANKS]
-    return told if len(told) * _PROSE_PART > len(said) else []
+    return said if len(told) * _PROSE_PART > len(said) else []
 
 
 def _saying_something(said: Sequence[Statement]) -> Iterator[Statement]:
@@ -259,16 +261,16 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
     return kind
 
 
-def _quoted_code(block: str) -> str:
-    """What a block of code defines, else a command whole, else the names in it."""
+def _quoted_code(block: str) -> list[str]:
+    """What a block of code defines, or a command whole; then the names in it, a line full at a time."""
     block = block[:_MAX_BLOCK_CHARS]
     defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
     lines = [line.strip() for line in block.splitlines() if line.strip()]
-    if not defined and len(lines) > _COMMAND_LINES:
-        names = dict.fromkeys(match[0] for match in SYMBOL.finditer(block))
-        return clause_cut(f"with {', '.join(names)}", most_chars=_MAX_CODE_CHARS) if names else ""
-    lines = defined or lines
-    return f"`{'; '.join(lines)[:_MAX_CODE_CHARS]}`" if lines else ""
+    shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
+    head = "; ".join(shown)[:_MAX_CODE_CHARS]
+    names = [name for name in dict.fromkeys(match[0] for match in SYMBOL.finditer(block)) if name not in head]
+    named = wrap(", ".join(names), _MAX_CODE_CHARS)[:_MAX_NAME_LINES] if shown != lines else []
+    return [*([f"`{head}`"] if head else []), *(f"with {line.rstrip(',')}" for line in named)]
 
 
 def _shortened(text: str) -> str:
