@@ -80,7 +80,7 @@ class ExtractiveCondenser:
         )
 
     def _fitting(self, job: CondenseJob, units: Sequence[Unit], target: int, cap: int) -> str:
-        """The longest of the texts made from the best one, two, three ... sentences that stays within the target."""
+        """The longest text made from the statements that tell most and that stays within the target, in a few tries."""
         dull = frozenset(word.casefold() for name in job.participants for word in (name, *name.split()))
         # Nobody who asks for a concise text wants as much as fits.
         target = max(1, round(target * _CONCISE_SHARE)) if job.strategy == CONCISE else target
@@ -109,16 +109,16 @@ class ExtractiveCondenser:
                 room = min(room * _MOST_GROWTH, held * target / max(1, tokens))
         if best:
             return best
-        return cut_at_sentence(line_of([units[order[0]]]), max_tokens=min(target, cap), count_text=self._count_text)
+        alone = line_of([replace(units[order[0]], asked="")])
+        return cut_at_sentence(alone, max_tokens=min(target, cap), count_text=self._count_text)
 
 
 def _within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:
     """Those of `order` that fit into `room` by their estimates, one after the other; at least the first."""
-    chosen = list(order[:1])
-    room -= units[order[0]].tokens + _BULLET_TOKENS
-    for index in order[1:]:
+    chosen: list[int] = []
+    for index in order:
         size = units[index].tokens + _BULLET_TOKENS
         if size <= room:
             chosen.append(index)
             room -= size
-    return chosen
+    return chosen or list(order[:1])
