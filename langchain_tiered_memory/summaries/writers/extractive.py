@@ -109,7 +109,7 @@ class ExtractiveCondenser:
                 room = min(room * _MOST_GROWTH, held * target / max(1, tokens))
         if best:
             return best
-        alone = line_of([replace(units[order[0]], asked="")])
+        alone = line_of([replace(units[order[0]], asked="", when="")])
         return cut_at_sentence(alone, max_tokens=min(target, cap), count_text=self._count_text)
 
 
