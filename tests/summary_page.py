@@ -98,7 +98,7 @@ def _level_1(*, first: int, count: int) -> list[SourceText]:
 
 
 def _message(number: int, speaker: str, text: str, at: float = AT) -> SourceText:
-    roles: dict[str, Role] = dict.fromkeys(TOOLS, "tool") | {"assistant": "assistant"}
+    roles: dict[str, Role] = {"assistant": "assistant", **{name: "tool" for name in TOOLS}}
     return SourceText(
         id=f"m{number}",
         text=text,
