@@ -98,7 +98,8 @@ def _level_1(*, first: int, count: int) -> list[SourceText]:
 
 
 def _message(number: int, speaker: str, text: str, at: float = AT) -> SourceText:
-    roles: dict[str, Role] = {"assistant": "assistant", **{name: "tool" for name in TOOLS}}
+    roles: dict[str, Role] = {"assistant": "assistant"}
+    roles.update(dict.fromkeys(TOOLS, "tool"))
     return SourceText(
         id=f"m{number}",
         text=text,

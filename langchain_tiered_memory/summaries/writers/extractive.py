@@ -109,8 +109,11 @@ class ExtractiveCondenser:
                 room = min(room * _MOST_GROWTH, held * target / max(1, tokens))
         if best:
             return best
-        alone = line_of([replace(units[order[0]], asked="", when="")])
-        return cut_at_sentence(alone, max_tokens=min(target, cap), count_text=self._count_text)
+        limit = min(target, cap)
+        alone = line_of([replace(units[order[0]], asked="")])
+        if self._count_text(alone) > limit:
+            alone = line_of([replace(units[order[0]], asked="", when="")])
+        return cut_at_sentence(alone, max_tokens=limit, count_text=self._count_text)
 
 
 def _within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:
