@@ -96,16 +96,21 @@ def measure(
 
 
 def runs_of(
-    transcripts: Path | None, chats: Path | None, *, names: Sequence[str] = (), questions: int = _QUESTIONS
+    transcripts: Path | None, chats: Sequence[Path], *, names: Sequence[str] = (), questions: int = _QUESTIONS
 ) -> list[Run]:
-    """The transcripts and chats of two folders; with `names` only those.
+    """The transcripts of a folder and the chats in files or folders; with `names` only those.
 
     Raises:
         InvalidInputError: when a file cannot be read, or a folder has nothing of the kind.
     """
     found = [run_of_transcript(one) for one in read_transcripts(transcripts)] if transcripts else []
     # Files in capitals are lists of what a folder holds.
-    files = sorted(path for path in chats.rglob("*.json") if path.stem.upper() != path.stem) if chats else []
+    files = [
+        path
+        for place in chats
+        for path in (sorted(place.rglob("*.json")) if place.is_dir() else [place])
+        if path.stem.upper() != path.stem
+    ]
     found += [run_of_conversation(one, questions=questions) for path in files for one in read_conversations(path)]
     return [run for run in found if not names or run.name in names]
 
@@ -114,7 +119,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     """The command."""
     parser = arguments(__doc__)
     parser.add_argument("--transcripts", type=Path, help="folder of agents' transcripts with probes")
-    parser.add_argument("--chats", type=Path, help="folder of conversations with annotated questions")
+    parser.add_argument("--chats", type=Path, nargs="+", default=[], help="conversations with questions, or folders")
     parser.add_argument("--names", default="", help="transcripts and chats, with commas between; all if not given")
     parser.add_argument("--windows", type=numbers, default=None, help="of the model, in tokens")
     parser.add_argument("--parties", default="", help="parts of names of those to measure, with semicolons between")
