@@ -72,7 +72,7 @@ def report_of(played: Sequence[Played], entered: Sequence[Entry], *, settings: M
         targets=tuple(target for place in places for target in _targets(_at(points, place))),
         remarks=(
             "billed: uncached input at 1, a byte-identical prefix and output at the rates named, condensing input at 1",
-            "calls, read, wrote: of a condensing model; alike: of what it reads, what begins like its last call or request",
+            "calls, read, wrote: of a condensing model; alike: of what it reads, what a call before began with",
             "edge: within its window, and nobody else there bills no more (cached 0.1, output 1) and shows no less",
         ),
     )

@@ -88,7 +88,7 @@ def run_of_transcript(transcript: Transcript) -> Run:
 def run_of_conversation(conversation: Conversation, *, questions: int, seed: int = 0) -> Run:
     """A conversation with facts planted in it, then questions about it: at most so many, spread over all it has.
 
-    Whoever spoke first is the user, everybody else the assistant.
+    Whoever spoke first is the user, everybody else the assistant; what one of them said in a row is one message.
     """
     first = conversation.turns[0]
     said: list[tuple[BaseMessage, float]] = []
@@ -124,9 +124,8 @@ def _asked(question: Question, texts: dict[str, str]) -> tuple[str, str, tuple[s
 
 
 def _chat(name: str, turns: Sequence[Turn], asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> Run:
-    said = [(turn.message, turn.at) for turn in turns]
+    said, number_of = _joined(turns)
     requests = list(_requests(said))
-    number_of = {turn.message.id: number for number, turn in enumerate(turns)}
     from_request = round(_FACTS_FROM * len(requests))
     apart = max(1, (len(requests) - from_request) // _FACTS_LOOKED_FOR)
     looked_at = set(range(len(requests) - 1, from_request, -apart))
@@ -153,6 +152,21 @@ def _chat(name: str, turns: Sequence[Turn], asked: Sequence[tuple[str, str, tupl
             )
         )
     return Run(name=name, kind="chat", steps=tuple(steps), talk=talk)
+
+
+def _joined(turns: Sequence[Turn]) -> tuple[list[tuple[BaseMessage, float]], dict[str | None, int]]:
+    """Messages with times, none after another of the same side; and how many turns were before each, by its id."""
+    said: list[tuple[BaseMessage, float]] = []
+    number_of: dict[str | None, int] = {}
+    for number, turn in enumerate(turns):
+        if said and said[-1][0].type == turn.message.type:
+            before = said[-1][0]
+            text = f"{before.text}\n{turn.message.text}"
+            said[-1] = (before.model_copy(update={"content": text}), turn.at)
+        else:
+            number_of[turn.message.id] = number
+            said.append((turn.message, turn.at))
+    return said, number_of
 
 
 def _requests(

@@ -171,6 +171,10 @@ def test_a_chat_ends_with_its_questions_and_their_evidence_is_what_the_messages_
     assert run.steps[-len(asked) :] == tuple(asked)
     said = {words_of(str(message.text)) for message in run.talk.messages}
     assert all(turn in said for step in asked if step.evidence for turn in step.evidence.turns)
+    sent = [words_of(str(message.text)) for step in run.steps for message, _ in step.arrived]
+    sent += [words_of(str(step.answer.text)) for step in run.steps]
+    assert all(any(text in one for one in sent) for text in said)
+    assert all(len(step.arrived) == 1 for step in run.steps[1:])
     facts = [turn.fact for turn in run.talk.turns if turn.fact]
     assert facts
     assert all(fact in facts for step in run.steps for fact in step.facts)
