@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from benchmarks.curve_entries import Entry
     from benchmarks.curve_runs import Kind
 
-_FEW = 0.02
+_FEW = 0.05
 """Of its requests, that a peer may send over the window, or not at all, and still count as one that keeps within it."""
 
 
