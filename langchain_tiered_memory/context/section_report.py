@@ -46,7 +46,7 @@ def account(
         "goal": allocation.goal,
         "pinned": allocation.pins,
         "history": allocation.cover + allocation.queries,
-        "files": allocation.files + allocation.queries,
+        "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, storable, summaries, unpacked
+from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
 from langchain_tiered_memory.sql.session_rows import (
     advance_epoch,
     insert_all,
@@ -282,9 +282,12 @@ class Tree(BorderReads):
             connection.execute(update(summaries).where(mine).values(lease_owner=None, lease_until=None, retry_at=now))
 
     def archive(self, ref: SessionRef) -> None:
-        """The session was closed: its highest summaries are archived."""
+        """The session was closed: its highest summaries are archived, unless it was opened again meanwhile."""
+        closed = select(sessions.c.key).where(sessions.c.key == ref.key, sessions.c.ended_at.is_not(None))
         with self.database.write() as connection:
             lock_session(connection, ref.key)
+            if connection.scalar(closed) is None:
+                return
             connection.execute(
                 update(summaries)
                 .where(summaries.c.session_key == ref.key, summaries.c.state == SummaryState.ACTIVE)
