@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.compaction.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
 from langchain_tiered_memory.context.history.ledgers import diff_of
@@ -153,6 +154,8 @@ def _shown(
     """Everything but recall, as the guard decides it."""
     if ref is None or request.view == "recall":
         allocation = request_inputs.allocation(runtime, request, budget, request_inputs.ratio)
+        if allocation.is_full:  # there is no view that a guard could make smaller
+            raise BudgetError(no_room_beside(allocation.fixed, budget.max_tokens, ratio=request_inputs.ratio))
         pieces = _asked_alone(runtime, request, allocation, request_inputs.required) if ref is not None else ()
         used = math.ceil((allocation.fixed + sum(piece.tokens for piece in pieces)) * request_inputs.ratio)
         return Assembly(

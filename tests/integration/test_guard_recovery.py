@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from sqlalchemy import update
 
 from langchain_tiered_memory.errors import ContextOverflowError, StorageError
@@ -368,6 +368,25 @@ def test_an_overflow_that_cannot_be_recovered_says_what_takes_the_room_and_has_s
     assert len(scene.named("zone_critical")) == 1
     assert scene.asks(max_tokens=8000, model=None).guard.steps == ()
     assert told(colour, scene.session.restore).checkpoint.id is not None
+
+
+@both
+@pytest.mark.parametrize("spare", [-200, 0, 5])
+def test_a_system_prompt_that_leaves_no_room_goes_the_way_of_every_overflow(colour: Colour, spare: int) -> None:
+    scene = Scene(colour)
+    scene.says(conversation(3))
+    system = "Mind the tide. " * 100
+    budget = counted([SystemMessage(system)]) + spare
+    with pytest.raises(ContextOverflowError, match="system prompt") as raised:
+        scene.asks(max_tokens=budget, model=None, system=system)
+    (info,) = told(colour, scene.session.checkpoints)
+    assert raised.value.checkpoint_id == info.id
+    assert "critical" in info.reasons
+    assert len(scene.named("zone_critical")) == len(scene.named("context_overflow", "context_fatal")) - 1 == 1
+    with pytest.raises(ContextOverflowError):
+        scene.asks(max_tokens=budget, model=None, system=system)
+    assert len(told(colour, scene.session.checkpoints)) == 1
+    assert scene.asks(max_tokens=budget + 3000, model=None, system=system).guard.steps == ()
 
 
 @both

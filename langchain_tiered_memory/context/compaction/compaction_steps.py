@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.budget.cache_timing import cache_ran_out, early_due
 from langchain_tiered_memory.context.budget.threshold_resolution import percent_for
 from langchain_tiered_memory.context.budget.thresholds import due
@@ -65,6 +66,9 @@ def propose(
         inputs = _without_recall(inputs)
     used = billed(inputs, start.tokens if whole else max(start.tokens, total))
     zone = zone_of(used, question.window.limit, settings=runtime.settings.guard)
+    if inputs.allocation.is_full:  # no smaller view helps: nobody waits for a summary
+        why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
+        return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
     why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
     if not why and start.plan.provisional and not _slides_only(runtime) and _can_advance(inputs, start.plan):

@@ -26,6 +26,8 @@ def pieces_of(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
 ) -> tuple[tuple[Piece, ...], tuple[StepKind, ...]]:
     """The messages of the view: as proposed, else its required messages cut, else the essentials, else recovered."""
+    if proposal.inputs.allocation.is_full:
+        return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
     if question.minimal:
         minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_TOKENS)
         if minimal is not None:
