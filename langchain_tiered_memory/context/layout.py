@@ -19,7 +19,7 @@ from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.text.truncation import shorten_message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.records import Entry
@@ -107,6 +107,23 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
     """A message of ours, told from the user's by a mark that no provider is sent."""
     message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})
     return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
+
+
+def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int]) -> list[Piece]:
+    """A view's messages in their order: what bridges a gap stands behind the first message, also where that is shown
+    among the recent ones because nothing was condensed.
+
+    Args:
+        head: What stands before the recent messages.
+        recent: The recent messages.
+        opening: `seq`s of the messages that the history began with.
+    """
+    count = 0
+    while count < len(recent) and (entry := recent[count].entry) is not None and entry.seq in opening:
+        count += 1
+    first = [piece for piece in head if piece.part == "goal"] + list(recent[:count])
+    first.sort(key=lambda piece: piece.entry.seq if piece.entry is not None else 0)
+    return [*first, *(piece for piece in head if piece.part != "goal"), *recent[count:]]
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

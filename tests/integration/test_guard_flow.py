@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import Verdict
@@ -668,3 +668,19 @@ def test_the_same_flow_in_a_database_of_its_own(colour: Colour, where: Any) -> N
         assert told(colour, seen.session.diff, outcome.id).outcome.id == outcome.id
         assert told(colour, seen.session.costs).prefix_breaks >= 1
         assert told(colour, seen.session.ledger)[-1].what
+
+
+@both
+@pytest.mark.parametrize("window", ["half", "last"])
+@pytest.mark.parametrize("opening", [0, 1])
+def test_the_bridge_stands_between_the_first_message_and_the_rest(colour: Colour, window: Any, opening: int) -> None:
+    chosen = settings_of(automatic=False, strategies=StrategySettings(window=window))
+    seen = Seen(open_memory(None, settings=chosen, clock=FrozenClock(NOW)))
+    prompts = [SystemMessage("Answer about the harbour.", id="rules")][:opening]
+    told(colour, seen.session.add_messages, [*prompts, *conversation(40)], at=NOW)
+    context = asked(seen, colour)
+    assert context.guard.outcome.kind is K.TRUNCATED
+    ids = [one.id for one in context.messages]
+    bridges = [at for at, one in enumerate(context.messages) if one.additional_kwargs.get("tiered_memory")]
+    assert bridges == [ids.index("q0") + 1]
+    assert "sliding window" in context.messages[bridges[0]].text or "not shown" in context.messages[bridges[0]].text

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
 from langchain_tiered_memory.context.compaction.compaction_steps import propose
+from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
 from langchain_tiered_memory.context.view_cache import ViewStanding
@@ -183,7 +184,7 @@ def _checkpointed(
     if not reasons or not may_write(runtime):
         return None
     shown = proposal.before if proposal.before is not None else proposal.rendered
-    pieces = (*shown.head, *shown.recent())
+    pieces = laid_out(proposal.inputs, shown)
     view = ViewSnapshot(
         name=question.name,
         zone=proposal.zone,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.essentials import essentials
-from langchain_tiered_memory.context.layout import Piece, shortened, shown
+from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fair_share import water_level, whole_again
@@ -38,6 +38,15 @@ _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
 
 
+def laid_out(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece]:
+    """A view's messages in their order."""
+    return _in_order(inputs, rendered.head, rendered.recent())
+
+
+def _in_order(inputs: AssemblyInputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
+    return behind_first(head, recent, opening=frozenset(entry.seq for entry in inputs.required.opening))
+
+
 def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:
     """Head and recent messages within the room, the longest head and tail; `None` where that says too little.
 
@@ -53,16 +62,16 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
     pieces = rendered.recent()
     whole = sum(piece.tokens for piece in pieces)
     if whole <= room:
-        return [*head, *pieces]
+        return _in_order(inputs, head, pieces)
     recall = inputs.allocation.recall
     lent = min(max(_least_of(pieces) - room, 0), round(_LENT_SHARE * recall))
     cut: list[Piece] | None = None
     for offered in (room + lent, room + recall):
         cut = _shared_out(inputs, pieces, room=offered)
         if cut is not None and sum(piece.tokens for piece in cut) <= offered:
-            return [*head, *cut]
+            return _in_order(inputs, head, cut)
     # Calls take room however short they are: where they are many, some of them have to be folded.
-    return [*head, *cut] if cut is not None and folding_head(rendered.tail) is None else None
+    return _in_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
 
 
 def _least_of(pieces: Sequence[Piece]) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.last_resort import (
     LEAST_READABLE_TOKENS,
     LEAST_TOKENS,
+    laid_out,
     minimal_pieces,
     shortened_required,
 )
@@ -33,7 +34,7 @@ def pieces_of(
         if minimal is not None:
             return tuple(minimal), (*proposal.steps, "minimal")
     elif proposal.fits:
-        return (*proposal.rendered.head, *proposal.rendered.recent()), proposal.steps
+        return tuple(laid_out(proposal.inputs, proposal.rendered)), proposal.steps
     else:
         cut = shortened_required(proposal.inputs, proposal.rendered)
         if cut is not None:
