@@ -40,6 +40,7 @@ FINISHED_TASKS = 50
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
+_EMERGENCY = "critical"
 _ROOTS = 400
 _WITH_CONTENT = ("read", "write")
 
@@ -156,17 +157,25 @@ def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> t
     raise CheckpointError(msg)
 
 
-def last_sound(runtime: Runtime, ref: SessionRef) -> str | None:
-    """The id of a session's newest checkpoint that is whole; `None` where none was made.
+def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None) -> MemoryCheckpoint | None:
+    """A session's last good checkpoint; `None` where none was made.
+
+    Good is one that is whole; of these rather one that was not made in an emergency (`critical`), which says how a run
+    stood when it was in trouble already.
+
+    Args:
+        runtime: The memory.
+        ref: Which session.
+        besides: One that does not count: what was written for the present request.
 
     Raises:
         CheckpointError: when all are damaged.
     """
-    infos = runtime.store.checkpoints.infos(ref)
+    infos = [info for info in runtime.store.checkpoints.infos(ref) if info.id != besides]
     if not infos:
         return None
-    found, _ = sound_checkpoint(runtime, ref, [info.id for info in infos])
-    return found.id
+    calm_first = sorted(infos, key=lambda info: _EMERGENCY in info.reasons)
+    return sound_checkpoint(runtime, ref, [info.id for info in calm_first])[0]
 
 
 def file_checksums(runtime: Runtime, paths: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

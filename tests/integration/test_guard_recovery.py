@@ -328,6 +328,7 @@ def unanswerable() -> list[BaseMessage]:
 def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(colour: Colour) -> None:
     scene = Scene(colour)
     run_of(scene, 4)
+    calm = told(colour, scene.session.checkpoint)
     scene.says([HumanMessage("Only the hook, please, and nothing else. " * 20, id="last"), *crowd(30)[1:]])
     found: Context | None = None
     for budget in range(400, 60, -10):
@@ -338,11 +339,42 @@ def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(c
     assert found.guard.steps[-1] == "recovered"
     assert found.guard.outcome.kind is OutcomeKind.TRUNCATED
     (event,) = scene.named("context_recovered")
-    assert event.details["checkpoint_id"] == found.guard.checkpoint_id is not None
+    assert event.details["checkpoint_id"] == calm.id, "what was just written is no way back"
+    assert found.guard.checkpoint_id not in (None, calm.id)
     assert scene.named("context_overflow")
     assert "last" in (*found.entry_ids, *found.passage_ids)
     scene.says([AIMessage("Done.", id="a1"), HumanMessage("Thanks.", id="q2")])
     assert "q2" in scene.asks(model=None, max_tokens=found.max_tokens).entry_ids
+
+
+def overflowing(colour: Colour, budget: int, *, pins: bool = False) -> tuple[Scene, str, str | None, Context]:
+    """A view that was condensed and saved while all was well, and then overflows; and its plan as it was saved."""
+    scene = Scene(colour)
+    scene.says([*conversation(12), HumanMessage("Find the bolts.", id="goal")])
+    told(colour, scene.session.flush)
+    scene.asks(max_tokens=budget, model=None)
+    saved = told(colour, scene.session.checkpoint, "calm")
+    (plan,) = [kept["payload"] for kept in saved.context_state["plans"]]
+    scene.says(crowd(30)[1:])
+    if pins:
+        told(colour, scene.session.pin, "q3")
+    return scene, saved.id, plan, scene.asks(max_tokens=budget, model=None)
+
+
+@both
+def test_after_an_overflow_the_view_goes_on_from_the_last_good_checkpoint(colour: Colour) -> None:
+    scene, saved, plan, context = next(
+        found for budget in range(420, 150, -30) if "recovered" in (found := overflowing(colour, budget))[3].guard.steps
+    )
+    (event,) = scene.named("context_recovered")
+    assert event.details["checkpoint_id"] == saved != context.guard.checkpoint_id
+    (kept,) = store_of(scene.memory).plans.kept(ref_of(scene.session))
+    assert kept["payload"] == plan, "it is loaded, not only named"
+    again, other, _, _ = overflowing(colour, context.max_tokens, pins=True)
+    (event,) = again.named("context_recovered")
+    assert event.details["checkpoint_id"] == other, "where its plan does not hold any more, the essentials are shown"
+    scene.says([AIMessage("Done.", id="a1"), HumanMessage("Thanks.", id="q99")])
+    assert "q99" in scene.asks(model=None, max_tokens=context.max_tokens).entry_ids
 
 
 @both

@@ -16,6 +16,7 @@ from langchain_tiered_memory.context.compaction.compaction_steps import propose
 from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
+from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
@@ -73,7 +74,10 @@ def decide(
     noted = _noted(runtime, ref, question, proposal, standing, saved=saved is not None)
     if proposal.refused:
         refuse(runtime, ref, question, proposal, noted)
-    pieces, steps = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
+    taken = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
+    pieces, steps = taken.pieces, taken.steps
+    if taken.plan is not None:
+        proposal = replace(proposal, rendered=render_view(proposal.inputs, taken.plan))
     outcome = identified(outcome_of(runtime, question, proposal, steps, pieces), ref, question, proposal, noted)
     write_account(runtime, ref, question, proposal, outcome=outcome, standing=noted)
     report = GuardReport(
