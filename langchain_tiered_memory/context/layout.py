@@ -110,8 +110,9 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
 
 
 def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int]) -> list[Piece]:
-    """A view's messages in their order: what bridges a gap stands behind the first message, also where that is shown
-    among the recent ones because nothing was condensed.
+    """A view's messages in their order: what bridges a gap stands behind the first message.
+
+    So it does where that is one of the recent ones, because the window slid and nothing was condensed.
 
     Args:
         head: What stands before the recent messages.

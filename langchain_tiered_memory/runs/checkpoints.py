@@ -229,6 +229,7 @@ def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnap
             "messages": [_identity(entry) for entry in shown],
             "summaries": list(view.summary_ids),
             "left_out": left_out,
+            "pruning": [{"first_seq": key, "reason": reason} for key, reason in view.pruning],
         }
     return found
 

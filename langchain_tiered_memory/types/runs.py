@@ -70,7 +70,7 @@ class MemoryCheckpoint:
     """`context_size`, `phase_transition`, `task_milestone`, `risky_operation`, `time_interval`, `danger`, `critical`,
     or the caller's own."""
     context_state: dict[str, Any]
-    """Zone, used, limit, the plans of the views."""
+    """Zone, used, limit, the plans of the views; `pruning`: what would leave next, as planned in the danger zone."""
     project_state: dict[str, Any]
     """`phase`, `given` (what the caller gave last), `files` that were touched, `unread_files`."""
     tasks: tuple[Task, ...]

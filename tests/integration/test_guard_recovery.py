@@ -272,6 +272,42 @@ def test_a_critical_view_is_pruned_to_its_target_and_goes_on(colour: Colour) -> 
 
 
 @both
+def test_what_was_planned_in_the_danger_zone_leaves_first_when_critical_comes(colour: Colour) -> None:
+    scene = Scene(colour, condensation=late(), tree={"enabled": False}, checkpoints=CheckpointSettings(window_share=1))
+    scene.says(conversation(3))
+    scene.fills(0.86)
+    assert scene.asks().guard.zone is Zone.DANGER
+    saved = told(colour, scene.session.read_checkpoint)
+    assert saved.reasons == ("danger",)
+    planned = [one["first_seq"] for one in saved.context_state["pruning"]]
+    assert planned
+    assert all(one["reason"] for one in saved.context_state["pruning"])
+    scene.fills(0.9)
+    assert scene.asks().guard.checkpoint_id is None, "it is kept as it is"
+    scene.fills(0.96)
+    guard = scene.asks().guard
+    assert (guard.zone, guard.steps) == (Zone.CRITICAL, ("pruned",))
+    gone = [one for one in guard.outcome.left_out if one.reason.startswith("pruned")]
+    as_planned = [int(one.what.split("-")[0]) for one in gone if one.reason.endswith("(as planned before)")]
+    assert as_planned == sorted(planned)
+    assert len(gone) > len(planned), "and as much more as it takes"
+
+
+@both
+def test_what_must_stay_by_now_does_not_leave_though_it_was_planned(colour: Colour) -> None:
+    scene = Scene(colour, condensation=late(), tree={"enabled": False})
+    scene.fills(0.86)
+    scene.asks()
+    planned = told(colour, scene.session.read_checkpoint).context_state["pruning"]
+    name = entries_of(scene.session)[planned[0]["first_seq"] - 1].id
+    told(colour, scene.session.pin, name)
+    scene.fills(0.96)
+    context = scene.asks()
+    assert "pruned" in context.guard.steps
+    assert name in context.entry_ids
+
+
+@both
 def test_where_pruning_is_not_enough_the_musts_are_shown_head_and_tail(colour: Colour) -> None:
     scene = Scene(colour)
     scene.says([HumanMessage("goal " * 300, id="q0"), AIMessage("word " * 3000, id="a0"), HumanMessage("end", id="q1")])

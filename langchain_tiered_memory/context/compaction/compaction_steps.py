@@ -139,9 +139,7 @@ def _can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
 def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:
     """Mask, condense, then slide or prune, each as far as needed."""
     inputs, before, zone = proposal.inputs, proposal.before, proposal.zone
-    target = raw_room(
-        inputs, min(round(runtime.settings.guard.prune_to * question.window.limit), question.window.allowed)
-    )
+    target = pruning_target(inputs, question)
     if before is not None:
         proposal = _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.rendered.tokens > target:
@@ -154,17 +152,24 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
         return proposal
     if before is None or "masked" not in proposal.steps:
         proposal = _with_masks(proposal, question, target)
-    return _cut(runtime, proposal, target=target)
+    return _cut(runtime, question, proposal, target=target)
 
 
-def _cut(runtime: Runtime, proposal: Proposal, *, target: int) -> Proposal:
+def pruning_target(inputs: AssemblyInputs, question: ViewQuestion) -> int:
+    """Raw tokens that a view may take after it was pruned."""
+    share = round(inputs.runtime.settings.guard.prune_to * question.window.limit)
+    return raw_room(inputs, min(share, question.window.allowed))
+
+
+def _cut(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, target: int) -> Proposal:
     """Messages leave without a summary: the least important ones in the critical zone, else the oldest."""
     inputs = proposal.inputs
     strategies = runtime.settings.condensation.strategies
     if not proposal.fits and strategies.fallback == "error" and proposal.reason is not None:
         return replace(proposal, refused=True)
     if proposal.zone is Zone.CRITICAL and proposal.rendered.tokens > target and not _prefers_window(runtime):
-        smaller, left = pruned_view(inputs, proposal.rendered, target=min(target, inputs.room))
+        room = min(target, inputs.room)
+        smaller, left = pruned_view(inputs, proposal.rendered, target=room, prepared=question.prepared)
         if smaller is not proposal.rendered:
             kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
             proposal = replace(proposal.stepped(smaller, "pruned", left), kind=kind)

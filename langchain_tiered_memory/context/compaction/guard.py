@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
-from langchain_tiered_memory.context.compaction.compaction_steps import propose
+from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target
 from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
+from langchain_tiered_memory.context.compaction.shrinking import pruning_plan
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
 from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.context.view_cache import ViewStanding
@@ -67,7 +68,10 @@ def decide(
         CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
     """
     standing = _standing(runtime, ref, question)
+    if standing.pruning_of is not None and standing.pruning_of[0] == ref.epoch:
+        question = replace(question, prepared=standing.pruning)
     proposal = yield from propose(runtime, ref, question, inputs_for)
+    standing = _with_pruning_plan(ref, question, proposal, standing)
     alert = _alert(runtime, ref, question, proposal, standing)
     saved = _checkpointed(runtime, ref, question, proposal, standing)
     # Before anything can be raised: who asks again is not alerted again, and nothing is saved twice.
@@ -114,6 +118,21 @@ def _standing(runtime: Runtime, ref: SessionRef, question: ViewQuestion) -> View
     since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
     zone = Zone(run.zones.get(question.name, Zone.SAFE))
     return ViewStanding(zone=zone, over_share=None, checkpoint_at=since)
+
+
+def _with_pruning_plan(
+    ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> ViewStanding:
+    """In the danger zone a plan of what would leave is made, and kept for as long as the view's own plan holds."""
+    inputs, rendered = proposal.inputs, proposal.rendered
+    still = zone_of(proposal.tokens, question.window.limit, settings=inputs.runtime.settings.guard)
+    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.allocation.is_full:
+        return replace(standing, pruning=(), pruning_of=None)
+    of = (ref.epoch, rendered.plan.to_json())
+    if standing.pruning_of == of:
+        return standing
+    target = min(pruning_target(inputs, question), inputs.room)
+    return replace(standing, pruning=pruning_plan(inputs, rendered, target=target), pruning_of=of)
 
 
 def _noted(
@@ -196,6 +215,7 @@ def _checkpointed(
         window=question.window,
         messages=tuple(piece.message for piece in pieces),
         summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
+        pruning=standing.pruning,
     )
     try:
         made = checkpoint(

@@ -54,7 +54,7 @@ class Pruned:
     """Whether the target was reached; where not, only what is always kept is left."""
 
 
-def verdict(item: PruneItem) -> Verdict:
+def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
     """Where the pruning tree leads for one item. The matrix stands above it, but for what is kept if there is space."""
     if item.always_kept or item.category == "system":
         return "always_keep"

@@ -147,11 +147,41 @@ def _window(
 
 
 def pruned_view(
-    inputs: AssemblyInputs, rendered: RenderedView, *, target: int
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, prepared: Sequence[tuple[int, str]] = ()
 ) -> tuple[RenderedView, tuple[LeftOut, ...]]:
-    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be."""
+    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
+
+    What a plan that was prepared names leaves first, as far as it is there and may still go.
+    """
+    groups = {group.first_seq: group for group in as_groups(rendered.tail)}
+    stays = _staying(inputs, list(groups.values()), target=target)
+    excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
+    reasons: dict[int, str] = {}
+    for key, reason in prepared:
+        if excess > 0 and key in groups and key not in stays:
+            reasons[key] = f"{reason} (as planned before)"
+            excess -= groups[key].tokens
+    if excess > 0:
+        reasons |= dict(pruning_plan(inputs, rendered, target=target, without=reasons))
+    if not reasons:
+        return rendered, ()
+    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+
+
+def pruning_plan(
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
+) -> tuple[tuple[int, str], ...]:
+    """What would leave a view to bring it down to `target`, and why: first `seq`s of groups, in their order.
+
+    Args:
+        inputs: Of the assembly.
+        rendered: The view.
+        target: Raw tokens that it may take.
+        without: Groups that leave in any case.
+    """
     runtime, ref = inputs.runtime, inputs.ref
-    groups = as_groups(rendered.tail)
+    groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
     tasks = runtime.store.runs.tasks(ref, newest_finished=_FINISHED_TASKS)
     current = runtime.store.runs.current_task(ref, inputs.track)
     touches = runtime.store.files.latest(ref, track=inputs.track, limit=_TOUCHED_FILES)
@@ -161,16 +191,21 @@ def pruned_view(
         tasks=tasks,
         current_task=current,
         touches=touches,
-        must_stay=_required(inputs, groups)
-        | _newest(groups, room=round(inputs.runtime.settings.guard.newest_share * target)),
+        must_stay=_staying(inputs, groups, target=target),
     )
-    room = target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
-    pruned = prune(items, target_tokens=max(room, 0), settings=runtime.settings.guard)
-    if not pruned.dropped:
-        return rendered, ()
-    reasons = {one.key: one.reason for one in pruned.dropped}
-    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
-    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+    pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0), settings=runtime.settings.guard)
+    return tuple((one.key, one.reason) for one in pruned.dropped)
+
+
+def _staying(inputs: AssemblyInputs, groups: Sequence[Group], *, target: int) -> frozenset[int]:
+    """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
+    newest = round(inputs.runtime.settings.guard.newest_share * target)
+    return _required(inputs, groups) | _newest(groups, room=newest)
+
+
+def _pruning_room(rendered: RenderedView, target: int) -> int:
+    """Raw tokens for a view's groups."""
+    return target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
 
 
 def _without(
