@@ -9,10 +9,13 @@ what a web page claims is not a decision, and nothing it says may become an inst
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.clauses import clauses
-from langchain_tiered_memory.summaries.facts.signs import Reading, read_clause
+from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
+from langchain_tiered_memory.summaries.facts.statements import Statement, is_ask, statement
+from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.types.records import Entry, Fact
 
@@ -25,13 +28,19 @@ READER_VERSION = 1
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-LEAST_WEIGHT = 0.12
+LEAST_WEIGHT = 0.02
 """What weighs less is talk."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
 _TALKS = frozenset({"user", "assistant", "other"})
 _ID_BYTES = 8
+_ANNOUNCING_WORDS = 10
+_TAKES_BACK = re.compile(
+    r"(?:(?:sorry|no|oh|wait|oops)[,.!]? ){0,2}(?:i (?:was wrong|made a mistake|misspoke|changed my mind|mixed)|scratch (?:that|what)|correction|change of plans?"
+    r"|forget what i said|small (?:change|correction)|my mistake|(?:there is|there['\u2019]s) (?:a|an) (?:change|update))\b[^:;\d/]{0,80}[.!:]?$"
+)
+_MIN_WORDS = 3
 
 
 def fact_id(seq: int, kind: str, text: str) -> str:
@@ -62,30 +71,45 @@ def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
     said = [sentence for sentence in sentences(text) if len(sentence) <= _MAX_LINE_CHARS]
-    readings: list[tuple[str, Reading]] = []
+    found: list[tuple[str, Statement]] = []
+    announced = ""
     for sentence in said:
         for clause in clauses(sentence):
-            reading = read_clause(clause, entry, goal=goal and not readings)
-            if reading is not None and reading.weight >= LEAST_WEIGHT:
-                readings.append((clause, reading))
-    if len(readings) > MAX_FACTS_PER_ENTRY:
-        best = sorted(readings, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
-        readings = [one for one in readings if any(one is other for other in best)]
-    return [_fact(clause, reading, entry) for clause, reading in readings]
+            if announced:
+                clause, announced = f"{announced} {clause}", ""  # noqa: PLW2901 - one statement in two sentences
+            elif _only_announces(clause):
+                announced = clause
+                continue
+            if clause.isascii() and clause.count(" ") + 1 < _MIN_WORDS:
+                continue
+            stated = statement(clause, entry)
+            if goal and is_ask(clause):
+                stated, goal = replace(stated, kind="goal"), False
+            if stated.weight >= LEAST_WEIGHT:
+                found.append((trimmed(clause, keep=stated.span), stated))
+    if len(found) > MAX_FACTS_PER_ENTRY:
+        best = sorted(found, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
+        found = [one for one in found if any(one is other for other in best)]
+    return [_fact(clause, stated, entry) for clause, stated in found]
 
 
-def _fact(clause: str, reading: Reading, entry: Entry) -> Fact:
+def _only_announces(clause: str) -> bool:
+    """Whether a clause says that something was wrong, and the next one what is right: "I was wrong about the ferry."."""
+    return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
+
+
+def _fact(clause: str, stated: Statement, entry: Entry) -> Fact:
     return Fact(
-        kind=reading.kind,
+        kind=stated.kind,
         text=clause,
         seq=entry.seq,
         at=entry.at,
         by=entry.role,
-        subject=reading.subject,
-        attribute=reading.attribute,
-        value=reading.value,
+        subject=stated.subject,
+        attribute=stated.attribute,
+        value=stated.value,
         track=entry.track,
-        id=fact_id(entry.seq, reading.kind, clause),
+        id=fact_id(entry.seq, stated.kind, clause),
         sources=(entry.seq,),
-        weight=reading.weight,
+        weight=stated.weight,
     )
