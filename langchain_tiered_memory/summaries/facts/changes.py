@@ -13,15 +13,24 @@ _CHANGES = re.compile(
     r"|moved|rescheduled|postponed|pushed (?:back|to)|brought forward|bumped|raised|lowered|cut to|increased to|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
     r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
     r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone|code|password|deadline|date|price|contact|owner|name|job)"
-    r"|should (?:be|have been|read)|meant (?:to say)?|sorry,)\b"
+    r"|should (?:be|have been|read)|meant|sorry,)\b"
 )
 _FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
+_CORRECTS = re.compile(
+    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)|mixed (?:\w+ )?up|was wrong"
+    r"|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)"
+    r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out|no longer|any ?more|instead"
+    r"|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to|from))\b"
+)
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|no longer|from|replac(?:es|ed|ing)|drop(?:s|ped|ping)?|over|forget|ignore|scratch"
-    r"|isn['\u2019]t|aren['\u2019]t|wasn['\u2019]t|weren['\u2019]t|used to be|was|were|told you|i said)\b[\s\"'`]{1,4}"
-    r"(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
+    r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch|isn['\u2019]t|aren['\u2019]t|used to be"
+    r"|told you|i said)\b[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
     r"(?P<wrong>[$\u20ac\u00a3]?\w[\w.,:/@-]{0,80}+(?:\s\w[\w.:/-]{0,40}+){0,2})",
     re.IGNORECASE,
+)
+_MOVES = re.compile(
+    r"\b(?:moved?|chang(?:ed?|ing)|went|gone|switch\w*|raised|lowered|cut|up|down|bumped|pushed|rescheduled|postponed|increased|reduced|dropped"
+    r"|migrat\w+|renamed|revised|transferred)\b"
 )
 _ENDS_TEXT = (
     "a an the to for of at on in by with and but or so as is are was were be been it its it's that this these those my "
@@ -38,10 +47,18 @@ def announces_change(text: str) -> bool:
     return bool(_FIRST.match(low) or _CHANGES.search(low.rstrip(" .!")) or cues.TAKEN_BACK.search(low))
 
 
+def corrects(text: str) -> bool:
+    """Whether a clause takes something back outright: narrower than `announces_change`."""
+    low = cues.lowered(text)
+    return bool(_FIRST.match(low) or _CORRECTS.search(low))
+
+
 def denied_values(text: str) -> tuple[str, ...]:
     """The values that a clause takes back, as it says them: "8080" of "8443, not 8080"."""
     found: list[str] = []
     for match in _DENIED.finditer(text):
+        if match["moved"] and not _MOVES.search(cues.lowered(text), 0, match.start()):
+            continue
         words: list[str] = []
         for word in match["wrong"].split():
             if word.strip(".,:").casefold() in _ENDS:

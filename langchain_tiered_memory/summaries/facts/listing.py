@@ -41,12 +41,16 @@ _WE = re.compile(r"^(?:we|they)(?:['\u2019]re|['\u2019]ve| have| are)? (?=\w)", 
 _IT_IS = re.compile(
     r"^(?:it|that)(?: is|['\u2019]s| should be| will be| has to be) (?:now )?(?=[\w$\u20ac\u00a3/~.])", re.IGNORECASE
 )
-_OPENING = re.compile(r"^(?:please|i|we|they|there is|there['\u2019]s|it['\u2019]s) (?=[a-z])", re.IGNORECASE)
+_OPENING = re.compile(
+    r"^(?:please|i|we) (?!(?:am|are|have|had|was|were|will|would|can|could|do|did|should|might|may|must|cannot)\b|\w+n['\u2019]t\b)"
+    r"(?=[a-z])",
+    re.IGNORECASE,
+)
 _CLOSING = re.compile(
     r"(?<=\w) (?:now|these days|all along|from now on|after all|for now|as well|again|already|though|too|oddly enough)$",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r" (?:[Tt]he|(?<= )Our) (?=[a-z\d])")
+_ARTICLE = re.compile(r"(?<![^ ])(?:[Tt]he|[Oo]ur) (?=\w)")
 NOBODY = frozenset({"", "user", "assistant", "other"})
 """Subjects that are who speaks, or nothing: what is said of these keeps its "I"."""
 _PARTICULAR: dict[FactKind, bool] = {
@@ -105,7 +109,18 @@ def shown_text(fact: Fact) -> str:
     said = _CLOSING.sub("", said)
     if _PARTICULAR[fact.kind] and fact.subject not in NOBODY:
         said = _OPENING.sub("", said, count=1)
-    return _ARTICLE.sub(" ", f" {said}").strip() or said
+    return _without_articles(said, fact.subject) or said
+
+
+def _without_articles(said: str, subject: str) -> str:
+    """`said` without the article at its beginning and those before its subject."""
+    parts = list[str]()
+    start = 0
+    for article in _ARTICLE.finditer(said):
+        if article.start() == 0 or (subject and said[article.end() :].casefold().startswith(subject)):
+            parts.append(said[start : article.start()])
+            start = article.end()
+    return "".join([*parts, said[start:]])
 
 
 def _without_denied(said: str, wrong: str) -> str:
@@ -123,7 +138,7 @@ def _without_denied(said: str, wrong: str) -> str:
         return behind or said
     if lead["moved"] is not None:
         return f"{before[: lead.start()]}{behind}" if behind.startswith(" to ") else said
-    kept = before[: lead.start()].rstrip(" ,")
+    kept = before[: lead.start()].rstrip(" ,:")
     if not behind.strip(" .,"):
         return kept or said
     if lead["isnt"] is not None:

@@ -17,12 +17,13 @@ _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
 _EMPTY_TEXT = (
     "a an the our my your his her its their this that these those some any new old current currently actual actually "
     "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
-    "last next whole entire one other another own very quite most more thing"
+    "last next whole entire one other another own very quite most more thing best favorite favourite part lot kind bit way "
+    "time day all"
 )
 EMPTY_WORDS = frozenset(_EMPTY_TEXT.split())
 """Words of a noun phrase that do not say what it is about."""
 _DETERMINERS_TEXT = (
-    "the my our this that these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
+    "the my our this these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
     "nuestro nuestra mi il lo"
 )
 DETERMINERS = frozenset(_DETERMINERS_TEXT.split())

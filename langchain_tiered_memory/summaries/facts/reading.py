@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.statements import Statement, is_ask, statement
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import sentences
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ LEAST_WEIGHT = 0.02
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
-_TALKS = frozenset({"user", "assistant", "other"})
+SPEAKERS = frozenset({"user", "assistant", "other"})
+"""Whose words are read."""
 _ID_BYTES = 8
 _ANNOUNCING_WORDS = 10
 _TAKES_BACK = re.compile(
@@ -60,7 +61,7 @@ def read_facts(entries: Sequence[Entry], *, goal_seq: int | None = None) -> list
         goal_seq = next((entry.seq for entry in entries if entry.role == "user"), None)
     found: dict[str, Fact] = {}
     for entry in entries:
-        if entry.role in _TALKS:
+        if entry.role in SPEAKERS:
             for fact in _of_entry(entry, goal=entry.seq == goal_seq):
                 found.setdefault(fact.id, fact)
     return list(found.values())
@@ -70,11 +71,11 @@ def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
     text = entry.text
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
-    said = [sentence for sentence in sentences(text) if len(sentence) <= _MAX_LINE_CHARS]
+    said = [one for one in pieces(text) if one.kind in ("sentence", "item") and len(one.text) <= _MAX_LINE_CHARS]
     found: list[tuple[str, Statement]] = []
     announced = ""
-    for sentence in said:
-        for clause in clauses(sentence):
+    for piece in said:
+        for clause in clauses(piece.text):
             if announced:
                 clause, announced = f"{announced} {clause}", ""  # noqa: PLW2901 - one statement in two sentences
             elif _only_announces(clause):
@@ -82,7 +83,7 @@ def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
                 continue
             if clause.isascii() and clause.count(" ") + 1 < _MIN_WORDS:
                 continue
-            stated = statement(clause, entry)
+            stated = statement(clause, entry, listed=piece.kind == "item")
             if goal and is_ask(clause):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:

@@ -132,17 +132,20 @@ WEIGHTS: dict[str, float] = {
     "it": -0.7,
     "small talk": -0.7,
     "generic": -0.8,
-    "asks": -1.1,
+    "asks": -2.0,
     "second person": -1.2,
     "many words": -1.4,
     "exclaims": -1.5,
     "marked up": -1.5,
     "praises": -1.7,
-    "long answer": -2.2,
+    "long answer": -2.4,
+    "listed": -1.0,
 }
 """Log odds of each sign; the empty one is what a clause begins with."""
 PARTICULAR = frozenset({"path", "code", "unit", "date", "full name"})
 """A clause with one of these says something in particular however it is put."""
+ALWAYS = frozenset({"long answer", "listed", "asks"})
+"""What speaks against a clause as much as ever then."""
 EASED = 0.5
 """Of what speaks against a clause that says something in particular."""
 
@@ -165,5 +168,5 @@ def weight_of(signs: Iterable[str], *, weights: Mapping[str, float] = WEIGHTS) -
     """The weight of a clause with these signs, 0 to 1: the logistic function of their sum."""
     given = [(sign, weights.get(sign, 0.0)) for sign in signs]
     eased = EASED if any(sign in PARTICULAR for sign, _ in given) else 1.0
-    total = weights[""] + sum(odds * (eased if odds < 0 and sign != "long answer" else 1.0) for sign, odds in given)
+    total = weights[""] + sum(odds * (eased if odds < 0 and sign not in ALWAYS else 1.0) for sign, odds in given)
     return round(1 / (1 + math.exp(-total)), 3)

@@ -65,8 +65,8 @@ class Statement:
         return 1.0 if self.kind == "goal" else weight_of(self.signs)
 
 
-def statement(clause: str, entry: Entry) -> Statement:
-    """What `clause` of `entry` states, however little."""
+def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
+    """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
     low = cues.lowered(clause)
     found = phrases(clause)
     about = topic(found)
@@ -79,6 +79,8 @@ def statement(clause: str, entry: Entry) -> Statement:
             signs.add("own")
     if entry.role == "assistant":
         signs.add("long answer" if len(entry.text) > BRIEF_CHARS else "assistant")
+        if listed:
+            signs.add("listed")
     kind = _kind(shape, signs, low, entry)
     attribute = _attribute(about, found, clause, low)
     return Statement(

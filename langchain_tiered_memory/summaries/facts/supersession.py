@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.changes import announces_change, denied_values
+from langchain_tiered_memory.summaries.facts.changes import announces_change, corrects, denied_values
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
 from langchain_tiered_memory.text.figures import states_figure
 
@@ -30,6 +30,7 @@ _NEAREST = 40
 """Of the earlier facts about one subject only so many of the latest are compared: what everything is about
 ("the team") says little."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
+_TELLING_WORDS = 2
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -43,6 +44,7 @@ class _Looked:
     unit: str
     value: str
     changes: bool
+    corrects: bool
     denied: tuple[str, ...]
 
 
@@ -87,6 +89,7 @@ def _look(fact: Fact) -> _Looked:
         unit=unit_of(fact.value),
         value=value,
         changes=announces_change(fact.text),
+        corrects=corrects(fact.text),
         denied=tuple(" ".join(_WORD.findall(one.casefold())) for one in denied_values(fact.text)),
     )
 
@@ -98,7 +101,7 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
         for old in known
         if AUTHORITY[new.fact.by] >= AUTHORITY[old.fact.by]
         and old.fact.id != new.fact.id
-        and (old.fact.seq < new.fact.seq or new.changes or new.denied)
+        and (old.fact.seq < new.fact.seq or new.corrects or _denies(new, old))
     ]
     known.sort(key=lambda old: (old.fact.seq, old.fact.id))
     denied = [old for old in known if _denies(new, old)]
@@ -106,8 +109,10 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
         return denied if len({old.fact.subject for old in denied}) == 1 else []
     same = [old for old in known if _same_subject(new, old, known)]
     alike = [old for old in same if _says_otherwise(new, old)]
-    if not new.changes and not new.denied:
+    if not new.changes and not denied:
         return [old for old in alike if _restates(new, old)]
+    if new.shape == Shape.WORDS and len(new.about) < _TELLING_WORDS and not new.corrects:
+        alike = []  # much is said of "the script" and "the family" that does not take anything back
     if new.shape in (Shape.WORDS, Shape.NAME):
         alike = alike[-1:]
     elif any(old.unit == new.unit for old in alike):
@@ -125,7 +130,11 @@ def _denies(new: _Looked, old: _Looked) -> bool:
 def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
     if new.about == old.about:
         return True
-    if not (new.changes or new.denied) or not (new.about < old.about or old.about < new.about):
+    if (
+        not (new.corrects or new.denied)
+        or new.shape == Shape.WORDS
+        or not (new.about < old.about or old.about < new.about)
+    ):
         return False
     # A narrower or wider name of one thing, unless it could be a name of several.
     wider = {one.about for one in known if new.about < one.about or one.about < new.about}

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.fact_lists import told_by
 from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
+from langchain_tiered_memory.summaries.facts.told import stated_in
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def chosen_facts(
 ) -> list[Fact]:
     """The facts worth showing in `room` tokens, as `facts_list` writes them, in their order."""
     del now
-    stated = told_by(told, facts) if told else [False] * len(facts)
+    stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [fact for fact, is_told in zip(facts, stated, strict=True) if not is_told and fact.status == "active"]
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
