@@ -7,30 +7,42 @@ import re
 from langchain_tiered_memory.text import lexicon as cues
 
 _CHANGES = re.compile(
-    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait"
-    r"|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)|update (?:on|for|to|about)|updated?\b|revised|amended"
-    r"|changed?|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)|ignore (?:what|that|the)|i told you|i said"
-    r"|moved|rescheduled|postponed|pushed (?:back|to)|brought forward|bumped|raised|lowered|cut to|increased to|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
-    r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
-    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone|code|password|deadline|date|price|contact|owner|name|job)"
+    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
+    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait"
+    r"|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)|update (?:on"
+    r"|for|to|about)|updated?\b|revised|amended"
+    r"|changed?|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)"
+    r"|ignore (?:what|that|the)|i told you|i said"
+    r"|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)|brought forward|bumped|raised|lowered|cut to"
+    r"|increased to"
+    r"|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
+    r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now"
+    r"|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
+    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone"
+    r"|code|password|deadline|date|price|contact|owner|name|job)"
     r"|should (?:be|have been|read)|meant|sorry,)\b"
 )
 _FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
 _CORRECTS = re.compile(
-    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)|mixed (?:\w+ )?up|was wrong"
-    r"|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)"
-    r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out|no longer|any ?more|instead"
+    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
+    r"|mixed (?:\w+ )?up|was wrong"
+    r"|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change"
+    r"|correction|update)"
+    r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out"
+    r"|no longer|any ?more|instead"
     r"|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to|from))\b"
 )
 _DENIED = re.compile(
-    r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch|isn['\u2019]t|aren['\u2019]t|used to be"
+    r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
+    r"|isn['\u2019]t|aren['\u2019]t|used to be"
     r"|told you|i said)\b[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
     r"(?P<wrong>[$\u20ac\u00a3]?\w[\w.,:/@-]{0,80}+(?:\s\w[\w.:/-]{0,40}+){0,2})",
     re.IGNORECASE,
 )
 _MOVES = re.compile(
-    r"\b(?:moved?|chang(?:ed?|ing)|went|gone|switch\w*|raised|lowered|cut|up|down|bumped|pushed|rescheduled|postponed|increased|reduced|dropped"
-    r"|migrat\w+|renamed|revised|transferred)\b"
+    r"\b(?:moved?|chang(?:ed?|ing)|went|gone|switch\w*|raised|lowered|cut|up|down|bumped|pushed|rescheduled"
+    r"|postponed|increased|reduced|dropped"
+    r"|migrat\w+|took over|takes over|taking over|inherited|renamed|revised|transferred)\b"
 )
 _ENDS_TEXT = (
     "a an the to for of at on in by with and but or so as is are was were be been it its it's that this these those my "

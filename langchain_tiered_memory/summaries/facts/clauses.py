@@ -11,32 +11,66 @@ _LEAST_HALF = 4  # words of a half that stands alone
 _SPLIT_WORDS = 12  # a shorter sentence is one clause
 
 _LEAD = re.compile(
-    r"(?:(?:oh|ah|aw|hey|hi|hello|well|so|ok|okay|yeah|yes|yep|right|and|but|also|anyways?|btw|fyi|ps|p\.s\.|by the way|just so you know"
-    r"|for the record|for what it['\u2019]?s worth|in case (?:it matters|you (?:need|wonder)\w*)|before i forget|one more thing|another thing"
-    r"|(?:a )?quick (?:note|one)|(?:a |just a )?heads[- ]up|just a note|(?:it )?turns out(?: that)?|it turned out(?: that)?|in the end|long story short|to be honest|as it happens|as far as i know|apparently"
-    r"|(?:i )?(?:just )?(?:think|guess|believe|suppose|should mention|should say|should add|found out|heard|wanted to (?:say|mention|add)|forgot to (?:say|mention|add))(?: that)?|as i (?:said|mentioned)"
-    r"|you know(?: what)?|look|listen|honestly|haha+|lol|remember that|note that|keep in mind(?: that)?|don['\u2019]t forget(?: that)?|remember|note|thanks|thank you|sure|great|good|perfect|cool|nice|got it)"
+    r"(?:(?:oh|ah|aw|hey|hi|hello|well|so|ok|okay|yeah|yes|yep|right|and|but|also|anyways?|btw|fyi|ps|p\.s\."
+    r"|by the way|just so you know"
+    r"|for the record|for what it['\u2019]?s worth|in case (?:it matters|you (?:need|wonder)\w*)"
+    r"|before i forget|one more thing|another thing"
+    r"|(?:a )?quick (?:note|one)|(?:a |just a )?heads[- ]up|just a note|(?:it )?turns out(?: that)?"
+    r"|it turned out(?: that)?|in the end|long story short|to be honest|as it happens|as far as i know|apparently"
+    r"|(?:i )?(?:just )?(?:think|guess|believe|suppose|should mention|should say|should add|found out|heard"
+    r"|wanted to (?:say|mention|add)|forgot to (?:say|mention|add))(?: that)?|as i (?:said|mentioned)"
+    r"|you know(?: what)?|look|listen|honestly|haha+|lol|remember that|note that|keep in mind(?: that)?"
+    r"|don['\u2019]t forget(?: that)?|remember|note|thanks|thank you|sure|great|good|perfect|cool|nice|got it)"
     r"(?:[,:;!\u2026.\u2013\u2014-]{1,3}\s{1,3}|\s{1,3}(?=\S)))",
     re.IGNORECASE,
 )
-_NEEDS_MARK = frozenset({"right", "good", "great", "cool", "nice", "perfect", "sure", "look", "listen", "remember", "note", "think", "believe", "guess", "suppose", "heard", "found out", "thanks", "thank you", "so", "well"})  # fmt: skip
+_NEEDS_MARK = frozenset(
+    {
+        "right",
+        "good",
+        "great",
+        "cool",
+        "nice",
+        "perfect",
+        "sure",
+        "look",
+        "listen",
+        "remember",
+        "note",
+        "think",
+        "believe",
+        "guess",
+        "suppose",
+        "heard",
+        "found out",
+        "thanks",
+        "thank you",
+        "so",
+        "well",
+    }
+)
 _MOST_LEADS = 4
 _ASIDE = re.compile(
-    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know|i think|i guess)(?=[.!]*$)",
+    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
+    r"|i think|i guess)(?=[.!]*$)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
+    r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
+    r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
     r"(?:[ '\u2019]{1,2}[\w'\u2019-]{1,30}){0,14}\?+$",
     re.IGNORECASE,
 )
 _JOINT = re.compile(
-    r"(?:, (?:and|but|so|also|plus)|;| [\u2013\u2014]| -) (?=(?:i|we|my|our|the|for|there|please|let['\u2019]?s|[A-Z][\w'\u2019]{1,30})\b)"
+    r"(?:, (?:and|but|so|also|plus)|;| [\u2013\u2014]| -) (?=(?:i|we|my|our|the|for|there|please|let['\u2019]?s"
+    r"|[A-Z][\w'\u2019]{1,30})\b)"
     r"|, (?=(?:by the way|btw)\b)"
 )
 _TAIL = re.compile(
-    r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody|everyone|nobody|not)|but (?:that|i|it)|if|though|although|because|since|as|i|hope\w*"
-    r"|please|just|oddly|hopefully|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case|for now|whatever)\b[^,;:]{0,80}$",
+    r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
+    r"|everyone|nobody|not)|but (?:that|i|it)|if|though|although|because|since|as|i|hope\w*"
+    r"|please|just|oddly|hopefully|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
+    r"|for now|whatever)\b[^,;:]{0,80}$",
     re.IGNORECASE,
 )
 _BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)

@@ -24,10 +24,14 @@ MAX_LINE_CHARS = 150
 """A subject stands before more than that once again: a value far from its subject is hard to place."""
 
 _ANNOUNCED = re.compile(
-    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)s?(?: on| for| about| to| of)?(?: the)? ?[:,-]? ?"
-    r"|scratch what i said(?: about| on)?(?: the)? ?[:,]? ?|scratch that[,:.] ?|actually,? |change of plans?[,:]? (?:for |on |about )?(?:the )?"
-    r"|sorry, i (?:mixed (?:things|it|that|them) up|was wrong|misread|mistyped|misspoke)\b[^:,]{0,20}[:,] (?:for (?:the )?)?|sorry, |(?:no|oh|hang on),? wait,? "
-    r"|i (?:was wrong|misspoke|changed my mind) (?:about|on) [^.:,]{1,60}[.:,] |i was wrong about (?:the )?|wait, |no, |nope, )",
+    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)s?(?: on| for| about| to"
+    r"| of)?(?: the)? ?[:,-]? ?"
+    r"|scratch what i said(?: about| on)?(?: the)? ?[:,]? ?|scratch that[,:.] ?|actually,? "
+    r"|change of plans?[,:]? (?:for |on |about )?(?:the )?"
+    r"|sorry, i (?:mixed (?:things|it|that|them) up|was wrong|misread|mistyped"
+    r"|misspoke)\b[^:,]{0,20}[:,] (?:for (?:the )?)?|sorry, |(?:no|oh|hang on),? wait,? "
+    r"|i (?:was wrong|misspoke|changed my mind) (?:about|on) [^.:,]{1,60}[.:,] |i was wrong about (?:the )?"
+    r"|wait, |no, |nope, )",
     re.IGNORECASE,
 )
 _ENDS_WITH_SUBJECT = re.compile(
@@ -42,17 +46,19 @@ _IT_IS = re.compile(
     r"^(?:it|that)(?: is|['\u2019]s| should be| will be| has to be) (?:now )?(?=[\w$\u20ac\u00a3/~.])", re.IGNORECASE
 )
 _OPENING = re.compile(
-    r"^(?:please|i|we) (?!(?:am|are|have|had|was|were|will|would|can|could|do|did|should|might|may|must|cannot)\b|\w+n['\u2019]t\b)"
+    r"^(?:please|i|we) (?!(?:am|are|have|had|was|were|will|would|can|could|do|did|should|might|may|must"
+    r"|cannot)\b|\w+n['\u2019]t\b)"
     r"(?=[a-z])",
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
-    r"(?<=\w) (?:now|these days|all along|from now on|after all|for now|as well|again|already|though|too|oddly enough)$",
+    r"(?<=\w) (?:now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
+    r"|oddly enough)$",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?<![^ ])(?:[Tt]he|[Oo]ur) (?=\w)")
-NOBODY = frozenset({"", "user", "assistant", "other"})
-"""Subjects that are who speaks, or nothing: what is said of these keeps its "I"."""
+NOBODY = frozenset({"user", "assistant", "other"})
+"""Subjects that begin with who speaks: what is said of these keeps its "I"."""
 _PARTICULAR: dict[FactKind, bool] = {
     "goal": False,
     "constraint": False,
@@ -107,7 +113,7 @@ def shown_text(fact: Fact) -> str:
     if announced and announced.end() < len(said):
         said = said[announced.end() :]
     said = _CLOSING.sub("", said)
-    if _PARTICULAR[fact.kind] and fact.subject not in NOBODY:
+    if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
         said = _OPENING.sub("", said, count=1)
     return _without_articles(said, fact.subject) or said
 
@@ -126,11 +132,9 @@ def _without_articles(said: str, subject: str) -> str:
 def _without_denied(said: str, wrong: str) -> str:
     """`said` without the value that it takes back, where the words around that are one of a few certain forms."""
     place = said.find(wrong)
-    if place < 0:
-        return said
-    before, after = said[:place], said[place + len(wrong) :]
+    before, after = said[: max(place, 0)], said[place + len(wrong) :]
     lead = _BEFORE_DENIED.search(before)
-    if lead is None:
+    if place < 0 or lead is None:
         return said
     rest = _AFTER_DENIED.match(after)
     behind = after[rest.end() :] if rest else after
@@ -139,11 +143,11 @@ def _without_denied(said: str, wrong: str) -> str:
     if lead["moved"] is not None:
         return f"{before[: lead.start()]}{behind}" if behind.startswith(" to ") else said
     kept = before[: lead.start()].rstrip(" ,:")
-    if not behind.strip(" .,"):
-        return kept or said
-    if lead["isnt"] is not None:
-        return f"{kept}: {behind.lstrip(' ,')}" if rest and rest["turn"] else said
-    return f"{kept}{behind}" if not behind[:1].isalnum() else said
+    turned = lead["isnt"] is not None and rest is not None and rest["turn"] is not None
+    if turned and behind:
+        return f"{kept}: {behind.lstrip(' ,')}"
+    ends = not behind.strip(" .,") or (lead["isnt"] is None and not behind[:1].isalnum())
+    return f"{kept}{behind}" if ends and kept else said
 
 
 _BEFORE_DENIED = re.compile(
@@ -160,7 +164,7 @@ _AFTER_DENIED = re.compile(
 
 def _led(subject: str, said: str) -> str:
     """`said` with its subject before it where it begins or ends with "for the <subject>", and as it is elsewhere."""
-    if not subject:
+    if " " not in subject:
         return said
     for pattern in (_ENDS_WITH_SUBJECT, _BEGINS_WITH_SUBJECT):
         found = pattern.search(said)

@@ -17,8 +17,8 @@ _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
 _EMPTY_TEXT = (
     "a an the our my your his her its their this that these those some any new old current currently actual actually "
     "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
-    "last next whole entire one other another own very quite most more thing best favorite favourite part lot kind bit way "
-    "time day all"
+    "last next whole entire one other another own very quite most more thing best favorite favourite part "
+    "lot kind bit way time day all"
 )
 EMPTY_WORDS = frozenset(_EMPTY_TEXT.split())
 """Words of a noun phrase that do not say what it is about."""
@@ -90,6 +90,8 @@ def normalised(noun: str) -> str:
 
 def phrases(sentence: str) -> list[Phrase]:
     """The noun phrases of a sentence that stand behind a determiner, in their order."""
+    if not (DETERMINERS | POSSESSIVES).intersection(sentence.casefold().split()):
+        return []
     tokens = list(_TOKEN.finditer(sentence))
     found: list[Phrase] = []
     place = 0
@@ -116,7 +118,7 @@ def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]
         telling = sum(one[0].casefold() not in EMPTY_WORDS for one in words)
         if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or joint in _JOINTS:
             break
-        if telling and (low in _VERBS or (low.endswith("ed") and len(low) > _PARTICIPLE_CHARS)):
+        if telling and (low in _VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
             break
         if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
             break

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
-from langchain_tiered_memory.summaries.facts.statements import Statement, is_ask, statement
+from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import Entry, Fact
@@ -38,10 +38,14 @@ SPEAKERS = frozenset({"user", "assistant", "other"})
 _ID_BYTES = 8
 _ANNOUNCING_WORDS = 10
 _TAKES_BACK = re.compile(
-    r"(?:(?:sorry|no|oh|wait|oops)[,.!]? ){0,2}(?:i (?:was wrong|made a mistake|misspoke|changed my mind|mixed)|scratch (?:that|what)|correction|change of plans?"
-    r"|forget what i said|small (?:change|correction)|my mistake|(?:there is|there['\u2019]s) (?:a|an) (?:change|update))\b[^:;\d/]{0,80}[.!:]?$"
+    r"(?:(?:sorry|no|oh|wait|oops)[,.!]? ){0,2}(?:i (?:was wrong|made a mistake|misspoke|changed my mind|mixed)"
+    r"|scratch (?:that|what)|correction|change of plans?"
+    r"|forget what i said|small (?:change|correction)|my mistake|(?:there is|there['\u2019]s) (?:a"
+    r"|an) (?:change|update))\b[^:;\d/]{0,80}[.!:]?$"
 )
-_MIN_WORDS = 3
+_PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
+"""What a sentence of a long answer has at least, to be looked at."""
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
 def fact_id(seq: int, kind: str, text: str) -> str:
@@ -60,42 +64,55 @@ def read_facts(entries: Sequence[Entry], *, goal_seq: int | None = None) -> list
     if goal_seq is None and entries and entries[0].seq == 1:
         goal_seq = next((entry.seq for entry in entries if entry.role == "user"), None)
     found: dict[str, Fact] = {}
+    asked = ""
     for entry in entries:
         if entry.role in SPEAKERS:
-            for fact in _of_entry(entry, goal=entry.seq == goal_seq):
+            facts, asked = _of_entry(entry, goal=entry.seq == goal_seq, asked=asked)
+            for fact in facts:
                 found.setdefault(fact.id, fact)
     return list(found.values())
 
 
-def _of_entry(entry: Entry, *, goal: bool) -> list[Fact]:
+def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what was spoken of
+    entry: Entry, *, goal: bool, asked: str
+) -> tuple[list[Fact], str]:
+    """The facts of one message, and what the question that it ends with is about."""
     text = entry.text
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
-    said = [one for one in pieces(text) if one.kind in ("sentence", "item") and len(one.text) <= _MAX_LINE_CHARS]
     found: list[tuple[str, Statement]] = []
-    announced = ""
-    for piece in said:
+    advises = entry.role == "assistant" and len(text) > BRIEF_CHARS
+    about, asks, announced = asked, False, ""
+    for piece in pieces(text):
+        if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
+            continue
+        if advises and not _PARTICULAR.search(piece.text):
+            continue
         for clause in clauses(piece.text):
             if announced:
                 clause, announced = f"{announced} {clause}", ""  # noqa: PLW2901 - one statement in two sentences
             elif _only_announces(clause):
                 announced = clause
                 continue
-            if clause.isascii() and clause.count(" ") + 1 < _MIN_WORDS:
+            stated = read_clause(clause, entry, about=about, listed=piece.kind == "item")
+            if stated is None:
                 continue
-            stated = statement(clause, entry, listed=piece.kind == "item")
-            if goal and is_ask(clause):
+            if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:
-                found.append((trimmed(clause, keep=stated.span), stated))
+                found.append((trimmed(stated.text, keep=stated.span), stated))
+            about = stated.named or about
+        asks = piece.text.rstrip().endswith(_QUESTION_MARKS)
+        if asks:
+            about = named_in(piece.text) or about
     if len(found) > MAX_FACTS_PER_ENTRY:
         best = sorted(found, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
         found = [one for one in found if any(one is other for other in best)]
-    return [_fact(clause, stated, entry) for clause, stated in found]
+    return [_fact(clause, stated, entry) for clause, stated in found], about if asks else ""
 
 
 def _only_announces(clause: str) -> bool:
-    """Whether a clause says that something was wrong, and the next one what is right: "I was wrong about the ferry."."""
+    """Whether a clause says that something was wrong, and the next one what is right: "I was wrong about it."."""
     return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
 
 

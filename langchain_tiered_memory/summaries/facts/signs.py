@@ -16,92 +16,118 @@ from langchain_tiered_memory.text import lexicon as cues
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_SECOND_TEXT = "you your yours yourself you're you've you'll you'd"
+_FIRST_TEXT = "i my me mine i'm i've i'll i'd"
+_PLURAL_TEXT = "we our us ours let's lets we're we've we'll we'd"
+_PRAISES_TEXT = (
+    "great amazing awesome wonderful beautiful fantastic incredible inspiring lovely cool nice fun "
+    "excited exciting happy "
+    "glad proud love loved loving enjoy enjoyed enjoying important special perfect best interesting "
+    "super delicious good "
+    "better helpful meaningful rewarding worth passion passionate joy thrilled grateful appreciate "
+    "hilarious fascinating "
+    "crazy insane hard tough hope hopefully wish luck support supportive thank thanks thankful stunning breathtaking"
+)
+_HEDGES_TEXT = (
+    "maybe perhaps might could would probably kinda guess seem seems wonder wondering feel feels felt "
+    "supposed should may "
+    "idk"
+)
+_GENERIC_TEXT = (
+    "people everyone everything something anything thing things stuff life world someone somebody way "
+    "lot lots time moment "
+    "always really truly journey others whole every make makes making help helps feeling consider ensure"
+)
+_NOW_TEXT = "now since currently anymore"
+_WORDED: tuple[tuple[str, frozenset[str]], ...] = tuple(
+    (name, frozenset(text.split()))
+    for name, text in (
+        ("second person", _SECOND_TEXT),
+        ("first person", _FIRST_TEXT),
+        ("first plural", _PLURAL_TEXT),
+        ("praises", _PRAISES_TEXT),
+        ("hedges", _HEDGES_TEXT),
+        ("generic", _GENERIC_TEXT),
+        ("tells of now", _NOW_TEXT),
+    )
+)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHAPED: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("second person", re.compile(r"\b(?:you|your|yours|yourself)\b")),
-    ("first person", re.compile(r"\b(?:i|my|me|mine)\b")),
-    ("first plural", re.compile(r"\b(?:we|our|us|ours|let['\u2019]?s)\b")),
-    ("exclaims", re.compile(r"!")),
-    (
-        "praises",
-        re.compile(
-            r"\b(?:great|amazing|awesome|wonderful|beautiful|fantastic|incredible|inspiring|lovely|cool|nice|fun|excited"
-            r"|exciting|happy|glad|proud|love|loved|loving|enjoy(?:ed|ing)?|important|special|perfect|best|interesting|super|delicious"
-            r"|good|better|helpful|meaningful|rewarding|worth|passion(?:ate)?|joy|thrilled|grateful|appreciate|hilarious"
-            r"|fascinating|crazy|insane|hard|tough|hope(?:fully)?|wish|luck|support(?:ive)?|thank(?:s|ful)?)\b"
-        ),
-    ),
-    (
-        "hedges",
-        re.compile(
-            r"\b(?:maybe|perhaps|might|could|would|probably|kind of|kinda|sort of|guess|seems?|wonder(?:ing)?|i think"
-            r"|i feel|feels?|felt|i don['\u2019]t know|not sure|idk|supposed|should|may)\b"
-        ),
-    ),
-    (
-        "generic",
-        re.compile(
-            r"\b(?:people|everyone|everything|something|anything|things?|stuff|life|world|someone|somebody|way|lots?|time"
-            r"|moment|always|really|truly|so much|a bit|journey|others|whole|every|makes?|making|helps?|feeling|consider|ensure|such as)\b"
-        ),
-    ),
     (
         "in charge",
         re.compile(
-            r"\b(?:in charge|responsib\w+|looks? after|looking after|takes? care of|contact|point person|runs|run by|leads|leading|led by|heads|headed|owns|owner"
+            r"\b(?:in charge|responsib\w+|looks? after|looking after|takes? care of|contact|point person|runs"
+            r"|run by|leads|leading|led by|heads|headed|owns|owner"
             r"|owned by|manages|managed by|handles|handled by|belongs? to|reports to|works (?:as|at|for|in)|signs"
-            r"|took over|takes over|taking over|on call|assigned to|dealing with|person for|ask|coordinat\w+|overse\w+"
+            r"|took over|takes over|taking over|on call|assigned to|dealing with|person for|ask|coordinat\w+"
+            r"|overse\w+"
             r"|supervis\w+|represents)\b"
         ),
     ),
     (
         "personal",
         re.compile(
-            r"\b(?:allerg\w+|intoleran\w+|vegan|vegetarian|diabetic|asthma\w*|medication|prescri\w+|dose|born|birthday|anniversary|married|wedding"
-            r"|divorced|engaged|pregnant|lives? (?:in|at|on)|living (?:in|at)|moved (?:in|to)|address|phone number|e-?mail|passport"
-            r"|licen[cs]e|plate|password|passcode|pin|wifi|code|combination|locker|account|blood type|(?:is|are|was|were) (?:called|named)|named|nickname\w*"
-            r"|prefers?|favou?rite|can['\u2019]t stand|hates?|dislikes?|rather have|adopted|rescue[d]?|shelter|majoring|graduat\w+|degree|surgery"
+            r"\b(?:allerg\w+|intoleran\w+|vegan|vegetarian|diabetic|asthma\w*|medication|prescri\w+|dose|born"
+            r"|birthday|anniversary|married|wedding"
+            r"|divorced|engaged|pregnant|lives? (?:in|at|on)|living (?:in|at)|moved (?:in|to)|address"
+            r"|phone number|e-?mail|passport"
+            r"|licen[cs]e|plate|password|passcode|pin|wifi|code|combination|locker|account|blood type|(?:is|are"
+            r"|was|were) (?:called|named)|named|nickname\w*"
+            r"|prefers?|favou?rite|can['\u2019]t stand|hates?|dislikes?|rather have|adopted|rescue[d]?|shelter"
+            r"|majoring|graduat\w+|degree|surgery"
             r"|appointment|diagnos\w+)\b"
         ),
     ),
     (
         "scheduled",
         re.compile(
-            r"\b(?:deadline|due|by (?:the|mon|tue|wed|thu|fri|sat|sun)\w*|on (?:mon|tues|wednes|thurs|fri|satur|sun)day|until|at (?:noon|midnight)|expires?|renew\w*"
-            r"|closes|opens|starts|begins|ends|departs|arrives|leaves|booked|reserved|scheduled|rescheduled|postponed|flight"
+            r"\b(?:deadline|due|by (?:the|mon|tue|wed|thu|fri|sat|sun)\w*|on (?:mon|tues|wednes|thurs|fri|satur"
+            r"|sun)day|until|at (?:noon|midnight)|expires?|renew\w*"
+            r"|closes|opens|starts|begins|ends|departs|arrives|leaves|booked|reserved|scheduled|rescheduled"
+            r"|postponed|flight"
             r"|next (?:week|month|year|mon|tues|wednes|thurs|fri|satur|sun)\w*)\b"
         ),
     ),
     (
         "placed",
         re.compile(
-            r"\b(?:is in|are in|lives? (?:in|under|at)|sits? (?:in|under|at)|stored (?:in|at)|saved (?:in|at|as|to|under)|kept (?:in|at)|went to|"
+            r"\b(?:is in|are in|lives? (?:in|under|at)|sits? (?:in|under|at)|stored (?:in|at)|saved (?:in|at|as"
+            r"|to|under)|kept (?:in|at)|went to|"
             r"put|(?:find|found|look) (?:it |them |the \w+ )?(?:in|at|under)|copy|located|committed|parked|key)\b"
         ),
     ),
     (
         "measured",
         re.compile(
-            r"\b(?:comes? to|cost|costs|price|priced|budget|limit|limited|total|pay|pays|paid|charge[ds]?|fee|rent|salary|weigh(?:s|ed)?|measured|counted|count"
-            r"|takes|took|holds|fits|size|height|length|width|capacity|quota|version|port|rate|score|threshold|timeout|maximum|minimum|at most"
+            r"\b(?:comes? to|cost|costs|price|priced|budget|limit|limited|total|pay|pays|paid|charge[ds]?|fee"
+            r"|rent|salary|weigh(?:s|ed)?|measured|counted|count"
+            r"|takes|took|holds|fits|size|height|length|width|capacity|quota|version|port|rate|score|threshold"
+            r"|timeout|maximum|minimum|at most"
             r"|at least|up to|no more than|tops? out|needed|needs|used|average|roughly|exactly|half|dozen)\b"
         ),
     ),
     (
         "settles",
         re.compile(
-            r"\b(?:decided|decision|agreed|settled|chose|chosen|choose|picked|picking|going (?:with|for|ahead)|go(?:es)? with|went with|opted|approved|voted?|vote went|will be|gets"
-            r"|going to (?:be|have|use|get)|it is for|sticking (?:to|with)|stick (?:to|with)|signed off|final(?:ly|ised|ized)?|in the end|from now on"
+            r"\b(?:decided|decision|agreed|settled|chose|chosen|choose|picked|picking|going (?:with|for|ahead)"
+            r"|go(?:es)? with|went with|opted|approved|voted?|vote went|will be|gets"
+            r"|going to (?:be|have|use|get)|it is for|sticking (?:to|with)|stick (?:to|with)|signed off"
+            r"|final(?:ly|ised|ized)?|in the end|from now on"
             r"|adopt(?:ed|ing)?|switch(?:ed|ing)?|replac(?:ed|ing|es)|ordered|ruled out|drop(?:ped|ping)|instead)\b"
         ),
     ),
-    ("tells of now", re.compile(r"\b(?:now|these days|since|currently|as of|anymore|no longer|any more)\b")),
-    ("it", re.compile(r"(?:it|that|this|these|those|they|he|she|there)(?:['\u2019]\w+)?\b")),
-    ("begins with a gerund", re.compile(r"\w+ing\b")),
-    ("joined", re.compile(r", (?:and|but|so|which|because|who|when|while|if)\b|;|\u2014| - ")),
     ("marked up", re.compile(r"\*\*|`[^`]+`:|^\s*\w+:\s|[{}<>|=]")),
-    ("asks", re.compile(r"(?:what|how|why|where|when|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b")),
-    ("imperative", re.compile(rf"(?:{cues.IMPERATIVE.pattern}|(?:be|keep|take|get|let|try|consider|ensure|stay|start|remember|provide|include|set)\b)")),
-)  # fmt: skip
+)
+_BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("it", re.compile(r"(?:it|that|this|these|those|they|he|she|there)(?:['\u2019]\w+)?\b")),
+    ("begins with a gerund", re.compile(r"\w{2,30}ing\b")),
+    (
+        "asks",
+        re.compile(
+            r"(?:what|how|why|where|when|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b",
+        ),
+    ),
+)
 
 WEIGHTS: dict[str, float] = {
     "": -4.0,
@@ -152,16 +178,22 @@ EASED = 0.5
 
 def worded(low: str) -> set[str]:
     """Signs in the wording of a clause in lower case."""
-    found = {name for name, pattern in _SHAPED if (pattern.match if name in _AT_START else pattern.search)(low)}
-    for name, cue in (("decision", cues.DECISION), ("constraint", cues.CONSTRAINT), ("correction", cues.CORRECTION)):
-        if cue.search(low):
+    words = frozenset(_WORD.findall(low.replace("\u2019", "'")))
+    found = {name for name, cue in _WORDED if words & cue}
+    found.update(name for name, pattern in _SHAPED if pattern.search(low))
+    found.update(name for name, pattern in _BEGINS if pattern.match(low))
+    if "!" in low:
+        found.add("exclaims")
+    for name, pattern in (
+        ("decision", cues.DECISION),
+        ("constraint", cues.CONSTRAINT),
+        ("correction", cues.CORRECTION),
+    ):
+        if pattern.search(low):
             found.add(name)
     if cues.SMALL_TALK.match(low):
         found.add("small talk")
     return found
-
-
-_AT_START = frozenset({"it", "begins with a gerund", "asks", "imperative"})
 
 
 def weight_of(signs: Iterable[str], *, weights: Mapping[str, float] = WEIGHTS) -> float:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
-from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.summaries.facts.values import NAMED
+from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 
 if TYPE_CHECKING:
@@ -21,27 +21,41 @@ if TYPE_CHECKING:
 BRIEF_CHARS = 600
 """Of an assistant's message: a longer one advises at length, and mentions much that nobody settled."""
 _MIN_GOAL_WORDS = 5
+_MIN_WORDS = 3
+_ANSWER_WORDS = 5
+_POINTS_BACK = re.compile(r"(?:it|that|they|this one|he|she)(?:['\u2019]\w+)?\b", re.IGNORECASE)
+_ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
 _FEW_WORDS = 9
 _MANY_WORDS = 18
 
-_NO_UNIT = "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
+_NO_UNIT = (
+    "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
+    "|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
+)
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
 """A figure with the word behind it: what it counts."""
 _CAPITALS = re.compile(r"[^\W\d_a-z][\w'\u2019-]*(?:\.(?=\w))?(?: [^\W\d_a-z][\w'\u2019-]*){0,3}")
 _OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
+_MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
+_ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
+"""Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
+_I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
 _PROPERTY = re.compile(
-    r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?|begins?|ends?"
-    r"|arrives?|departs?|born|lives?|allergic|works?|plays?|studies|called|named|married)\b"
+    r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
+    r"|begins?|ends?"
+    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?|plays?|studies|called|named|married)\b"
 )
 _PROPERTIES = {
-    "weigh": "weight", "weighs": "weight", "weighed": "weight", "heavy": "weight", "costs": "cost", "cost": "cost", "open": "opens",
-    "close": "closes", "start": "begins", "starts": "begins", "begin": "begins", "end": "ends", "arrive": "arrives",
+    "weigh": "weight", "weighs": "weight", "weighed": "weight", "heavy": "weight", "costs": "cost", "cost": "cost",
+    "open": "opens", "close": "closes",
+    "start": "begins", "starts": "begins", "begin": "begins", "end": "ends", "arrive": "arrives",
     "depart": "departs", "live": "lives", "work": "works", "play": "plays", "called": "name", "named": "name",
 }  # fmt: skip
 _NO_NAME_TEXT = (
-    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if when "
-    "what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's we "
+    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
+    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday "
+    "sunday a an it it's we "
     "he she they you your my our his her their there here not just also please sorry actually english"
 )
 _NO_NAME = frozenset(_NO_NAME_TEXT.split())
@@ -51,6 +65,8 @@ _NO_NAME = frozenset(_NO_NAME_TEXT.split())
 class Statement:
     """What a clause states."""
 
+    text: str
+    """The clause, behind the name of its subject where it only says "it"."""
     kind: FactKind
     subject: str
     attribute: str
@@ -58,6 +74,8 @@ class Statement:
     signs: frozenset[str]
     span: tuple[int, int]
     """Where its subject and its value stand."""
+    named: str = ""
+    """Its subject as it is said, for what the next sentence calls "it"."""
 
     @property
     def weight(self) -> float:
@@ -84,8 +102,35 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     kind = _kind(shape, signs, low, entry)
     attribute = _attribute(about, found, clause, low)
     return Statement(
-        kind, _subject(about, named), attribute, value, frozenset(signs), _span(clause, about, value, signs)
+        clause,
+        kind,
+        _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role),
+        attribute,
+        value,
+        frozenset(signs),
+        _span(clause, about, value, signs),
+        " ".join(about.words) if about and len(about.words) > 1 else "",
     )
+
+
+def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
+    """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
+    words = clause.count(" ") + 1
+    stated = statement(clause, entry, listed=listed)
+    if (
+        about
+        and not stated.named
+        and (words <= _ANSWER_WORDS or _POINTS_BACK.match(clause))
+        and stated.signs & _ANSWERS
+    ):
+        return statement(f"the {about}: {clause}", entry, listed=listed)
+    return None if clause.isascii() and words < _MIN_WORDS else stated
+
+
+def named_in(text: str) -> str:
+    """What a question is about, where it names it in two words or more."""
+    about = topic(phrases(text))
+    return " ".join(about.words) if about and len(about.words) > 1 else ""
 
 
 def is_ask(clause: str) -> bool:
@@ -100,8 +145,10 @@ def topic(found: Sequence[Phrase]) -> Phrase | None:
     return max(found, key=lambda one: (len(one.words), one.before != ""), default=None)
 
 
-def _subject(about: Phrase | None, named: Sequence[re.Match[str]]) -> str:
-    """Its noun phrase, or the name that a clause begins with."""
+def _subject(about: Phrase | None, named: Sequence[re.Match[str]], *, attribute: str, speaker: str) -> str:
+    """Its noun phrase, who speaks of a property of their own, or the name that a clause begins with."""
+    if attribute in _ONE_VALUED and (about is None or len(about.words) == 1):
+        return f"{speaker.casefold()} {attribute}"
     if about:
         return " ".join(about.key)
     return named[0][0].casefold() if named and named[0].start() == 0 else ""
@@ -117,6 +164,8 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
         owned = _OWNED.match(clause, about.stop)
         if owned and clause[about.start : about.stop].endswith(("'s", "\u2019s")):
             return singular(owned[1].casefold())
+    if _MOVED_TO.search(clause):
+        return "lives"
     told = _PROPERTY.search(low)
     return _PROPERTIES.get(told[0], told[0]) if told else ""
 
@@ -189,7 +238,7 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
 
 
 def _names(clause: str) -> Iterator[re.Match[str]]:
-    """Capitalised words that are names, as matches; a single one at the start of a clause only counts if not common."""
+    """Capitalised words that are names, as matches. One word at the start of a clause says nothing."""
     for match in _CAPITALS.finditer(clause):
         words = match[0].split()
         if match.start() == 0 and len(words) == 1:

@@ -8,7 +8,6 @@ alone. The rules are pure and look at nothing but the facts: an edit, a branch o
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
 AUTHORITY: dict[Role, int] = {"user": 2, "other": 2, "system": 2, "assistant": 1, "tool": 0}
 """Whose word counts against whose. `other` is also who said a fact that was kept before facts had a speaker."""
 _STAYS = frozenset({"goal", "question"})
-_BESIDE = frozenset({"user", "assistant", "other", "i"})
+_BESIDE = frozenset({"i"})
 """Subjects that so much is said of that two statements about one are mostly about two things."""
 _NEAREST = 40
 """Of the earlier facts about one subject only so many of the latest are compared: what everything is about
 ("the team") says little."""
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
+_MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
 _TELLING_WORDS = 2
+_FRAME_WORDS = 3
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -39,7 +39,7 @@ _NEAR_SEQS = 12
 class _Looked:
     fact: Fact
     about: frozenset[str]
-    folded: str
+    said: str
     shape: Shape
     unit: str
     value: str
@@ -84,13 +84,13 @@ def _look(fact: Fact) -> _Looked:
     return _Looked(
         fact=fact,
         about=frozenset(fact.subject.split()) - _BESIDE,
-        folded=" ".join(_WORD.findall(fact.text.casefold())),
+        said=folded(fact.text),
         shape=shape_of(fact.value),
         unit=unit_of(fact.value),
         value=value,
         changes=announces_change(fact.text),
         corrects=corrects(fact.text),
-        denied=tuple(" ".join(_WORD.findall(one.casefold())) for one in denied_values(fact.text)),
+        denied=tuple(folded(one) for one in denied_values(fact.text)),
     )
 
 
@@ -106,13 +106,14 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     known.sort(key=lambda old: (old.fact.seq, old.fact.id))
     denied = [old for old in known if _denies(new, old)]
     if not new.about:
-        return denied if len({old.fact.subject for old in denied}) == 1 else []
+        sure = [old for old in denied if any(_is_particular(one) for one in new.denied)]
+        return sure if len({old.fact.subject for old in sure}) == 1 else []
     same = [old for old in known if _same_subject(new, old, known)]
     alike = [old for old in same if _says_otherwise(new, old)]
     if not new.changes and not denied:
         return [old for old in alike if _restates(new, old)]
-    if new.shape == Shape.WORDS and len(new.about) < _TELLING_WORDS and not new.corrects:
-        alike = []  # much is said of "the script" and "the family" that does not take anything back
+    if not new.corrects:
+        alike = [old for old in alike if _takes_place(new, old)]
     if new.shape in (Shape.WORDS, Shape.NAME):
         alike = alike[-1:]
     elif any(old.unit == new.unit for old in alike):
@@ -120,11 +121,20 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     return [*alike, *(old for old in denied if not any(old is one for one in alike))]
 
 
+def folded(text: str) -> str:
+    """A text as values are looked up in it: in lower case, words without the marks around them."""
+    return " ".join(word.strip(_MARKS) for word in text.casefold().split())
+
+
+def _is_particular(value: str) -> bool:
+    return " " in value or "/" in value or any(char.isdigit() for char in value)
+
+
 def _denies(new: _Looked, old: _Looked) -> bool:
     """Whether `new` takes back what `old` states, and neither names another subject."""
     if old.denied and any(one in old.denied for one in new.denied):
         return False  # both take it back
-    return any(one and f" {one} " in f" {old.folded} " for one in new.denied)
+    return any(one and f" {one} " in f" {old.said} " for one in new.denied)
 
 
 def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
@@ -147,12 +157,21 @@ def _says_otherwise(new: _Looked, old: _Looked) -> bool:
     return new.shape == old.shape and (new.value != old.value or new.shape == Shape.WORDS)
 
 
+def _takes_place(new: _Looked, old: _Looked) -> bool:
+    """Whether `new`, which tells of some change, is about the same property as `old`."""
+    if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
+        frame = new.said.split()[:_FRAME_WORDS]
+        same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
+        return same or len(new.about) >= _TELLING_WORDS or frame == old.said.split()[:_FRAME_WORDS]
+    return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)
+
+
 def _restates(new: _Looked, old: _Looked) -> bool:
     """Whether both state one property of their subject, the later one without saying that it changed."""
     if new.shape == Shape.WORDS:
         return False
     if new.fact.attribute != old.fact.attribute or new.unit != old.unit:
         return False
-    if new.shape == Shape.NAME:
+    if new.shape == Shape.NAME or new.fact.attribute:
         return bool(new.fact.attribute)
     return states_figure(new.fact.text) and states_figure(old.fact.text)
