@@ -1,8 +1,9 @@
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from tests.fact_builders import facts_of, said, words
 
-FACTS = [f"The gate code of hall {name} is {4000 + number}." for number, name in enumerate(("Alder", "Birch", "Cedar"))]
-    f"The gate code of hall {name} is {4000 + number}." for number, name in enumerate("Alder Birch Cedar Elm".split())
+FACTS = [
+    f"The gate code of hall {name} is {number}." for number, name in ((4000, "Alder"), (4001, "Birch"), (4002, "Cedar"))
+]
 TALK = ["We will see what they say tomorrow."] * 30
 
 
