@@ -100,6 +100,12 @@ def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
     return shortened(clause, around=keep)
 
 
+def without_remark(clause: str) -> str:
+    """`clause` without a last part that only says how somebody feels about it: "and I'm glad"."""
+    tail = _TAIL.search(clause)
+    return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
+
+
 def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:
     """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing."""
     words = said.split(" ")

@@ -56,7 +56,7 @@ _CLOSING = re.compile(
     r"|oddly enough)$",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"(?<![^ ])(?:[Tt]he|[Oo]ur) (?=\w)")
+_ARTICLE = re.compile(r"(?:[Tt]he|[Oo]ur) (?=[^\W\d_A-Z])")
 NOBODY = frozenset({"user", "assistant", "other"})
 """Subjects that begin with who speaks: what is said of these keeps its "I"."""
 _PARTICULAR: dict[FactKind, bool] = {
@@ -115,18 +115,8 @@ def shown_text(fact: Fact) -> str:
     said = _CLOSING.sub("", said)
     if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
         said = _OPENING.sub("", said, count=1)
-    return _without_articles(said, fact.subject) or said
-
-
-def _without_articles(said: str, subject: str) -> str:
-    """`said` without the article at its beginning and those before its subject."""
-    parts = list[str]()
-    start = 0
-    for article in _ARTICLE.finditer(said):
-        if article.start() == 0 or (subject and said[article.end() :].casefold().startswith(subject)):
-            parts.append(said[start : article.start()])
-            start = article.end()
-    return "".join([*parts, said[start:]])
+    article = _ARTICLE.match(said)
+    return said[article.end() :] if article else said
 
 
 def _without_denied(said: str, wrong: str) -> str:

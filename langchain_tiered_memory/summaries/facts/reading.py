@@ -28,7 +28,7 @@ READER_VERSION = 1
 MAX_FACTS_PER_ENTRY = 6
 """Of one message, the weightiest: a pasted log must not crowd out the conversation."""
 
-LEAST_WEIGHT = 0.02
+LEAST_WEIGHT = 0.008
 """What weighs less is talk."""
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
@@ -43,6 +43,8 @@ _TAKES_BACK = re.compile(
     r"|forget what i said|small (?:change|correction)|my mistake|(?:there is|there['\u2019]s) (?:a"
     r"|an) (?:change|update))\b[^:;\d/]{0,80}[.!:]?$"
 )
+_AMOUNT = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]{0,12}+(?: [^\W\d_]{1,20}){0,2}[!.\u2026]{1,3}")
+"""A figure by itself, which the next sentence says what it is of: "4300 euros!! That's what they want for it."."""
 _PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
 """What a sentence of a long answer has at least, to be looked at."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
@@ -91,7 +93,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
         for clause in clauses(piece.text):
             if announced:
                 clause, announced = f"{announced} {clause}", ""  # noqa: PLW2901 - one statement in two sentences
-            elif _only_announces(clause):
+            elif _only_announces(clause) or _AMOUNT.fullmatch(clause):
                 announced = clause
                 continue
             stated = read_clause(clause, entry, about=about, listed=piece.kind == "item")

@@ -109,7 +109,8 @@ _SHAPED: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "settles",
         re.compile(
-            r"\b(?:decided|decision|agreed|settled|chose|chosen|choose|picked|picking|going (?:with|for|ahead)"
+            r"\b(?:talked (?:me|us|him|her|them) into|any day|i['\u2019]d (?:pick|take|choose)|happening (?:in|at|on)"
+            r"|decided|decision|agreed|settled|chose|chosen|choose|picked|picking|going (?:with|for|ahead)"
             r"|go(?:es)? with|went with|opted|approved|voted?|vote went|will be|gets"
             r"|going to (?:be|have|use|get)|it is for|sticking (?:to|with)|stick (?:to|with)|signed off"
             r"|final(?:ly|ised|ized)?|in the end|from now on"
@@ -161,9 +162,9 @@ WEIGHTS: dict[str, float] = {
     "asks": -2.0,
     "second person": -1.2,
     "many words": -1.4,
-    "exclaims": -1.5,
+    "exclaims": -1.1,
     "marked up": -1.5,
-    "praises": -1.7,
+    "praises": -1.3,
     "long answer": -2.4,
     "listed": -1.0,
 }

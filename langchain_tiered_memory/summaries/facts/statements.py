@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values
+from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
@@ -85,7 +86,7 @@ class Statement:
 
 def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
-    low = cues.lowered(clause)
+    low = cues.lowered(without_remark(clause))
     found = phrases(clause)
     about = topic(found)
     named = list(_names(clause))

@@ -8,9 +8,9 @@ from tests.fact_builders import facts_of
     ("text", "line"),
     [
         ("We decided on larch panels for the harbour ferry.", "harbour ferry: decided on larch panels"),
-        ("By the way, Imke Hallberg runs the harbour ferry now.", "Imke Hallberg runs harbour ferry"),
+        ("By the way, Imke Hallberg runs the harbour ferry now.", "Imke Hallberg runs the harbour ferry"),
         ("Correction on the harbour ferry: 300 euros, not 250 euros.", "harbour ferry: 300 euros"),
-        ("We moved the audit queue from 300 seats to 450 seats.", "moved audit queue to 450 seats"),
+        ("We moved the audit queue from 300 seats to 450 seats.", "moved the audit queue to 450 seats"),
         ("The audit queue isn't Gustav Brandt anymore, it's Aaron Whitfield.", "audit queue: Aaron Whitfield"),
         ("Forget Ivo Reyes, the audit queue is Ana Reyes after all.", "audit queue is Ana Reyes"),
         ("I would rather meet at the Hague.", "I would rather meet at the Hague"),
