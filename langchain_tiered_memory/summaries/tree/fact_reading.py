@@ -1,0 +1,69 @@
+"""Reads the facts of summaries that wait for it: their messages are read again, and no model is asked.
+
+A summary waits whose facts were never read (it was made before facts were rows) or of which a message was edited. Such
+a database's summaries of every level carry a list of facts, which goes at the same time: what counts from then on is
+their text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import stop_point
+from langchain_tiered_memory.summaries.facts.reading import read_facts
+from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
+
+_AT_ONCE = 4
+"""Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
+_TRIES = 3
+"""Of one summary whose session is written to again and again: then it waits for the next time."""
+
+
+def read_what_waits(runtime: Runtime, ref: SessionRef) -> Flow[int]:
+    """Read the facts of every summary of a session that waits for it. Returns how many were read."""
+    done = 0
+    tries: dict[str, int] = {}
+    while True:
+        # Looked up each time: what is written between reading and writing is seen by the session's epoch.
+        now = runtime.store.transcript.find(ref.session_id)
+        waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
+        summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
+        if now is None or summary is None:
+            return done
+        tries[summary.id] = tries.get(summary.id, 0) + 1
+        done += _read(runtime, now, summary)
+        yield from stop_point()
+
+
+def _read(runtime: Runtime, ref: SessionRef, summary: Summary) -> bool:
+    facts: tuple[Fact, ...] = ()
+    if summary.level == 1:
+        entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
+        facts = tuple(facts_of_chunk(entries))
+        if not summary.stale:  # else its text says what a message said before it was edited
+            facts = told_in(summary.text, entries, facts)
+    tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
+    return runtime.store.facts.replace(ref, summary, facts, tokens=tokens, counter=counter)
+
+
+def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
+    """The facts of the messages of one summary; the first ask of a conversation that begins with them is its goal."""
+    first_user = next((entry.seq for entry in entries if entry.role == "user"), None)
+    is_beginning = bool(entries) and entries[0].seq <= 2  # noqa: PLR2004 - a system prompt may stand before it
+    return read_facts(entries, goal_seq=first_user if is_beginning else None)
+
+
+def told_in(text: str, entries: Sequence[Entry], known: Sequence[Fact]) -> tuple[Fact, ...]:
+    """`known`, those that a summary of the same messages states counted once more, and what it states besides."""
+    told, taken_up = facts_of_summary(text, entries, known)
+    again = frozenset(taken_up)
+    counted = (replace(fact, mentions=fact.mentions + 1) if fact.id in again else fact for fact in known)
+    return (*counted, *told)
