@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.maintenance.fact_checks import fact_problems
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
@@ -96,6 +97,7 @@ def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tupl
             detail = f"{name}: {kept_totals[name]} kept, {getattr(tally, name)} counted"
             tally.problems.append(Problem(kind="wrong_total", what=ref.session_id, detail=detail))
     tally.problems += _run_problems(runtime, ref)
+    tally.problems += fact_problems(runtime, ref, summaries.values())
     return tally, len(summaries)
 
 

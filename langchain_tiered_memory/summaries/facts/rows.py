@@ -71,7 +71,7 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     """
     mine = and_(table.c.session_key == key, table.c.summary_id == summary_id)
     mentions = {row.id: row.mentions for row in connection.execute(select(table.c.id, table.c.mentions).where(mine))}
-    new = {fact.id: _as_stored(fact) for fact in found}
+    new = {fact.id: as_stored(fact) for fact in found}
     touched = _removed(connection, key, [*mentions, *new])
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
@@ -189,7 +189,7 @@ def _count(kept: object) -> int:
     return kept if type(kept) is int and kept > 0 else 1
 
 
-def _as_stored(fact: Fact) -> Fact:
+def as_stored(fact: Fact) -> Fact:
     """A fact of which every database can keep each column, with all that state it."""
     return replace(
         fact,

@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, delete, exists, func, select, update
+from sqlalchemy import Connection, and_, func, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import UNREAD, entries, fact_keys, packed, plans, summaries
+from langchain_tiered_memory.sql.schema import UNREAD, packed, plans, summaries
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
 from langchain_tiered_memory.summaries.facts import rows
@@ -199,15 +199,21 @@ class FactStore:
                 advance_epoch(connection, ref.key)
             return True
 
-    def drop_orphans(self) -> None:
-        """Remove facts whose summary or messages are gone, and keys without a fact."""
-        without_summary = and_(summaries.c.id == table.c.summary_id, summaries.c.session_key == table.c.session_key)
-        without_message = and_(entries.c.session_key == table.c.session_key, entries.c.seq == table.c.seq)
-        of_no_fact = and_(table.c.session_key == fact_keys.c.session_key, table.c.id == fact_keys.c.fact_id)
+    def read_summaries(self, ref: SessionRef) -> frozenset[str]:
+        """The finished level-1 summaries whose facts were read as they are read now."""
+        mine = and_(summaries.c.session_key == ref.key, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+        query = select(summaries.c.id).where(mine, summaries.c.facts_read == READER_VERSION)
+        with self.database.read() as connection:
+            return frozenset(connection.scalars(query))
+
+    def unsettle(self, ref: SessionRef, summary_ids: Sequence[str] | None) -> None:
+        """Say that the facts of these summaries are to be read again; `None`: of all the session's."""
+        mine = summaries.c.session_key == ref.key
         with self.database.write() as connection:
-            for condition in (without_summary, without_message):
-                connection.execute(delete(table).where(~exists().where(condition)))
-            connection.execute(delete(fact_keys).where(~exists().where(of_no_fact)))
+            lock_session(connection, ref.key)
+            for part in [None] if summary_ids is None else chunks(list(summary_ids)):
+                these = mine if part is None else and_(mine, summaries.c.id.in_(part))
+                connection.execute(update(summaries).where(these).values(facts_read=0))
 
 
 def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:

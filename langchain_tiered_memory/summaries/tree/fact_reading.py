@@ -27,31 +27,43 @@ _TRIES = 3
 """Of one summary whose session is written to again and again: then it waits for the next time."""
 
 
-def read_what_waits(runtime: Runtime, ref: SessionRef) -> Flow[int]:
-    """Read the facts of every summary of a session that waits for it. Returns how many were read."""
-    done = 0
+def read_what_waits(runtime: Runtime, ref: SessionRef) -> Flow[None]:
+    """Read the facts of every summary of a session that waits for it."""
     tries: dict[str, int] = {}
-    while True:
-        # Looked up each time: what is written between reading and writing is seen by the session's epoch.
-        now = runtime.store.transcript.find(ref.session_id)
-        waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
-        summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
-        if now is None or summary is None:
-            return done
-        tries[summary.id] = tries.get(summary.id, 0) + 1
-        done += _read(runtime, now, summary)
+    while _read_next(runtime, ref, tries):
         yield from stop_point()
 
 
-def _read(runtime: Runtime, ref: SessionRef, summary: Summary) -> bool:
-    facts: tuple[Fact, ...] = ()
-    if summary.level == 1:
-        entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
-        facts = tuple(facts_of_chunk(entries))
-        if not summary.stale:  # else its text says what a message said before it was edited
-            facts = told_in(summary.text, entries, facts)
+def read_all(runtime: Runtime, ref: SessionRef) -> None:
+    """As `read_what_waits`, without a stop in between."""
+    tries: dict[str, int] = {}
+    while _read_next(runtime, ref, tries):
+        pass
+
+
+def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool:
+    """Read the facts of the oldest summary that waits; `False` where none does, or none can be read now."""
+    # Looked up each time: what is written between reading and writing is seen by the session's epoch.
+    now = runtime.store.transcript.find(ref.session_id)
+    waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
+    summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
+    if now is None or summary is None:
+        return False
+    tries[summary.id] = tries.get(summary.id, 0) + 1
     tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
-    return runtime.store.facts.replace(ref, summary, facts, tokens=tokens, counter=counter)
+    facts = facts_of_summary_again(runtime, now, summary)
+    runtime.store.facts.replace(now, summary, facts, tokens=tokens, counter=counter)
+    return True
+
+
+def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) -> tuple[Fact, ...]:
+    """The facts of a finished summary, from its messages and its text; none above level 1."""
+    if summary.level > 1:
+        return ()
+    entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
+    facts = tuple(facts_of_chunk(entries))
+    # The text of a stale one says what a message said before it was edited.
+    return facts if summary.stale else told_in(summary.text, entries, facts)
 
 
 def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:

@@ -59,7 +59,7 @@ def test_a_plan_keeps_which_facts_it_shows() -> None:
 
 
 def test_the_cap_of_a_list_grows_with_its_level_up_to_a_bound() -> None:
-    tree = TreeSettings(facts_tokens=100, max_facts_tokens=500)
+
     assert [tree.facts_cap(level) for level in (1, 2, 3, 4, 90)] == [100, 200, 400, 500, 500]
     assert TreeSettings(facts_tokens=100, facts_growth=1).facts_cap(9) == 100
     assert TreeSettings(facts_tokens=0).facts_cap(9) == 0
