@@ -305,7 +305,7 @@ facts = Table(
     Column("mentions", Integer, nullable=False),
     Column("status", String(16), nullable=False),
     Column("superseded_by", String(16)),
-    Index("ltm_facts_status", "session_key", "status", "seq"),
+    Index("ltm_facts_worth", "session_key", "status", "weight", "mentions", "seq", "id"),
     Index("ltm_facts_seq", "session_key", "seq"),
     Index("ltm_facts_summary", "summary_id"),
 )

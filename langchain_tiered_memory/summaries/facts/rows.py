@@ -19,7 +19,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, select, update
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.rows import from_json
-from langchain_tiered_memory.sql.schema import digest_of, fact_keys, packed, storable, unpacked
+from langchain_tiered_memory.sql.schema import beside_index, digest_of, entries, fact_keys, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import insert_all
 from langchain_tiered_memory.summaries.facts.supersession import standing_keys, superseded
@@ -99,14 +99,19 @@ def drop_facts_of_messages(connection: Connection, key: int, seqs: Sequence[int]
 
 def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
     """The ids of the facts that any of these messages states, alone or with others."""
+    wanted = frozenset(seqs)
     ids: dict[str, None] = {}
-    for part in chunks(list(seqs)):
+    for part in chunks(sorted(wanted)):
         mine = and_(table.c.session_key == key, table.c.seq.in_(part))
         ids |= dict.fromkeys(connection.scalars(select(table.c.id).where(mine)))
-    wanted = frozenset(seqs)
-    several = select(table.c.id, table.c.sources).where(table.c.session_key == key, table.c.sources.contains(","))
-    found = (row.id for row in connection.execute(several) if not wanted.isdisjoint(_numbers(row.sources)))
-    return list(ids | dict.fromkeys(found))
+        # A fact of several messages stands under their summary: no other message of the session is looked at.
+        covered = and_(entries.c.session_key == key, entries.c.seq.in_(part), entries.c.summary_id.is_not(None))
+        owners = list(dict.fromkeys(connection.scalars(select(entries.c.summary_id).where(covered))))
+        for some in chunks(owners):
+            beside = select(table.c.id, table.c.sources).where(table.c.summary_id.in_(some))
+            found = connection.execute(beside.where(beside_index(table.c.session_key) == key))
+            ids |= dict.fromkeys(row.id for row in found if not wanted.isdisjoint(_numbers(row.sources)))
+    return list(ids)
 
 
 def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:

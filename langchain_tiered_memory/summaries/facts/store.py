@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _SEARCHED = 20_000
 """Facts that one question looks through, the weightiest: what more a session has is found by recall."""
+_BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
 _SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
 _LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
 
@@ -71,7 +72,7 @@ class FactStore:
             revived = [fact for fact, status in standing.items() if status == "active"]
             silenced = {fact for fact, status in standing.items() if status != "active"}
             query = select(table).where(*mine, table.c.seq <= up_to, table.c.status == "active")
-            by_worth = query.order_by(table.c.weight.desc(), table.c.mentions.desc(), table.c.seq.desc())
+            by_worth = query.order_by(*_BY_WORTH)
             held = connection.execute(by_worth.limit(limit + len(silenced))).mappings()
             found = {fact.id: fact for fact in readable(connection, held, rows.fact_of)}
             found |= {fact.id: fact for fact in rows.facts_with(connection, ref.key, revived) if fact.seq <= up_to}
@@ -81,7 +82,7 @@ class FactStore:
             for fact in found.values()
             if fact.id not in silenced and gone.isdisjoint(fact.sources)
         ]
-        left.sort(key=lambda one: (-one.weight, -one.mentions, -one.seq))
+        left.sort(key=lambda one: (one.weight, one.mentions, one.seq, one.id), reverse=True)
         return sorted(left[:limit], key=lambda one: (one.seq, one.id))
 
     def _standing_without(
@@ -125,7 +126,7 @@ class FactStore:
         """The weightiest facts, those that are taken up most and the newest first."""
         mine = () if superseded_too else (table.c.status == "active",)
         query = select(table).where(table.c.session_key == ref.key, *mine)
-        by_worth = query.order_by(table.c.weight.desc(), table.c.mentions.desc(), table.c.seq.desc(), table.c.id)
+        by_worth = query.order_by(*_BY_WORTH)
         with self.database.read() as connection:
             return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
 
@@ -133,7 +134,7 @@ class FactStore:
         """The facts of the messages of a span that hold, in their order; the weightiest where there are more."""
         within = and_(table.c.session_key == ref.key, table.c.seq.between(first_seq, last_seq))
         query = select(table).where(within, table.c.status == "active")
-        by_worth = query.order_by(table.c.weight.desc(), table.c.mentions.desc(), table.c.seq.desc()).limit(limit)
+        by_worth = query.order_by(*_BY_WORTH).limit(limit)
         with self.database.read() as connection:
             found = readable(connection, connection.execute(by_worth).mappings(), rows.fact_of)
         return sorted(found, key=lambda one: (one.seq, one.id))
