@@ -27,7 +27,6 @@ from langchain_tiered_memory.sql.schema import (
     checkpoints,
     entries,
     events,
-    fact_keys,
     facts,
     files,
     open_calls,
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events, facts, fact_keys)
+_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events, facts)
 """Tables whose rows go with their session, uncounted."""
 _COUNTED = ("entries", "revisions", "summaries", "passages")
 _KEPT_SECONDS = 86_400.0

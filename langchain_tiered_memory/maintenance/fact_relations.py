@@ -1,4 +1,4 @@
-"""What facts say of the summaries that they were read for, of each other, and of the keys that connect them."""
+"""What facts say of the summaries that they were read for, and of each other."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.schema import digest_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import fact_of
-from langchain_tiered_memory.summaries.facts.supersession import standing_keys, superseded
+from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def of_facts(known: Known) -> Iterator[Fault]:
-    """Facts of no summary, facts whose standing does not follow from the others, and keys that are not theirs."""
+    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody."""
     found = list(known.rows(schema.facts))
     owned = {row["id"] for row in found} - set(_orphans(known, found))
     for row in found:
@@ -29,7 +28,6 @@ def of_facts(known: Known) -> Iterator[Fault]:
             yield known.fault("orphan_fact", f"fact {row['id']}", detail, Remedy(schema.facts, _key(row), None))
     facts = [fact_of(row) for row in found if row["id"] in owned]
     yield from _of_standing(known, facts)
-    yield from _of_keys(known, facts)
     for row in known.rows(schema.summaries, "text", "facts"):
         if row["facts_read"] > READER_VERSION:
             detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
@@ -62,18 +60,6 @@ def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
             detail = f"it is {fact.status}, and by the other facts {right['status']}"
             remedy = Remedy(schema.facts, {"session_key": known.session["key"], "id": fact.id}, right)
             yield known.fault("wrong_standing", f"fact {fact.id}", detail, remedy)
-
-
-def _of_keys(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
-    keys = schema.fact_keys
-    right = {(digest_of(one), fact.id) for fact in facts for one in standing_keys(fact)}
-    there = {(row["key_digest"], row["fact_id"]) for row in known.rows(keys)}
-    for digest, fact_id in sorted(right ^ there):
-        row = {"session_key": known.session["key"], "key_digest": digest, "fact_id": fact_id}
-        is_missing = (digest, fact_id) in right
-        detail = "a key that connects it with others is missing" if is_missing else "it is connected by a wrong key"
-        remedy = Remedy(keys, row, row, absent=True) if is_missing else Remedy(keys, row, None)
-        yield known.fault("wrong_fact_key", f"fact {fact_id}/{digest}", detail, remedy)
 
 
 def _key(row: dict[str, Any]) -> dict[str, Any]:

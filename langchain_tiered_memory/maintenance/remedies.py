@@ -126,7 +126,6 @@ _DROPPED = frozenset(
         "ltm_outcomes",
         "ltm_files",
         "ltm_facts",
-        "ltm_fact_keys",
         "ltm_windows",
         "ltm_calibrations",
         "ltm_runs",

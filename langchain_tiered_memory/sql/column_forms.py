@@ -240,7 +240,6 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "status": _one_of(get_args(FactStatus)),
         "superseded_by": _FACT_ID,
     },
-    "ltm_fact_keys": {"session_key": _PLACE, "key_digest": _ID, "fact_id": _FACT_ID},
     "ltm_open_calls": {
         "session_key": _PLACE,
         "call_digest": _ID,

@@ -165,7 +165,7 @@ def _facts(connection: Connection) -> None:
         for index in schema.summaries.indexes:
             if index.name == schema.UNREAD_INDEX:
                 index.create(connection)
-    schema.metadata.create_all(connection, tables=(schema.facts, schema.fact_keys), checkfirst=True)
+    schema.metadata.create_all(connection, tables=(schema.facts,), checkfirst=True)
 
 
 STEPS: tuple[tuple[str, Step], ...] = (

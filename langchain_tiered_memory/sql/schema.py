@@ -310,15 +310,6 @@ facts = Table(
     Index("ltm_facts_summary", "summary_id"),
 )
 
-fact_keys = Table(
-    "ltm_fact_keys",
-    metadata,
-    Column("session_key", BigKey, primary_key=True, autoincrement=False),
-    Column("key_digest", String(32), primary_key=True),
-    Column("fact_id", String(16), primary_key=True),
-    Index("ltm_fact_keys_fact", "session_key", "fact_id"),
-)
-
 plans = Table(
     "ltm_plans",
     metadata,

@@ -185,7 +185,7 @@ def described(connection: Connection) -> set[tuple[str, ...]]:
 
 
 BACK_TO_THE_SECOND_SCHEMA = (
-    "DROP TABLE ltm_facts, ltm_fact_keys",
+    "DROP TABLE ltm_facts",
     "ALTER TABLE ltm_summaries DROP COLUMN facts_read",
     "DROP TABLE ltm_open_calls, ltm_events, ltm_forgotten, ltm_forgotten_sessions, ltm_removals, ltm_removal_targets",
     "ALTER TABLE ltm_sessions DROP COLUMN begun_by, DROP COLUMN checkpointer, DROP COLUMN forgotten",

@@ -111,9 +111,11 @@ MAY_WALK_A_SESSION = {
     "entries of all tracks": "in its order; a LIMIT or a border ends it",
     "vectors to make for a session": "in the order of its queue; a LIMIT ends it",
     "plan": "few are kept",
-    "commit": "its plans, of which few are kept",
-    "facts read": "its plans, of which few are kept",
-    "remove": "its plans, and the newest of its times",
+    "commit": "its plans, of which few are kept; its facts, for which of them hold follows from all",
+    "facts read": "as a commit",
+    "edit": "its facts, where the message states one",
+    "facts of a branch": "its facts, where one of them is off the branch",
+    "remove": "its plans, its facts, and the newest of its times",
 }
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
-def print_facts(
-    db: str, session_id: str, question: str | None, *, k: int, superseded: bool, to_json: bool
-) -> None:
+def print_facts(db: str, session_id: str, question: str | None, *, k: int, superseded: bool, to_json: bool) -> None:
     """Print a session's facts.
 
     Raises:

@@ -1,9 +1,8 @@
 """Facts as rows, in the caller's transaction: written, removed, and given their standing.
 
 A row belongs to the level-1 summary whose condensation read it, and comes and goes with it. Whether a fact holds
-depends on the facts that there are, and on nothing else: whatever comes or goes, the standing of all that is connected
-with it is worked out anew, so that the order of chunks, edits and readings leaves no trace. Two facts are connected
-that share a key (`supersession.standing_keys`), directly or through others.
+depends on the facts that there are, and on nothing else: whatever comes or goes, the standing of all the session's
+facts is worked out anew, so that the order of chunks, edits and readings leaves no trace.
 
 Whoever calls these has locked the session.
 """
@@ -19,15 +18,15 @@ from sqlalchemy import Connection, and_, bindparam, delete, select, update
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.rows import from_json
-from langchain_tiered_memory.sql.schema import beside_index, digest_of, entries, fact_keys, packed, storable, unpacked
+from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import insert_all
-from langchain_tiered_memory.summaries.facts.supersession import standing_keys, superseded
+from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
 
@@ -72,13 +71,11 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     mine = and_(table.c.session_key == key, table.c.summary_id == summary_id)
     mentions = {row.id: row.mentions for row in connection.execute(select(table.c.id, table.c.mentions).where(mine))}
     new = {fact.id: as_stored(fact) for fact in found}
-    touched = _removed(connection, key, [*mentions, *new])
+    _remove(connection, key, [*mentions, *new])
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
-    keys = {fact.id: {digest_of(one) for one in standing_keys(fact)} for fact in new.values()}
-    rows = [{"session_key": key, "key_digest": one, "fact_id": fact} for fact, all_ in keys.items() for one in all_]
-    insert_all(connection, fact_keys, rows)
-    stand_anew(connection, key, touched.union(*keys.values()))
+    if mentions or new:
+        stand_anew(connection, key)
 
 
 def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> None:
@@ -89,12 +86,16 @@ def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) 
         for key, fact in connection.execute(query):
             found.setdefault(key, []).append(fact)
     for key, ids in found.items():
-        stand_anew(connection, key, _removed(connection, key, ids))
+        _remove(connection, key, ids)
+        stand_anew(connection, key)
 
 
 def drop_facts_of_messages(connection: Connection, key: int, seqs: Sequence[int]) -> None:
     """Remove the facts that any of these messages states, alone or with others."""
-    stand_anew(connection, key, _removed(connection, key, stated_by(connection, key, seqs)))
+    ids = stated_by(connection, key, seqs)
+    if ids:
+        _remove(connection, key, ids)
+        stand_anew(connection, key)
 
 
 def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
@@ -102,9 +103,7 @@ def stated_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str
     wanted = frozenset(seqs)
     ids: dict[str, None] = {}
     for part in chunks(sorted(wanted)):
-        mine = and_(table.c.session_key == key, table.c.seq.in_(part))
-        ids |= dict.fromkeys(connection.scalars(select(table.c.id).where(mine)))
-        # A fact of several messages stands under their summary: no other message of the session is looked at.
+        # The facts of a message stand under its summary: no other message of the session is looked at.
         covered = and_(entries.c.session_key == key, entries.c.seq.in_(part), entries.c.summary_id.is_not(None))
         owners = list(dict.fromkeys(connection.scalars(select(entries.c.summary_id).where(covered))))
         for some in chunks(owners):
@@ -121,9 +120,9 @@ def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
         connection.execute(update(table).where(mine).values(mentions=table.c.mentions + 1))
 
 
-def stand_anew(connection: Connection, key: int, digests: Collection[str]) -> None:
-    """Work out anew which of the facts that are connected with these keys hold."""
-    facts = connected(connection, key, digests)
+def stand_anew(connection: Connection, key: int) -> None:
+    """Work out anew which of a session's facts hold."""
+    facts = all_facts(connection, key)
     gone = superseded(facts)
     changed = [
         {"session": key, "fact": fact.id, "now_status": status, "now_by": gone.get(fact.id)}
@@ -135,26 +134,11 @@ def stand_anew(connection: Connection, key: int, digests: Collection[str]) -> No
         connection.execute(_STANDING, changed)
 
 
-def connected(connection: Connection, key: int, digests: Collection[str]) -> list[Fact]:
-    """The facts of a session that have one of these keys, and all that are connected with them; damaged ones not."""
-    seen: set[str] = set()
-    ids: dict[str, None] = {}
-    waiting = set(digests)
-    while waiting:
-        seen |= waiting
-        new = [one for one in _ids_with(connection, key, waiting) if one not in ids]
-        ids |= dict.fromkeys(new)
-        waiting = keys_of(connection, key, new) - seen
-    return facts_with(connection, key, list(ids))
-
-
-def keys_of(connection: Connection, key: int, ids: Sequence[str]) -> set[str]:
-    """The digests of the keys of these facts."""
-    found: set[str] = set()
-    for part in chunks(list(ids)):
-        mine = and_(fact_keys.c.session_key == key, fact_keys.c.fact_id.in_(part))
-        found.update(connection.scalars(select(fact_keys.c.key_digest).where(mine)))
-    return found
+def all_facts(connection: Connection, key: int) -> list[Fact]:
+    """Every fact of a session, in their order in the conversation; damaged ones left out."""
+    query = select(table).where(table.c.session_key == key)
+    found = readable(connection, connection.execute(query).mappings(), fact_of)
+    return sorted(found, key=lambda one: (one.seq, one.id))
 
 
 def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fact]:
@@ -166,21 +150,9 @@ def facts_with(connection: Connection, key: int, ids: Sequence[str]) -> list[Fac
     return sorted(found, key=lambda one: (one.seq, one.id))
 
 
-def _ids_with(connection: Connection, key: int, digests: Collection[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for part in chunks(sorted(digests)):
-        mine = and_(fact_keys.c.session_key == key, fact_keys.c.key_digest.in_(part))
-        found |= dict.fromkeys(connection.scalars(select(fact_keys.c.fact_id).where(mine)))
-    return list(found)
-
-
-def _removed(connection: Connection, key: int, ids: Sequence[str]) -> set[str]:
-    """Remove facts with their keys. Returns the digests of those."""
-    touched = keys_of(connection, key, ids)
+def _remove(connection: Connection, key: int, ids: Sequence[str]) -> None:
     for part in chunks(list(dict.fromkeys(ids))):
         connection.execute(delete(table).where(table.c.session_key == key, table.c.id.in_(part)))
-        connection.execute(delete(fact_keys).where(fact_keys.c.session_key == key, fact_keys.c.fact_id.in_(part)))
-    return touched
 
 
 def _numbers(sources: object) -> list[int]:

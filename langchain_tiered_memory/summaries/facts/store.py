@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, func, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import UNREAD, packed, plans, summaries
+from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, plans, summaries
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
 from langchain_tiered_memory.summaries.facts import rows
@@ -71,7 +71,8 @@ class FactStore:
             standing = self._standing_without(connection, ref, track=track, without=without)
             revived = [fact for fact, status in standing.items() if status == "active"]
             silenced = {fact for fact, status in standing.items() if status != "active"}
-            query = select(table).where(*mine, table.c.seq <= up_to, table.c.status == "active")
+            # The border is near the end: facts are walked by their worth, until there are enough.
+            query = select(table).where(*mine, beside_index(table.c.seq) <= up_to, table.c.status == "active")
             by_worth = query.order_by(*_BY_WORTH)
             held = connection.execute(by_worth.limit(limit + len(silenced))).mappings()
             found = {fact.id: fact for fact in readable(connection, held, rows.fact_of)}
@@ -88,7 +89,7 @@ class FactStore:
     def _standing_without(
         self, connection: Connection, ref: SessionRef, *, track: str | None, without: Collection[int]
     ) -> dict[str, str]:
-        """The status of each fact of a branch that is connected with one off it; empty where none is off it."""
+        """The status of each fact of a branch; empty where no fact is off it, so that what is stored is right."""
         off: dict[str, None] = {}
         if track is not None:
             elsewhere = and_(table.c.session_key == ref.key, table.c.track != packed(track))
@@ -97,8 +98,7 @@ class FactStore:
             off |= dict.fromkeys(rows.stated_by(connection, ref.key, list(without)))
         if not off:
             return {}
-        around = rows.connected(connection, ref.key, rows.keys_of(connection, ref.key, list(off)))
-        here = [fact for fact in around if fact.id not in off]
+        here = [fact for fact in rows.all_facts(connection, ref.key) if fact.id not in off]
         gone = superseded(here)
         return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
 
@@ -144,7 +144,8 @@ class FactStore:
         found: dict[str, list[Fact]] = {one: [] for one in summary_ids}
         with self.database.read() as connection:
             for part in chunks(list(found)):
-                query = select(table).where(table.c.session_key == ref.key, table.c.summary_id.in_(part))
+                mine = and_(beside_index(table.c.session_key) == ref.key, table.c.summary_id.in_(part))
+                query = select(table).where(mine)
                 for row in connection.execute(query.order_by(table.c.seq, table.c.id)).mappings():
                     found[row["summary_id"]] += readable(connection, [row], rows.fact_of)
         return found

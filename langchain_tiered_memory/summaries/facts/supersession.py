@@ -22,8 +22,3 @@ def superseded(facts: Sequence[Fact]) -> dict[str, str]:
         if fact.id in holding:
             gone.update({one.id: fact.id for one in before if one.id not in holding})
     return gone
-
-
-def standing_keys(fact: Fact) -> frozenset[str]:
-    """What connects a fact with those that may change its standing."""
-    return frozenset({f"n:{fact.subject}"} if fact.subject else ())
