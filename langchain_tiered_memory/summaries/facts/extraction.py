@@ -45,7 +45,8 @@ _FULL_NAME = re.compile(
     r"(?<![\w'\u2019.*#\"\u201c-])(?!(?:The|Der|Die|Das|Ein|Eine|Le|La|Les|El|Los|Las|My|Our|Your|His|Her"
     r"|Their|This|That|These|Those|In|On|At|By|For|From|To|With|And|But|Or|So"
     r"|If|When|Then|Hi|Hey|Hello|Dear|Thanks|Yes|No|Oh|Wow|Happy|Merry|Good|I|It|We|He|She|They|You|Is|Are|Was|Did|Do"
-    r"|Does|Can|Could|Would|Will|Have|Has|Let|Also|Ask|Tell|Call|Actually|Sorry|Correction|Maybe|Yeah|Ok|Okay|Well)\b)"
+    r"|Does|Can|Could|Would|Will|Have|Has|Let|Also|Ask|Tell|Call|Actually|Sorry|Correction|Maybe|Yeah|Ok|Okay"
+    r"|Well)\b)"
     r"(?<!\b[Tt]he )[^\W\d_a-z][^\W\d_A-Z]+(?: [^\W\d_a-z][^\W\d_A-Z]+){1,2}(?![\w*\"\u201d-]|:)"
 )
 _TOPIC = re.compile(

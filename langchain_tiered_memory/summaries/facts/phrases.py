@@ -17,12 +17,13 @@ _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
 _EMPTY_TEXT = (
     "a an the our my your his her its their this that these those some any new old current currently actual actually "
     "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
-    "last next whole entire one other another own very quite most more thing"
+    "last next whole entire one other another own very quite most more thing best favorite favourite part "
+    "lot kind bit way time day all"
 )
 EMPTY_WORDS = frozenset(_EMPTY_TEXT.split())
 """Words of a noun phrase that do not say what it is about."""
 _DETERMINERS_TEXT = (
-    "the my our this that these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
+    "the my our this these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
     "nuestro nuestra mi il lo"
 )
 DETERMINERS = frozenset(_DETERMINERS_TEXT.split())
@@ -46,6 +47,8 @@ _VERBS_TEXT = (
     "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
 )
 _VERBS = frozenset(_VERBS_TEXT.split())
+_ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
+"""Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
 _JOINTS_TEXT = (
     "who which that where when while if because than then and or but so not no never always also too again already "
     "still yet ever today tomorrow yesterday tonight here there i you he she it we they me him us them what how why "
@@ -79,8 +82,16 @@ def singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word  # noqa: PLR2004 - "bus", "gas" keep theirs
 
 
+def normalised(noun: str) -> str:
+    """A noun phrase as subjects are compared: its telling words in lower case, without plurals' endings."""
+    words = (word.casefold() for word in noun.split())
+    return " ".join(singular(word) for word in words if word not in EMPTY_WORDS)
+
+
 def phrases(sentence: str) -> list[Phrase]:
     """The noun phrases of a sentence that stand behind a determiner, in their order."""
+    if not (DETERMINERS | POSSESSIVES).intersection(sentence.casefold().split()):
+        return []
     tokens = list(_TOKEN.finditer(sentence))
     found: list[Phrase] = []
     place = 0
@@ -100,12 +111,18 @@ def phrases(sentence: str) -> list[Phrase]:
 
 def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]]:
     words: list[re.Match[str]] = []
-    for token in tokens[first : first + MAX_PHRASE_WORDS + 1]:
-        low = token[0].casefold()
-        telling = any(one[0].casefold() not in EMPTY_WORDS for one in words)
-        if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or low in _JOINTS:
+    for place in range(first, min(first + MAX_PHRASE_WORDS + 1, len(tokens))):
+        token = tokens[place]
+        low = token[0].casefold().replace("\u2019", "'")
+        joint = low.split("'", 1)[0] if low not in _VERBS else low
+        telling = sum(one[0].casefold() not in EMPTY_WORDS for one in words)
+        if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or joint in _JOINTS:
             break
-        if telling and (low in _VERBS or (low.endswith("ed") and len(low) > _PARTICIPLE_CHARS)):
+        if telling and (low in _VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
+            break
+        if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
+            break
+        if telling > 1 and low in _ASKED:
             break
         if not telling and low in _VERBS and words:
             break
@@ -115,3 +132,12 @@ def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]
         if token[0].endswith(("'s", "\u2019s")):
             break
     return words[:MAX_PHRASE_WORDS]
+
+
+def _is_verb_before(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether what stands behind a word that ends like a plural makes it a verb: "tops out", "seats 40"."""
+    following = tokens[place + 1][0].casefold() if place + 1 < len(tokens) else ""
+    return following in _PARTICLES or following[:1].isdigit()
+
+
+_PARTICLES = frozenset({"out", "up", "down", "over", "off", "at", "around", "roughly", "exactly", "about"})

@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -71,11 +71,13 @@ def write_facts(connection: Connection, key: int, summary_id: str, found: Sequen
     mine = and_(table.c.session_key == key, table.c.summary_id == summary_id)
     mentions = {row.id: row.mentions for row in connection.execute(select(table.c.id, table.c.mentions).where(mine))}
     new = {fact.id: as_stored(fact) for fact in found}
+    newest = connection.scalar(select(func.max(table.c.seq)).where(table.c.session_key == key))
+    is_behind = not mentions and isinstance(newest, int) and all(fact.seq > newest for fact in new.values())
     _remove(connection, key, [*mentions, *new])
     values = [_values(key, summary_id, fact, least_mentions=_count(mentions.get(fact.id))) for fact in new.values()]
     insert_all(connection, table, values)
     if mentions or new:
-        stand_anew(connection, key)
+        stand_anew(connection, key, after=newest if is_behind else None)
 
 
 def drop_facts_of_summaries(connection: Connection, summary_ids: Sequence[str]) -> None:
@@ -120,10 +122,21 @@ def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
         connection.execute(update(table).where(mine).values(mentions=table.c.mentions + 1))
 
 
-def stand_anew(connection: Connection, key: int) -> None:
-    """Work out anew which of a session's facts hold."""
+def stand_anew(connection: Connection, key: int, *, after: int | None = None) -> None:
+    """Work out anew which of a session's facts hold.
+
+    Args:
+        connection: The transaction.
+        key: The session.
+        after: All that was written since stands behind this message: the standing of what came before is right
+            without it. `None` where facts came or went among the others.
+    """
     facts = all_facts(connection, key)
-    gone = superseded(facts)
+    if after is None:
+        gone = superseded(facts)
+    else:
+        before = {one.id: one.superseded_by for one in facts if one.seq <= after and one.superseded_by is not None}
+        gone = superseded(facts, settled=before, after=after)
     changed = [
         {"session": key, "fact": fact.id, "now_status": status, "now_by": gone.get(fact.id)}
         for fact in facts
