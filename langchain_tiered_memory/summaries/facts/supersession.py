@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit
 from langchain_tiered_memory.text.figures import states_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact, Role
 
@@ -48,30 +48,63 @@ class _Looked:
     denied: tuple[str, ...]
 
 
-def superseded(facts: Sequence[Fact]) -> dict[str, str]:
+def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0) -> dict[str, str]:
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
     Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others.
+
+    Args:
+        facts: In any order.
+        settled: What this function gave for the facts of the messages up to `after`, where others are new: then only
+            the new ones are judged, and of the settled ones only those are looked at that they may concern.
+        after: See there.
     """
+    judged = [fact for fact in facts if fact.kind not in _STAYS and (settled is None or fact.seq > after)]
+    known_before = [] if settled is None else _near(judged, [one for one in facts if one.seq <= after])
     ordered = sorted(
-        (_look(fact) for fact in facts if fact.kind not in _STAYS),
+        (_look(fact) for fact in (*known_before, *judged)),
         key=lambda one: (one.fact.seq, one.changes or bool(one.denied), one.fact.id),
     )
-    gone: dict[str, str] = {}
+    gone: dict[str, str] = dict(settled or {})
     about: dict[str, list[_Looked]] = {}
     recent: list[_Looked] = []
     for new in ordered:
-        known = {
-            id(old): old
-            for old in (*_sharing(new, about), *(recent if new.denied and not new.about else ()))
-            if old.fact.id not in gone
-        }
-        gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
+        if settled is None or new.fact.seq > after:
+            known = {
+                id(old): old
+                for old in (*_sharing(new, about), *(recent if new.denied and not new.about else ()))
+                if old.fact.id not in gone
+            }
+            gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
         for word in new.about:
             about.setdefault(word, []).append(new)
         recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS] + [new]
         recent = recent[-_NEAREST:]
     return gone
+
+
+def _near(new: Sequence[Fact], before: Sequence[Fact]) -> list[Fact]:
+    """Those of `before` that `superseded` would compare with one of `new`: of a subject of theirs, or just before."""
+    wanted = frozenset(word for fact in new for word in _about(fact))
+    since = min((fact.seq for fact in new), default=0) - _NEAR_SEQS
+    seen: dict[str, int] = {}
+    last: dict[str, int] = {}
+    near: list[Fact] = []
+    for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
+        words = _about(fact) & wanted
+        # Of the message in which the last of them stands, all: their order is known when they are looked at.
+        few = [word for word in words if seen.get(word, 0) < _NEAREST or last[word] == fact.seq]
+        for word in words:
+            seen[word] = seen.get(word, 0) + 1
+            if word in few:
+                last[word] = fact.seq
+        if few or fact.seq >= since:
+            near.append(fact)
+    return near
+
+
+def _about(fact: Fact) -> frozenset[str]:
+    return frozenset(fact.subject.split()) - _BESIDE
 
 
 def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]:
@@ -83,7 +116,7 @@ def _look(fact: Fact) -> _Looked:
     value = fact.value.casefold()
     return _Looked(
         fact=fact,
-        about=frozenset(fact.subject.split()) - _BESIDE,
+        about=_about(fact),
         said=folded(fact.text),
         shape=shape_of(fact.value),
         unit=unit_of(fact.value),

@@ -1,10 +1,6 @@
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from langchain_tiered_memory.context.view.plan import ViewPlan
-from langchain_tiered_memory.settings import TreeSettings
 from langchain_tiered_memory.summaries.rendering import summary_block
 from langchain_tiered_memory.summaries.shown_facts import shown_facts
 from langchain_tiered_memory.summaries.tree.cover import Node
@@ -56,29 +52,3 @@ def test_a_plan_keeps_which_facts_it_shows() -> None:
     node = Node(id="a", level=1, first_seq=1, last_seq=10, entry_count=10, tokens=5, facts=(0, 2))
     plan = ViewPlan(border=10, tail_from=11, items=(node, replace(node, id="b", facts=None)))
     assert ViewPlan.from_json(plan.to_json()) == plan
-
-
-def test_the_cap_of_a_list_grows_with_its_level_up_to_a_bound() -> None:
-    tree = TreeSettings(facts_tokens=100, max_facts_tokens=500)
-    assert [tree.facts_cap(level) for level in (1, 2, 3, 4, 90)] == [100, 200, 400, 500, 500]
-    assert TreeSettings(facts_tokens=100, facts_growth=1).facts_cap(9) == 100
-    assert TreeSettings(facts_tokens=0).facts_cap(9) == 0
-
-
-@given(
-    st.lists(st.lists(st.integers(10, 99), max_size=6), min_size=1, max_size=5),
-    st.integers(0, 120),
-)
-def test_what_is_shown_fits_and_is_there(figures: list[list[int]], room: int) -> None:
-    found = [
-        summary(
-            f"s{place}",
-            1 + 10 * place,
-            tuple(fact(f"part {one} is {one}00", seq=1 + 10 * place, subject=f"part {one}") for one in several),
-        )
-        for place, several in enumerate(figures)
-    ]
-    shown = shown_facts(found, room=room, count_text=words)
-    bare = sum(words(summary_block(one, ())) for one in found)
-    assert sum(words(summary_block(one, shown[one.id])) for one in found) - bare <= room
-    assert all(index < len(one.facts) for one in found for index in shown[one.id])
