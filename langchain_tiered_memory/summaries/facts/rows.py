@@ -21,7 +21,7 @@ from langchain_tiered_memory.sql.rows import from_json
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import insert_all
-from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.supersession import near, superseded
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact
 
@@ -131,10 +131,11 @@ def stand_anew(connection: Connection, key: int, *, after: int | None = None) ->
         after: All that was written since stands behind this message: the standing of what came before is right
             without it. `None` where facts came or went among the others.
     """
-    facts = all_facts(connection, key)
     if after is None:
+        facts = all_facts(connection, key)
         gone = superseded(facts)
     else:
+        facts = _concerned(connection, key, after)
         before = {one.id: one.superseded_by for one in facts if one.seq <= after and one.superseded_by is not None}
         gone = superseded(facts, settled=before, after=after)
     changed = [
@@ -145,6 +146,15 @@ def stand_anew(connection: Connection, key: int, *, after: int | None = None) ->
     ]
     if changed:
         connection.execute(_STANDING, changed)
+
+
+def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
+    """The facts behind a message, and those before it that they may concern. Of the others little is read."""
+    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject)
+    known = connection.execute(select(*columns).where(table.c.session_key == key)).all()
+    new = [one for one in known if one.seq > after]
+    beside = near(new, [one for one in known if one.seq <= after])
+    return facts_with(connection, key, [one.id for one in (*beside, *new)])
 
 
 def all_facts(connection: Connection, key: int) -> list[Fact]:

@@ -9,7 +9,7 @@ alone. The rules are pure and look at nothing but the facts: an edit, a branch o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from langchain_tiered_memory.summaries.facts.changes import announces_change, corrects, denied_values
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
@@ -48,6 +48,22 @@ class _Looked:
     denied: tuple[str, ...]
 
 
+class Named(Protocol):
+    """What tells whether a fact may concern another: a `Fact`, or these columns of its row."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def seq(self) -> int: ...  # noqa: D102
+    @property
+    def subject(self) -> str: ...  # noqa: D102
+
+
+OneNamed = TypeVar("OneNamed", bound=Named)
+
+
 def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0) -> dict[str, str]:
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
@@ -60,7 +76,7 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
         after: See there.
     """
     judged = [fact for fact in facts if fact.kind not in _STAYS and (settled is None or fact.seq > after)]
-    known_before = [] if settled is None else _near(judged, [one for one in facts if one.seq <= after])
+    known_before = [] if settled is None else near(judged, [one for one in facts if one.seq <= after])
     ordered = sorted(
         (_look(fact) for fact in (*known_before, *judged)),
         key=lambda one: (one.fact.seq, one.changes or bool(one.denied), one.fact.id),
@@ -83,13 +99,13 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
     return gone
 
 
-def _near(new: Sequence[Fact], before: Sequence[Fact]) -> list[Fact]:
+def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
     """Those of `before` that `superseded` would compare with one of `new`: of a subject of theirs, or just before."""
     wanted = frozenset(word for fact in new for word in _about(fact))
     since = min((fact.seq for fact in new), default=0) - _NEAR_SEQS
     seen: dict[str, int] = {}
     last: dict[str, int] = {}
-    near: list[Fact] = []
+    found: list[OneNamed] = []
     for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
         words = _about(fact) & wanted
         # Of the message in which the last of them stands, all: their order is known when they are looked at.
@@ -99,11 +115,11 @@ def _near(new: Sequence[Fact], before: Sequence[Fact]) -> list[Fact]:
             if word in few:
                 last[word] = fact.seq
         if few or fact.seq >= since:
-            near.append(fact)
-    return near
+            found.append(fact)
+    return found
 
 
-def _about(fact: Fact) -> frozenset[str]:
+def _about(fact: Named) -> frozenset[str]:
     return frozenset(fact.subject.split()) - _BESIDE
 
 
