@@ -13,13 +13,13 @@ from langchain_tiered_memory.context.compaction.pruning import prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
-from langchain_tiered_memory.context.view.cover_builder import gap_counter
+from langchain_tiered_memory.context.view.cover_builder import lowered_cover
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.summaries.critical_groups import critical_groups
-from langchain_tiered_memory.summaries.tree.cover import Gap, fitted, merged_gaps, nodes_of, tokens_of
+from langchain_tiered_memory.summaries.tree.cover import Gap, merged_gaps, nodes_of
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -98,9 +98,11 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     if rendered.tokens >= start.tokens and not unread:
         rendered, left = start, ()
     leaner = _leaner(inputs, rendered)
-    shown = {node.id for node in nodes_of(leaner.plan.items)}
-    gone = [node for node in nodes_of(rendered.plan.items) if node.id not in shown]
-    return leaner, left + tuple(LeftOut(what=node.id, reason="no room for it", tokens=node.tokens) for node in gone)
+    stands = {(node.id, node.resolution) for node in nodes_of(leaner.plan.items)}
+    lower = [node for node in nodes_of(rendered.plan.items) if (node.id, node.resolution) not in stands]
+    return leaner, left + tuple(
+        LeftOut(what=node.id, reason="no room for it: told more briefly", tokens=node.tokens) for node in lower
+    )
 
 
 def _required(inputs: AssemblyInputs, groups: Sequence[Group]) -> frozenset[int]:
@@ -192,9 +194,9 @@ def _without(
     spans: list[Gap] = list(plan.left_spans)
     if earlier:
         last = rendered.recent_from - 1
-        spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, ids=(), why=why))
+        spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, why=why))
     spans += [
-        Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), ids=(), why=why)
+        Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), why=why)
         for group in newer
     ]
     hidden = {*plan.left, *(group.first_seq for group in newer)}
@@ -229,11 +231,11 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
 
 
 def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with as much less of its cover as the rest needs. The next condensation makes it anew."""
+    """`rendered` with a cover as much briefer as the rest needs. The next condensation makes it anew."""
     excess = rendered.tokens - inputs.room
     if excess <= 0 or not rendered.plan.items:
         return rendered
-    tokens = gap_counter(inputs.runtime)
-    cap = max(tokens_of(rendered.plan.items, gap_tokens=tokens) - excess, 0)
-    plan = replace(rendered.plan, items=fitted(rendered.plan.items, cap=cap, gap_tokens=tokens), provisional=True)
-    return seen_with(inputs, plan, rendered.tail)
+    items = lowered_cover(inputs, rendered.plan.items, less=excess)
+    if items == rendered.plan.items:
+        return rendered
+    return seen_with(inputs, replace(rendered.plan, items=items, provisional=True), rendered.tail)

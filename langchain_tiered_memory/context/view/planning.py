@@ -36,7 +36,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
     elif inputs.runtime.settings.context.older == "selection":
         appended = selected_cover(inputs, border=border, room=cap)
-    elif previous is not None and not previous.provisional and not inputs.off and not inputs.alone:
+    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
         appended = grown_cover(inputs, previous, border=border, cap=cap)
     if appended is None:
         appended = whole_cover(inputs, border=border, cap=cap)

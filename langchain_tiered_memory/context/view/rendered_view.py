@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
 from langchain_tiered_memory.messages.quoting import quotes_within
 from langchain_tiered_memory.summaries.rendering import history_block, pins_block
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ def pinned_piece(runtime: Runtime, allocation: BudgetAllocation, pinned: Sequenc
 
 def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
     library = inputs.library
-    wanted = [node.id for node in nodes_of(plan.items) if node.id not in library.summaries]
+    whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
+    wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
     quotes = quotes_within(quoted, room=inputs.allocation.queries, count=inputs.runtime.counter.count_text)
@@ -215,7 +216,7 @@ def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) ->
         counter=inputs.runtime.counter,
         quoted=quotes.whole,
         passages=quotes.cut,
-        summary_ids=tuple(node.id for node in nodes_of(plan.items)),
+        summary_ids=summary_ids_of(plan.items),
     )
 
 
