@@ -284,6 +284,10 @@ class Database(forks.AtFork):
         except DBAPIError as error:
             self._shared.fail(error)
             raise storage_error(error.orig, self.label) from error
+        except BaseException as error:
+            if connection.invalidated:  # Ctrl-C within a statement: nothing but a rollback can be done with it
+                self._shared.fail(error)
+            raise
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Within it, what this thread reads is of one state of the database, in one transaction.

@@ -45,10 +45,21 @@ class SharedReads:
         self._mine.blocks += 1
         try:
             yield
-        finally:
-            self._mine.blocks -= 1
-            if not self._mine.blocks:
-                self.end()
+        except BaseException as error:
+            self._leave(error)
+            raise
+        else:
+            self._leave(None)
+
+    def _leave(self, error: BaseException | None) -> None:
+        self._mine.blocks -= 1
+        if self._mine.blocks:
+            return
+        if error is None:
+            self.end()
+        else:
+            with suppress(StorageError):  # the error that came first is the one to be told
+                self.fail(error)
 
     def connection(self) -> Connection | None:
         """The connection that this thread's reads share, begun where it is not yet; `None` outside of a block."""

@@ -126,3 +126,50 @@ def test_a_database_in_memory_takes_a_write_in_the_middle_of_a_snapshot() -> Non
         append(store, "s", incoming("one more", "new"))
         assert count(store, ref) == 4
     store.database.close()
+
+
+@pytest.mark.parametrize("place", ["before_cursor_execute", "after_cursor_execute", "commit", "rollback"])
+def test_an_interrupt_in_the_middle_of_a_snapshot_is_what_is_raised_and_the_next_one_works(
+    two: tuple[SqlStore, SqlStore], place: str
+) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+
+    def interrupt(*_: object) -> None:
+        event.remove(mine.database.engine, place, interrupt)
+        raise KeyboardInterrupt
+
+    def reads() -> None:
+        with mine.database.snapshot():
+            count(mine, ref)
+            event.listen(mine.database.engine, place, interrupt)
+            count(mine, ref)
+            if place == "rollback":
+                msg = "somebody else's error"
+                raise LookupError(msg)
+
+    with pytest.raises(KeyboardInterrupt):
+        reads()
+    with mine.database.snapshot():
+        assert count(mine, ref) == 3
+    append(mine, "s", incoming("one more", "new"))
+    assert count(mine, ref) == 4
+
+
+def test_a_write_goes_on_after_an_interrupt_that_was_caught_within_the_snapshot(
+    two: tuple[SqlStore, SqlStore],
+) -> None:
+    mine, _ = two
+    ref = session_with(mine, 3)
+
+    def interrupt(*_: object) -> None:
+        event.remove(mine.database.engine, "before_cursor_execute", interrupt)
+        raise KeyboardInterrupt
+
+    with mine.database.snapshot():
+        count(mine, ref)
+        event.listen(mine.database.engine, "before_cursor_execute", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            count(mine, ref)
+        append(mine, "s", incoming("one more", "new"))
+        assert count(mine, ref) == 4

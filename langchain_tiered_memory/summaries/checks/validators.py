@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.extensions import Verdict
-from langchain_tiered_memory.summaries.fact_lists import render_facts
 from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.types.outcomes import FailureReason
 
@@ -70,7 +69,9 @@ class IdentifierValidator:
         """Measure the share; it is the verdict's score."""
         if not self._least:
             return Verdict(valid=True)
-        kept = kept_share([source.text for source in job.sources], f"{text}\n{render_facts(job.facts)}")
+        kept = kept_share(
+            [source.text for source in job.sources], "\n".join((text, *(fact.text for fact in job.facts)))
+        )
         lost = f"it keeps {kept:.0%} of the identifiers of its sources, {self._least:.0%} are asked for"
         return Verdict(valid=kept >= self._least, issues=() if kept >= self._least else (lost,), score=kept)
 
