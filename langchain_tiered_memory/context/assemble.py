@@ -199,6 +199,8 @@ def _recalled(
     allocation, off = shown.allocation, request_inputs.off
     framing = runtime.counter.count_message(ours("", part="recall", counter=runtime.counter).message)
     room = allocation.total - allocation.fixed - sum(piece.tokens for piece in shown.pieces) - framing - margin
+    if request.view == "minimal":
+        room = min(room, round(runtime.settings.context.minimal_recall_share * allocation.total) - framing)
     last = request_inputs.required.last_user
     key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation)
     if shown.in_loop:

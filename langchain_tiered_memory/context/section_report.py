@@ -43,6 +43,7 @@ def account(
         "goal": allocation.goal,
         "pinned": allocation.pins,
         "history": allocation.cover + allocation.queries,
+        "facts": allocation.facts,
         "files": allocation.files + allocation.queries,
         "recent": max(allocation.hard - allocation.fixed, 0),
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),

@@ -5,6 +5,7 @@ Each gives the smaller sight and the ledger's rows of what left, or the same sig
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover
+from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
@@ -231,11 +233,20 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
 
 
 def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with a cover as much briefer as the rest needs. The next condensation makes it anew."""
+    """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew."""
     excess = rendered.tokens - inputs.room
     if excess <= 0 or not rendered.plan.items:
         return rendered
-    items = lowered_cover(inputs, rendered.plan.items, less=excess)
-    if items == rendered.plan.items:
+    plan, room = rendered.plan, inputs.room
+    history, facts = (
+        sum(piece.tokens for piece in rendered.head if piece.part == part) for part in ("history", "facts")
+    )
+    if facts:
+        # Each gives up its part of what is missing.
+        left = facts - math.ceil(excess * facts / (facts + history))
+        plan = replace(plan, facts=facts_of_view(inputs, plan.items, border=plan.border, room=left), provisional=True)
+        rendered = seen_with(inputs, plan, rendered.tail)
+    items = lowered_cover(inputs, plan.items, less=rendered.tokens - room)
+    if items == plan.items:
         return rendered
-    return seen_with(inputs, replace(rendered.plan, items=items, provisional=True), rendered.tail)
+    return seen_with(inputs, replace(plan, items=items, provisional=True), rendered.tail)

@@ -122,6 +122,8 @@ def cover_of_levels(inputs: AssemblyInputs, *, border: int, cap: int, levels: tu
 
 def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: int) -> tuple[CoverItem, ...]:
     """`items` with `less` fewer tokens, wherever one line leaves that: first the oldest more briefly, then joined."""
+    if less <= 0:
+        return tuple(items)
     parts = CoverParts(inputs)
     nodes = nodes_of(items)
     parts.read([node.id for node in nodes])

@@ -62,6 +62,7 @@ class _Stored(TypedDict):
     left_spans: list[_StoredGap]
     kept: list[int]
     files: str
+    facts: str
     held: bool
 
 
@@ -97,6 +98,8 @@ class ViewPlan:
     """First `seq`s of groups before `tail_from` that are shown as themselves, though the cover stands for them too."""
     files: str = ""
     """The list of files that what is not shown touched."""
+    facts: str = ""
+    """The list of what messages up to the border stated and still holds."""
     held: bool = False
     """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
 
@@ -117,6 +120,7 @@ class ViewPlan:
                 "left_spans": [_item_to_json(item) for item in self.left_spans],
                 "kept": self.kept,
                 "files": self.files,
+                "facts": self.facts,
                 "held": self.held,
             },
             separators=(",", ":"),
@@ -144,6 +148,7 @@ class ViewPlan:
             left_spans=tuple(_gap_from_json(item) for item in stored["left_spans"]),
             kept=tuple(stored["kept"]),
             files=stored["files"],
+            facts=stored["facts"],
             held=stored["held"],
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
+from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.plan import ViewPlan
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         ratio=inputs.ratio,
         # A call that waits for its result, or just got it, is shown, though everything around it is condensed.
         kept=tuple(sorted(seq for seq in inputs.required.recent.held if seq < tail_from)),
+        facts=facts_of_view(inputs, appended, border=border, room=inputs.allocation.facts),
     )
 
 
