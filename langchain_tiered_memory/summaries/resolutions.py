@@ -41,6 +41,7 @@ _TOPICS = 12
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
+_WORD = re.compile(r"[^\W_][\w.-]{2,40}\b")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
 _SPEAKERS = frozenset({"user", "assistant", "system", "tool", "other", "facts", "figures", "topics", "said"})
@@ -114,9 +115,9 @@ def topics_of(texts: Sequence[str]) -> list[str]:
     units = [Unit(text=line, kind="point", source=place, tokens=1.0) for place, line in enumerate(lines)]
     shared = topics(units, dull=_SPEAKERS, count=_TOPICS)
     named = [name for line in lines for name in names(line) if name.casefold() not in _SPEAKERS]
-    rare = [word for place in list(in_order_of_worth(units))[:1] for word in lines[place].split()]
+    rare = [word for place in list(in_order_of_worth(units))[:1] for word in _WORD.findall(lines[place])]
     found = dict.fromkeys(plain_label(word, max_chars=40) for word in (*shared[:4], *named, *shared[4:], *rare))
-    return [word for word in found if word][:_TOPICS]
+    return [word for word in found if word and word.casefold() not in _SPEAKERS][:_TOPICS]
 
 
 def _with_topics(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:

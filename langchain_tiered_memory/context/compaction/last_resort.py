@@ -42,9 +42,6 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
     wanted = rendered.tail_tokens
     folding = folding_head(rendered.tail) is not None
     head = list(rendered.head)
-    if rendered.tokens > inputs.room:
-        # No must: what it stands for is named in the account all the same.
-        head = [piece for piece in head if piece.part not in ("history", "facts", "files")]
     head_tokens = sum(piece.tokens for piece in head)
     room = min(max(inputs.room, head_tokens + wanted), inputs.room + inputs.allocation.recall) - head_tokens
     if wanted <= room:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.types.records import Summary
+    from langchain_tiered_memory.types.records import Group, Summary
 
 FILLED_SHARE = 0.75
 """A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
@@ -142,6 +142,26 @@ def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: i
         return tuple(chosen)
     cap = tokens_of(chosen, gap_tokens=parts.gap_tokens) - excess
     return joined_oldest(chosen, room=cap, most=cap, joined=parts.joined, gap_tokens=parts.gap_tokens)
+
+
+def summarised_groups(inputs: AssemblyInputs, groups: Sequence[Group]) -> dict[int, Node]:
+    """For each of `groups` that a finished summary stands for, by its `first_seq`, the headline of that summary.
+
+    Such a summary may stand for messages that are shown as well: then no border could move over it.
+    """
+    mine = {group.first_seq: group.entries[0].summary_id for group in groups}
+    ids = sorted({one for one in mine.values() if one is not None})
+    if not ids:
+        return {}
+    parts = CoverParts(inputs)
+    parts.read(ids)
+    known = inputs.library.summaries
+    shown = {
+        one: parts.choice(known[one]).briefest
+        for one in ids
+        if one in known and known[one].state.finished and not parts.barred.of(known[one])
+    }
+    return {seq: shown[one] for seq, one in mine.items() if one in shown}
 
 
 def _best(parts: CoverParts, found: Sequence[Choice | Joint | Gap], *, room: int) -> tuple[CoverItem, ...]:

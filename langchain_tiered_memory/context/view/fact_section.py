@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 4000
 """Facts that are looked at: several times what the largest budget shows, and soon read."""
+_SAID_SHARE = 0.2
+"""Of the messages that the cover stands for, what their facts may take: beside their summaries, more would leave a
+condensation nothing to free."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
 _LEAST_TOKENS = 24
@@ -34,8 +37,11 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
     """
     runtime = inputs.runtime
     count = runtime.counter.count_text
-    left = room - count(facts_block("")) - _FRAMING_TOKENS
-    if border == 0 or left < _LEAST_TOKENS:
+    if border == 0 or room < _LEAST_TOKENS:
+        return ""
+    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border)
+    left = min(room, round(_SAID_SHARE * said)) - count(facts_block("")) - _FRAMING_TOKENS
+    if left < _LEAST_TOKENS:
         return ""
     found = runtime.store.facts.candidates(
         inputs.ref,

@@ -139,6 +139,17 @@ class BorderReads(SummaryReads):
             found = readable(connection, connection.execute(query).mappings(), _headline)
         return [one for one in found if one.id not in without]
 
+    def condensed_tokens(self, ref: SessionRef, *, up_to: int) -> int:
+        """Tokens of the messages that finished summaries of level 1 stand for, up to a border."""
+        query = select(func.coalesce(func.sum(summaries.c.source_tokens), 0)).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.last_seq <= up_to,
+            summaries.c.state.in_(FINISHED),
+        )
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
     def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
         """The first message of a track behind `after` that no finished summary stands for."""
         free = select(func.min(entries.c.seq)).where(
