@@ -1,26 +1,33 @@
 """What is left of planted facts after thousands of turns and many rounds of condensing, here and elsewhere.
 
-The same made-up conversations, several seeds, are held with this memory and with its peers, each beside the same two
-stand-ins for a model: one that quotes the most telling sentences (`summariser`), and one that rewords what it read and
-loses a little each time (`paraphraser`); this memory with its condenser without a model too. At the end one context of
-the budget is taken without a question, and then one for each fact with the question asked. A fact counts where its
-value stands close to its subject; of a corrected fact only the last value counts, and an old value shown alone is
-counted as wrong.
+The same conversations, several seeds, are held with this memory and with its peers, each beside the same stand-ins for
+a model: one that quotes the most telling sentences (`summariser`), one that rewords what it read and loses a little
+each time (`paraphraser`), and one that loses a fifth; this memory with its condenser without a model too, beside a
+window and a rule of ten lines. At the end one context of the budget is taken without a question, and then one for each
+fact with the question asked. A fact counts where its value stands close to its subject; of a corrected fact only the
+last value counts, and an old value shown alone is counted as wrong.
 
-    python -m benchmarks.fact_depth --turns 2000 --seeds 3 --budget 8000
+    python -m benchmarks.fact_depth --turns 2000 --seeds 0,1,2 --budget 8000
+    python -m benchmarks.fact_depth --talk conversations/ --writers none
+
+The conversations are made up (`conversations`), or real ones with facts planted among what was said (`planted_talk`).
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.classic_parties import RollingSummary, SummaryBuffer
 from benchmarks.conversations import Conversation, PlantedFact, conversation, shown_text
-from benchmarks.fact_depth_report import PLACES, QUOTES, REWORDS, RULES, Held, report_of
+from benchmarks.fact_depth_report import LOSES, PLACES, QUOTES, REWORDS, RULES, Held, report_of
+from benchmarks.other_parties import DeepAgents, HermesLcm, RareSentences
 from benchmarks.paraphraser import FORGETS, Paraphraser
 from benchmarks.parties import Counting, Langmem, Middleware, OurMemory, Party, Trimmed
+from benchmarks.planted_talk import planted_talk
 from benchmarks.reporting import Report, arguments, finish, show
 from benchmarks.summariser import Summariser
 from langchain_tiered_memory.models.token_counters import best_counter
@@ -35,46 +42,76 @@ _SUMMARY_SHARE = 0.25
 _QUESTION = "What do you know about the {s}?"
 
 
-def measure(
-    turns: int = 2000, *, seeds: int = 3, budget: int = 8000, questions: int = 100, forgets: float = FORGETS
-) -> Report:
-    """Hold `seeds` conversations of `turns` messages with every party.
+_LOST = 0.2
+"""Chance that the lossy stand-in leaves a fact out of one answer, beside a mild one's `FORGETS`."""
+WRITERS = {"rewords": REWORDS, "quotes": QUOTES, "loses": LOSES, "none": RULES}
+"""Names of the stand-ins on the command line."""
 
-    Args:
-        turns: Messages of each.
-        seeds: How many.
-        budget: Of a context, in tokens.
-        questions: At most so many facts are asked for, spread over the conversation.
-        forgets: Chance that the rewording model leaves a fact out of one answer.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to measure."""
+
+    turns: int = 2000
+    """Messages of each conversation."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    budget: int = 8000
+    """Of a context, in tokens."""
+    questions: int = 100
+    """At most so many facts are asked for, spread over the conversation."""
+    forgets: float = FORGETS
+    """Chance that the rewording model leaves a fact out of one answer."""
+    writers: tuple[str, ...] = tuple(WRITERS)
+    talk: Path | None = None
+    """A folder of real conversations to plant facts in; `None`: made-up ones."""
+    hermes: Path | None = None
+    """The checked-out source of hermes-lcm."""
+    only_memory: bool = False
+    """Leave the peers out."""
+
+
+def measure(asked: Asked) -> Report:
+    """Hold each conversation with every party."""
     counter = best_counter()
     found: list[Held] = []
-    for seed in range(seeds):
-        held = conversation(turns, seed=seed)
-        for writer, summariser_of, names in _writers(held, counter, budget, seed=seed, forgets=forgets):
+    for seed in asked.seeds:
+        held = planted_talk(asked.talk, asked.turns, seed=seed) if asked.talk else conversation(asked.turns, seed=seed)
+        for writer, summariser_of, names in _writers(held, counter, asked, seed=seed):
             for make in names:
                 summariser = summariser_of() if summariser_of is not None else None
                 party = make(summariser)
                 try:
-                    found.append(_hold(party, held, counter, summariser, writer=writer, seed=seed, questions=questions))
+                    found.append(
+                        _hold(party, held, counter, summariser, writer=writer, seed=seed, questions=asked.questions)
+                    )
                 finally:
                     party.close()
-    settings = {"turns": turns, "seeds": seeds, "budget": budget, "forgets": forgets, "counter": counter.fingerprint}
-    return report_of(found, settings=settings, turns=turns, budget=budget)
+    settings = {
+        "turns": asked.turns,
+        "seeds": list(asked.seeds),
+        "budget": asked.budget,
+        "forgets": asked.forgets,
+        "facts planted in": asked.talk.name if asked.talk else "made-up talk",
+        "counter": counter.fingerprint,
+    }
+    absent = {"deepagents": DeepAgents.missing(), "hermes-lcm": HermesLcm.missing(asked.hermes)}
+    left_out = [] if asked.only_memory else [f"{name}: left out, {why}" for name, why in absent.items() if why]
+    return report_of(found, settings=settings, turns=asked.turns, budget=asked.budget, left_out=left_out)
 
 
 def _writers(
-    held: Conversation, counter: TokenCounter, budget: int, *, seed: int, forgets: float
+    held: Conversation, counter: TokenCounter, asked: Asked, *, seed: int
 ) -> Iterator[tuple[str, Callable[[], Summariser] | None, list[Callable[[Any], Party]]]]:
     """Each way of writing summaries, and who is held beside it."""
     counting = Counting(counter)
+    budget, hermes = asked.budget, asked.hermes
     most = round(_SUMMARY_SHARE * budget)
 
     def ours(summariser: Summariser | None) -> Party:
         return OurMemory(None, budget, counter=counter, summariser=summariser)
 
-    def rewords() -> Summariser:
-        return Paraphraser(held, counter=counter, most_tokens=most, seed=seed, forgets=forgets)
+    def rewords(forgets: float) -> Callable[[], Summariser]:
+        return lambda: Paraphraser(held, counter=counter, most_tokens=most, seed=seed, forgets=forgets)
 
     peers: list[Callable[[Any], Party]] = [
         lambda one: Middleware(budget, counting=counting, summariser=one),
@@ -82,9 +119,24 @@ def _writers(
         lambda one: RollingSummary(counting=counting, summariser=one),
         lambda one: Langmem(budget, counting=counting, summariser=one, summary_tokens=most),
     ]
-    yield REWORDS, rewords, [ours, *peers]
-    yield QUOTES, lambda: Summariser(held.messages, counter=counter, most_tokens=most, share=1), [ours, *peers]
-    yield RULES, None, [ours, lambda _: Trimmed(budget, counting=counting)]
+    if DeepAgents.missing() is None:
+        peers.append(lambda one: DeepAgents(budget, counting=counting, summariser=one))
+    if HermesLcm.missing(hermes) is None:
+        peers.append(lambda one: HermesLcm(budget, summariser=one, folder=hermes or Path()))
+    rules: list[Callable[[Any], Party]] = [
+        lambda _: Trimmed(budget, counting=counting),
+        lambda _: RareSentences(budget, counting=counting),
+    ]
+    if asked.only_memory:
+        peers, rules = [], rules[1:]
+    made: dict[str, Callable[[], Summariser] | None] = {
+        "rewords": rewords(asked.forgets),
+        "quotes": lambda: Summariser(held.messages, counter=counter, most_tokens=most, share=1),
+        "loses": rewords(_LOST),
+        "none": None,
+    }
+    for name in asked.writers:
+        yield WRITERS[name], made[name], [ours, *(rules if name == "none" else peers)]
 
 
 def _hold(
@@ -170,16 +222,30 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     """The command."""
     parser = arguments(__doc__)
     parser.add_argument("--turns", type=int, default=2000, help="messages of each conversation")
-    parser.add_argument("--seeds", type=int, default=3, help="conversations")
+    parser.add_argument("--seeds", default="0,1,2", help="of the conversations, one each")
     parser.add_argument("--budget", type=int, default=8000, help="tokens of one context")
     parser.add_argument("--questions", type=int, default=100, help="facts that are asked for, at most")
     parser.add_argument("--forgets", type=float, default=FORGETS, help="chance that a fact is left out of a summary")
-    asked = parser.parse_args(arguments_given)
+    parser.add_argument("--writers", default=",".join(WRITERS), help="stand-ins for a model")
+    parser.add_argument("--talk", type=Path, help="folder of real conversations to plant facts in")
+    parser.add_argument("--hermes", type=Path, help="the checked-out source of hermes-lcm")
+    parser.add_argument("--only-memory", action="store_true", help="without peers")
+    given = parser.parse_args(arguments_given)
     report = measure(
-        asked.turns, seeds=asked.seeds, budget=asked.budget, questions=asked.questions, forgets=asked.forgets
+        Asked(
+            turns=given.turns,
+            seeds=tuple(int(seed) for seed in given.seeds.split(",")),
+            budget=given.budget,
+            questions=given.questions,
+            forgets=given.forgets,
+            writers=tuple(given.writers.split(",")),
+            talk=given.talk,
+            hermes=given.hermes,
+            only_memory=given.only_memory,
+        )
     )
     show(report)
-    finish([report], asked.json)
+    finish([report], given.json)
     return [report]
 
 

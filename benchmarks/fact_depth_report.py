@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PLACES = ("early", "middle", "late")
 """Thirds of a conversation."""
-QUOTES, REWORDS, RULES = "quotes", "rewords", "no model"
+QUOTES, REWORDS, LOSES, RULES = "quotes", "rewords", "loses a fifth", "no model"
 """Who writes the summaries."""
 _KINDS = ("name", "number", "path", "decision", "correction")
 _JUDGED_FROM = 1000  # turns: fewer make no depth
@@ -46,7 +46,9 @@ class Held:
     seconds: float
 
 
-def report_of(found: Sequence[Held], *, settings: dict[str, Any], turns: int, budget: int) -> Report:
+def report_of(
+    found: Sequence[Held], *, settings: dict[str, Any], turns: int, budget: int, left_out: Sequence[str] = ()
+) -> Report:
     """The report."""
     parties: dict[tuple[str, str], list[Held]] = {}
     for one in found:
@@ -71,7 +73,8 @@ def report_of(found: Sequence[Held], *, settings: dict[str, Any], turns: int, bu
         targets=tuple(_targets(parties, budget=budget, enough=enough)),
         remarks=(
             "Means over the seeds, with their standard deviation.",
-            "'quotes' and 'rewords' are two stand-ins for a model, the same for all; 'no model': rules, and a window.",
+            "'quotes', 'rewords' and 'loses' are stand-ins for a model, the same for all; 'no model': rules alone.",
+            *left_out,
         ),
     )
 
@@ -105,16 +108,18 @@ def _spread(values: Sequence[float]) -> str:
 
 def _targets(parties: dict[tuple[str, str], list[Held]], *, budget: int, enough: bool) -> Iterator[Target]:
     """The memory against its strongest peer beside the same stand-in."""
-    for writer in (REWORDS, QUOTES):
+    for writer in (REWORDS, QUOTES, LOSES, RULES):
         share = {
             name: mean(one.stated["all"] for one in several)
             for (written_by, name), several in parties.items()
             if written_by == writer
         }
+        if len(share) < 2:  # noqa: PLR2004 - this memory and somebody else
+            continue
         mine = share.pop("this memory")
         rival = max(share, key=lambda name: share[name])
         yield Target(
-            aim=f"beside the model that {writer}: states more than {rival}, the best of its peers",
+            aim=f"{writer}: states more than {rival}, the best beside it",
             measured=f"{100 * mine:.1f} %, {100 * share[rival]:.1f} %",
             met=mine > share[rival] if enough else None,
         )

@@ -20,6 +20,7 @@ from langgraph.types import Command
 
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.integrations.agent.cache_hints import Provider, has_breakpoints, provider_of
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
 from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
@@ -85,6 +86,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             are not shown: there a change of theirs leaves the rest of the request to the provider's cache.
         project_tokens: The most that this note may take; set aside in every request.
         tools: Give the agent `recall`, `expand` and `pin` besides.
+        cache_hints: Tell the provider what of a request comes again: breakpoints for models of Anthropic's own API, a
+            `prompt_cache_key` for OpenAI's. Left alone where somebody set breakpoints already; off by default, for a
+            middleware behind this one may set some too, and Anthropic takes four at most.
         track: The track of all this agent's messages; by its place in the graph, if not given.
         user_key: Key of the config that names the user, where there is one; another user's session is refused.
         name: What the agent calls it, if not by its class; two in one agent need two names. In `create_deep_agent` one
@@ -108,6 +112,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         project: Sequence[str] = (),
         project_tokens: int = 500,
         tools: bool = False,
+        cache_hints: bool = False,
         track: str | None = None,
         user_key: str = "user_id",
         name: str | None = None,
@@ -136,6 +141,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self._name = name
         self._notices = Notices()
         self._user_key = user_key
+        self._cache_hints = cache_hints
         self._choices = Choices(
             max_tokens=max_tokens,
             view=view,
@@ -242,7 +248,15 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             called=CalledModels(),
             is_summarised=is_summarised(request.state, held, changes.before, changes.behind),
             projected={key: request.state.get(key) for key in self._choices.project},
+            hints=self._hints(request),
         )
+
+    def _hints(self, request: ModelRequest[Any]) -> Provider | None:
+        settings = request.model_settings or {}
+        parts = [request.system_message, *request.tools, *request.messages]
+        if not self._cache_hints or "prompt_cache_key" in settings or has_breakpoints(parts, settings):
+            return None
+        return provider_of(request.model)
 
 
 def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | None:  # noqa: ANN401 - of any agent
@@ -260,7 +274,10 @@ def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | No
 
 def _replaced(request: ModelRequest[Any], outgoing: Outgoing) -> ModelRequest[Any]:
     messages = cast("list[AnyMessage]", outgoing.messages)
-    return request.override(messages=messages, system_message=outgoing.system)
+    if not outgoing.settings:
+        return request.override(messages=messages, system_message=outgoing.system)
+    settings = {**(request.model_settings or {}), **outgoing.settings}
+    return request.override(messages=messages, system_message=outgoing.system, model_settings=settings)
 
 
 def _as_response(answer: Any) -> ModelResponse[Any]:  # noqa: ANN401 - middlewares behind may give any of these

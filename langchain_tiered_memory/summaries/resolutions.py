@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of, topics
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, short_id
 from langchain_tiered_memory.text.identifiers import names
+from langchain_tiered_memory.text.noun_phrases import subjects
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.types.records import utc
 
@@ -113,7 +114,7 @@ def topics_of(texts: Sequence[str]) -> list[str]:
     """Words that tell what texts are about, the most telling first: what comes up again, then names."""
     lines = [line for text in texts for line, _ in _lines(text[: _MOST_CHARS // len(texts)])]
     units = [Unit(text=line, kind="point", source=place, tokens=1.0) for place, line in enumerate(lines)]
-    shared = topics(units, dull=_SPEAKERS, count=_TOPICS)
+    shared = subjects(lines, dull=_SPEAKERS, count=_TOPICS)
     named = [name for line in lines for name in names(line) if name.casefold() not in _SPEAKERS]
     rare = [word for place in list(in_order_of_worth(units))[:1] for word in _WORD.findall(lines[place])]
     found = dict.fromkeys(plain_label(word, max_chars=40) for word in (*shared[:4], *named, *shared[4:], *rare))

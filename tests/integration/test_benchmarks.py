@@ -35,6 +35,7 @@ from benchmarks.conversations import PlantedFact, conversation, shown_text, stat
 from benchmarks.hops_source import named_in_documents, settings_set
 from benchmarks.made_up_run import made_up_run
 from benchmarks.paraphraser import Paraphraser
+from benchmarks.planted_talk import planted_talk
 from benchmarks.transcript_windows import METHODS, Windows
 from benchmarks.turn_agents import empty_files, play_memory, play_peers
 from benchmarks.turn_lists import measure_lists
@@ -371,7 +372,7 @@ def test_fact_depth_counts_what_every_party_states_beside_each_writer(run: Run) 
     given = ("--turns", "60", "--seeds", "1", "--budget", "900", "--questions", "3")
     found, printed = run(fact_depth.main, *given)
     held = found["figures"]["held"]
-    assert {one["writer"] for one in held} == {"rewords", "quotes", "no model"}
+    assert {one["writer"] for one in held} == {"rewords", "quotes", "loses a fifth", "no model"}
     assert {one["party"] for one in held if one["writer"] == "rewords"} == {
         "this memory",
         "SummarizationMiddleware",
@@ -429,3 +430,20 @@ def test_a_fact_is_not_stated_where_only_its_value_or_only_its_subject_stands() 
 @pytest.mark.parametrize(("one", "other", "length"), [(b"", b"a", 0), (b"abc", b"abd", 2), (b"abc", b"abc", 3)])
 def test_a_shared_prefix_ends_at_the_first_byte_that_differs(one: bytes, other: bytes, length: int) -> None:
     assert prefix.shared_prefix(one, other) == length
+
+
+def test_facts_planted_in_talk_stand_in_their_messages_and_follow_from_the_seed(tmp_path: Path) -> None:
+    said = [
+        {"role": role, "content": f"We spoke of number {n}. It was fine."}
+        for n in range(40)
+        for role in ("user", "assistant")
+    ]
+    (tmp_path / "one.json").write_text(json.dumps({"messages": said}))
+    held = planted_talk(tmp_path, 60, seed=3, facts_each=4)
+    assert held == planted_talk(tmp_path, 60, seed=3, facts_each=4)
+    planted = [turn for turn in held.turns if turn.fact is not None]
+    assert len(planted) > 5
+    assert all(turn.fact and turn.fact.stated_in(str(turn.message.text).casefold()) for turn in planted)
+    assert [turn.message.type for turn in held.turns[:4]] == ["human", "ai", "human", "ai"]
+    with pytest.raises(FileNotFoundError, match="no conversations"):
+        planted_talk(tmp_path / "nothing", 10)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.budget.asides import Aside
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.integrations.agent.cache_hints import Provider
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
     from langchain_tiered_memory.integrations.agent.request import ViewChanges
     from langchain_tiered_memory.integrations.graph.run_identity import Place
@@ -78,6 +79,8 @@ class Asked:
     """Whether the messages are a conversation of their own, which is shown nothing of other tracks."""
     projected: dict[str, Any] = field(default_factory=dict)
     """Chosen keys of the state."""
+    hints: Provider | None = None
+    """Whose models are told what of the request comes again."""
 
     def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
         """The same with `known` in the place of the state's messages `held`, one for one."""

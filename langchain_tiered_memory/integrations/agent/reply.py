@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.driver import HostCall
+from langchain_tiered_memory.integrations.agent.cache_hints import cache_key, with_breakpoints
 from langchain_tiered_memory.integrations.agent.other_middlewares import is_summary
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.messages.validity.repair import make_valid
@@ -29,6 +30,8 @@ class Outgoing(HostCall):
 
     system: SystemMessage | None
     messages: list[BaseMessage]
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of this call, besides those that the request has."""
 
     @property
     def all(self) -> list[BaseMessage]:
@@ -53,10 +56,30 @@ def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> O
         shown += [_note(note)] if note else []
     if asked.changes.any:
         shown = make_valid(shown, unanswered=runtime.settings.context.unanswered, complete=True).messages
+    shown, settings = _hinted(shown, prepared)
     first = shown[0] if shown else None
     if isinstance(first, SystemMessage):
-        return Outgoing(system=first, messages=shown[1:])
-    return Outgoing(system=None, messages=shown)
+        return Outgoing(system=first, messages=shown[1:], settings=settings)
+    return Outgoing(system=None, messages=shown, settings=settings)
+
+
+def _hinted(shown: list[BaseMessage], prepared: Prepared) -> tuple[list[BaseMessage], dict[str, Any]]:
+    """Messages and settings with what the provider wants to be told of the part that comes again.
+
+    Breakpoints stand behind the system prompt (tools stand before it), behind what stands for older history, before
+    recall, and at the very end, from where a tool loop goes on.
+    """
+    asked, session, context = prepared.asked, prepared.session, prepared.context
+    if asked.hints == "openai":
+        return shown, {"prompt_cache_key": cache_key(session.session_id, session.track)}
+    if asked.hints != "anthropic":
+        return shown, {}
+    places = {id(message): at for at, message in enumerate(shown)}
+    stable = [places[id(one)] for one in context.messages[: context.stable_messages] if id(one) in places]
+    systems = [at for at in stable if isinstance(shown[at], SystemMessage)]
+    ours = [at for at in stable if MARK in shown[at].additional_kwargs]
+    ends = [*systems[-1:], *ours[-1:], *stable[-1:], len(shown) - 1]
+    return with_breakpoints(shown, ends), {}
 
 
 def _note(text: str) -> HumanMessage:

@@ -1,16 +1,18 @@
-"""The extractive condenser, which needs neither key nor download: it keeps the sentences that tell most.
+"""The extractive condenser, which needs neither key nor download: it keeps the statements that tell most.
 
-Deterministic. Nothing is rephrased, so nothing can be invented; what is kept says who said it and, where its words
-are relative ("yesterday"), when. From level 2 on the sources are sectioned texts, and are merged section by section.
+Deterministic. Nothing is rephrased, so nothing can be invented: whole statements, framed by few fixed words of ours.
+The first line is an overview that can stand alone. What is kept says who said it, which question it answers and, where
+its words are relative ("yesterday"), when. From level 2 on the sources are such texts, and are merged kind by kind.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
-from langchain_tiered_memory.summaries.writers.extractive_render import Form, line_of
+from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
@@ -20,11 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
-_SLACK = 1.5  # sentences looked at beyond the target: the estimate of their tokens may be high
+_SLACK = 1.8  # sentences looked at beyond the target: the estimate of their tokens may be high
+_STRESS: dict[str, dict[ItemKind, float]] = {
+    "technical": {"technical": 1.6},
+    "handoff": {"progress": 1.3, "open": 1.4, "action": 1.4},
+}
+"""What else a kind of statement is worth where a strategy is about it."""
+_CONCISE_SHARE = 0.6  # of the target
 _PLANNED = 0.92  # of the target, for the first guess at how many sentences fit
 _BULLET_TOKENS = 2  # what a sentence takes beside its words, on average
-_STEP = 4  # a first guess is rarely farther off than this
+_TRIES = 5
+_FULL = 0.96  # of the target: nearer is not worth another count
+_MOST_GROWTH = 1.6  # of the room from one try to the next
+_CAUTION = 0.98
 
 
 class ExtractiveCondenser:
@@ -51,7 +63,8 @@ class ExtractiveCondenser:
         yield from ()
         cap = min(job.max_tokens, max(1, job.source_tokens))
         target = min(job.target_tokens, cap)
-        units = list(units_of(job))
+        stress = _STRESS.get(job.strategy, {})
+        units = [replace(unit, weight=unit.weight * stress.get(unit.kind, 1.0)) for unit in units_of(job)]
         text = self._fitting(job, units, target, cap) if units else self._nothing_said(job, cap)
         if not text:
             message = (
@@ -67,35 +80,48 @@ class ExtractiveCondenser:
         )
 
     def _fitting(self, job: CondenseJob, units: Sequence[Unit], target: int, cap: int) -> str:
-        """The longest of the texts made from the best one, two, three ... sentences that stays within the target."""
+        """The longest text made from the statements that tell most and that stays within the target, in a few tries."""
         dull = frozenset(word.casefold() for name in job.participants for word in (name, *name.split()))
+        # Nobody who asks for a concise text wants as much as fits.
+        target = max(1, round(target * _CONCISE_SHARE)) if job.strategy == CONCISE else target
         order: list[int] = []
         spent = 0.0
         for index in in_order_of_worth(units, dull=dull):
             order.append(index)
             spent += units[index].tokens
-            if spent > target * _SLACK:
+            if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):
                 break
         form = Form(job, target, [units[index] for index in order], dull)
-        low, high, best = 0, len(order), ""
-        guess = _within([units[index].tokens for index in order], target)
-        while low < high:
-            text = form.written([units[index] for index in sorted(order[:guess])])
-            if self._count_text(text) <= target:
-                low, best = guess, text
+        best, most, room = "", 0, target * _PLANNED
+        for _ in range(_TRIES):
+            chosen = _within(units, order, room)
+            text = form.written([units[index] for index in sorted(chosen)])
+            tokens = self._count_text(text)
+            if most < tokens <= target:
+                best, most = text, tokens
+            if target * _FULL <= tokens <= target or (tokens <= target and len(chosen) == len(order)):
+                break
+            # What the estimates are wrong by, and what the form takes beside the words, is in the count.
+            held = min(room, sum(units[index].tokens + _BULLET_TOKENS for index in chosen))
+            if tokens > target:
+                room = held * target / tokens * _CAUTION
             else:
-                high = guess - 1
-            guess = min(low + _STEP, (low + high + 1) // 2) if best else (low + high + 1) // 2
+                room = min(room * _MOST_GROWTH, held * target / max(1, tokens))
         if best:
             return best
-        return cut_at_sentence(line_of([units[order[0]]]), max_tokens=min(target, cap), count_text=self._count_text)
+        limit = min(target, cap)
+        alone = line_of([replace(units[order[0]], asked="")])
+        if self._count_text(alone) > limit:
+            alone = line_of([replace(units[order[0]], asked="", when="")])
+        return cut_at_sentence(alone, max_tokens=limit, count_text=self._count_text)
 
 
-def _within(tokens: Sequence[float], target: int) -> int:
-    """How many of the first sentences should fit, by their estimates; at least one."""
-    room = target * _PLANNED
-    for number, size in enumerate(tokens):
-        room -= size + _BULLET_TOKENS
-        if room < 0:
-            return max(1, number)
-    return max(1, len(tokens))
+def _within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:
+    """Those of `order` that fit into `room` by their estimates, one after the other; at least the first."""
+    chosen: list[int] = []
+    for index in order:
+        size = units[index].tokens + _BULLET_TOKENS
+        if size <= room:
+            chosen.append(index)
+            room -= size
+    return chosen or list(order[:1])

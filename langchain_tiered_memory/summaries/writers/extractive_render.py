@@ -1,12 +1,16 @@
-"""Writes chosen sentences in the form of their level: sections, bullets, who said it and when."""
+"""Writes chosen statements in the form of their level: an overview, sections, bullets, who said it and when."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.writers.ranking import topics
-from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS
-from langchain_tiered_memory.types.records import utc
+from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.writers.extractive_calls import is_call
+from langchain_tiered_memory.summaries.writers.extractive_overview import overview_of
+from langchain_tiered_memory.summaries.writers.extractive_phrases import OPEN, date_of, listed
+from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
+from langchain_tiered_memory.text.noun_phrases import subjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,83 +18,165 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.summaries.writers.ranking import Unit
 
-_OVERVIEW_TOKENS = 250  # from here on there is room to say when it was and what it was about
-_TOPICS = 5
-_STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
+CONCISE = "concise"
+CONCISE_POINTS = 7
+"""The most statements of a concise summary: whoever asks for one wants to take it in at a glance."""
+
+_CONCISE_FORM = (
+    SectionForm("Key points", "", ("point", "decision", "progress", "technical", "overview")),
+    SectionForm("Open items", "", ("action", "open")),
+)
+_THEMES = 5
+_MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
+_STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f")
+_ASKS = ("?", "\uff1f", "\u061f")
 
 
 class Form:
-    """Puts chosen sentences into the sections of a job's strategy, empty ones left out."""
+    """Puts chosen statements into the sections of a job's strategy, empty ones left out."""
 
     def __init__(self, job: CondenseJob, target: int, candidates: Sequence[Unit], dull: frozenset[str]) -> None:
-        self._sections = FORMS.get(job.strategy, FORMS["detailed"])
+        self._job = job
+        self._sections = _CONCISE_FORM if job.strategy == CONCISE else FORMS.get(job.strategy, FORMS["detailed"])
         self._home = {kind: number for number, form in enumerate(self._sections) for kind in form.kinds}
         self._flat = target < FLAT_TOKENS
-        self._topics = topics(candidates, dull=dull, count=_TOPICS)
-        self._overview = _overview(job, self._topics) if target >= _OVERVIEW_TOKENS else ""
-        self._themes = job.strategy == "thematic"
+        self._overview = overview_of(job, target, candidates, dull)
+        self._themes = _themes(candidates, dull) if job.strategy == "thematic" else []
 
     def written(self, units: Sequence[Unit]) -> str:
         """The text of `units`, which are in the order of the job."""
+        blocks = [self._overview] if self._overview else []
         if self._flat:
-            return "\n".join(line_of(run) for run in _runs(units))
-        blocks = []
+            return "\n".join([*blocks, *(line_of(run, marks_open=True) for run in _runs(units))])
+        homes = {self._home.get(unit.kind, 0) for unit in units}
         for number, section in enumerate(self._sections):
             mine = [unit for unit in units if self._home.get(unit.kind, 0) == number]
-            lines = [self._overview] if self._overview and "overview" in section.kinds else []
-            lines += (
-                self._by_theme(mine) if self._themes and number == 0 else [f"- {line_of(run)}" for run in _runs(mine)]
-            )
-            if lines:
-                blocks.append("\n".join([f"## {section.heading}", *lines]))
+            if mine:
+                heading = [f"## {section.heading}"] if homes != {0} else []  # alone, it would only repeat what it is
+                blocks.append("\n".join([*heading, *self._lines(mine, first=number == 0)]))
         return "\n".join(blocks)
 
-    def _by_theme(self, units: Sequence[Unit]) -> list[str]:
-        """Points under the topic they share, the rest behind them."""
-        lines: list[str] = []
-        left = list(units)
-        for topic in self._topics:
-            mine = [unit for unit in left if topic in unit.text.casefold()]
-            if len(mine) > 1:
-                left = [unit for unit in left if topic not in unit.text.casefold()]
-                lines += [f"**{topic}**", *(f"- {line_of(run)}" for run in _runs(mine))]
-        if left and lines:
-            lines.append("**more**")
-        return lines + [f"- {line_of(run)}" for run in _runs(left)]
+    def _lines(self, units: Sequence[Unit], *, first: bool) -> list[str]:
+        if first and self._job.strategy == "thematic":
+            return _by_theme(units, self._themes)
+        if first and self._job.strategy == "chronological":
+            return _by_day(units, self._job)
+        return _bullets(units)
 
 
-def _overview(job: CondenseJob, words: Sequence[str]) -> str:
-    first, last = date_of(job.first_at), date_of(job.last_at)
-    span = first if first == last else f"{first} to {last}"
-    return f"{span}; {job.message_count} messages" + (f". Topics: {', '.join(words)}." if words else ".")
+def _bullets(units: Sequence[Unit]) -> list[str]:
+    return [f"- {line_of(run)}" for run in _runs(units)]
+
+
+def _themes(units: Sequence[Unit], dull: frozenset[str]) -> list[str]:
+    return subjects([unit.told for unit in units if not unit.speaker.startswith(TOOL_MARK)], dull=dull, count=_THEMES)
+
+
+def _by_theme(units: Sequence[Unit], themes: Sequence[str]) -> list[str]:
+    """Points under the subject they share, the rest behind them."""
+    lines: list[str] = []
+    left = list(units)
+    for theme in themes:
+        head = theme.casefold().rpartition(" ")[2]
+        mine = [unit for unit in left if head in unit.told.casefold()]
+        if len(mine) > 1:
+            left = [unit for unit in left if head not in unit.told.casefold()]
+            lines += [f"**{theme[:1].upper()}{theme[1:]}**", *_bullets(mine)]
+    if left and lines:
+        lines.append("**Other**")
+    return lines + _bullets(left)
+
+
+def _by_day(units: Sequence[Unit], job: CondenseJob) -> list[str]:
+    """Points in order of time, each day's under its date."""
+    lines: list[str] = []
+    ordered = sorted(units, key=lambda unit: (job.sources[unit.source].at, unit.source))
+    for day, mine in groupby(ordered, key=lambda unit: _day_of(unit, job)):
+        lines += [f"**{day}**", *_bullets(list(mine))]
+    return lines
+
+
+def _day_of(unit: Unit, job: CondenseJob) -> str:
+    """The day of a message; of a summary the day that it tells, else the last that it may be from."""
+    last = date_of(job.sources[unit.source].at)
+    return last if job.level == 1 else unit.day or f"up to {last}"
 
 
 def _runs(units: Sequence[Unit]) -> Iterator[list[Unit]]:
     """Neighbours by the same speaker in the same source, told in one line unless they need different dates."""
     run: list[Unit] = []
+    chars = 0
     for unit in units:
-        if run and ((unit.source, unit.speaker) != (run[-1].source, run[-1].speaker) or len(_dates([*run, unit])) > 1):
+        if run and not _goes_on(run, unit, chars):
             yield run
-            run = []
+            run, chars = [], 0
         run.append(unit)
+        chars += len(unit.text)
     if run:
         yield run
+
+
+def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
+    last = run[-1]
+    if unit.speaker != last.speaker or unit.asked or last.text.endswith(_ASKS) != unit.text.endswith(_ASKS):
+        return False
+    if is_call(last) and is_call(unit):
+        return chars + len(unit.text) <= _MAX_LINE_CHARS
+    return (
+        unit.source == last.source
+        and is_call(last) == is_call(unit)
+        and len(_dates([*run, unit])) <= 1
+        and chars + len(unit.text) <= _MAX_LINE_CHARS
+    )
 
 
 def _dates(run: Sequence[Unit]) -> set[str]:
     return {unit.when for unit in run if unit.when}
 
 
-def line_of(run: Sequence[Unit]) -> str:
-    """Sentences of one speaker as one line, with the date that their words need."""
-    told = " ".join(unit.text if unit.text[-1:] in _STOPS else f"{unit.text}." for unit in run)
-    if not run[0].speaker:
-        return told
-    date = next(iter(_dates(run)), "")
-    return f"{run[0].speaker} ({date}): {told}" if date else f"{run[0].speaker}: {told}"
+def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
+    """Statements of one speaker as one line, with the date that their words need and the question that they answer."""
+    first = run[0]
+    if not first.speaker:
+        return _told(run)
+    date = next(iter(sorted(_dates(run))), "")
+    if first.asked:
+        by = f"{first.speaker}, {date}" if date else first.speaker
+        # Between people who write at will, what comes next need not answer: it replies.
+        word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
+        return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
+    who = f"{first.speaker} ({date})" if date else first.speaker
+    asks = " asked" if first.text.endswith(_ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
+    mark = OPEN if marks_open and first.kind == "open" and asks else ""
+    return f"{mark}{who}{asks}: {_told(run)}"
 
 
-def date_of(at: float) -> str:
-    """The day of a time, in UTC: `8 May 2023`."""
-    day = utc(at)
-    return f"{day.day} {day:%b %Y}"
+def _told(run: Sequence[Unit]) -> str:
+    if run[0].speaker.startswith(TOOL_MARK):
+        return _ended("; ".join(unit.text.rstrip(";,") for unit in run))
+    if is_call(run[0]):
+        return _ended("; ".join(_merged_calls([unit.text.rstrip(".") for unit in run])))
+    return " ".join(_ended(unit.text) for unit in run)
+
+
+def _merged_calls(calls: Sequence[str]) -> list[str]:
+    """Calls of one tool on several files as one."""
+    merged: list[str] = []
+    files: list[str] = []
+    before = ""
+    for call in calls:
+        head, _, file = call.partition(" on ")
+        is_plain = bool(file) and ": " not in call and "\u2026" not in call
+        if is_plain and head == before:
+            files.append(file)
+            merged[-1] = f"{head} on {listed(list(dict.fromkeys(files)))}"
+            continue
+        merged.append(call)
+        before, files = (head, [file]) if is_plain else ("", [])
+    return merged
+
+
+def _ended(text: str) -> str:
+    if text.endswith(_STOPS) or text.endswith(tuple(f"{stop}{close}" for stop in _STOPS for close in "\"')\u201d")):
+        return text
+    return f"{text.rstrip(':;,')}."

@@ -1,90 +1,248 @@
-"""Reads the sources of a job into the sentences that an extractive summary chooses from."""
+"""Reads the messages of a job into the statements that an extractive summary chooses from."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.audit import APPENDED
-from langchain_tiered_memory.summaries.facts import shorten
 from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
-from langchain_tiered_memory.summaries.writers.extractive_render import date_of
+from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
+from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
+from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, kind_of
-from langchain_tiered_memory.summaries.writers.sections import ItemKind, read_items
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
-from langchain_tiered_memory.text.sentences import Piece, pieces
+from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, shown_lines, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind
 
-_MAX_SENTENCE_WORDS = 60
-_MAX_SENTENCE_CHARS = 200  # a shorter one is never cut
 _MAX_CODE_CHARS = 160
-_MAX_PIECES = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
+_MAX_NAME_LINES = 6
+_COMMAND_LINES = 3  # a block of no more lines and no definition is a command
+_MAX_BLOCK_CHARS = 6000
+_MAX_WRITTEN = 8  # of a message's calls, texts of several lines
+_MAX_DOCUMENT_CHARS = 20_000
+_LEAST_BLANKS, _PROSE_PART = 4, 4  # of a sentence; a document has one among so many statements
+_MAX_STEPS = 12  # messages with calls and their results between a question and its answer
+_MAX_QUESTION_CHARS = 160  # of one that is told with its answer
+_MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
 _MAX_CUE_CHARS = 2000
 _TOOL_WEIGHT, _CODE_WEIGHT, _FIRST_WEIGHT, _FAILURE_WEIGHT = 0.5, 0.5, 1.1, 1.2
+_CALL_WEIGHT = 0.8
+_SYSTEM_WEIGHT = 0.5  # every request sends it again
+_ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
+_OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
+_REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
+_LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
+_ASKS = ("?", "\uff1f", "\u061f")
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
-    r"(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.].*",
+    r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
+    r"|(?:CREATE TABLE|create table) ++[\w.]).*",
     re.MULTILINE,
 )
-_SPOKEN = re.compile(r"^(?P<speaker>[^:\n]{1,60}?)(?: \((?P<when>\d{1,2} [A-Z][a-z]{2,8} \d{4})\))?: (?=\S)")
-_SPAN = re.compile(r"^\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?[.;]")
+_EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
+    r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
+    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?"
+    r"|thank(?:s| you)(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
+    r"|.{0,60}?\b(?:feel free to|let me know if"
+    r"|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more|other|additional|questions)"
+    r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
+)
+_TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
+_PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line
+_OPENS = re.compile(  # an answer that only says that it comes
+    r"\W{0,4}(?:certainly|sure|of course|absolutely|great|let['\u2019]?s|let me|here(?:['\u2019]s| is| are)|i can"
+    r"|i['\u2019]ll|thank|hi\b|hello|to (?!be\b)\w+ )"
+)
 
 
 def units_of(job: CondenseJob) -> Iterator[Unit]:
-    """The sentences of all sources that say something new, with their estimated tokens."""
+    """The statements of all sources that say something new, with their estimated tokens."""
     told = set[tuple[str, bool]]()
+    made = _of_messages(job.sources) if job.level == 1 else _of_summaries(job)
+    for source, unit in made:
+        # A person's word is not a tool's.
+        key = (_PLACE.sub("", unit.text).casefold(), unit.speaker.startswith(TOOL_MARK))
+        if key in told and not unit.asked:
+            continue
+        told.add(key)
+        yield replace(unit, tokens=len(unit.told) * source.tokens / len(source.text))
+
+
+def _of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
+    last = len(job.sources) - 1
+    has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
     for index, source in enumerate(job.sources):
-        if source.same_as is None:
-            per_char = source.tokens / len(source.text) if source.text else 0.0
-            made = _of_message(source, index) if job.level == 1 else _of_summary(source, index, job.participants)
-            for unit in made:
-                key = (unit.text.casefold(), unit.speaker.startswith(TOOL_MARK))  # a person's word is not a tool's
-                if key in told:
-                    continue
-                told.add(key)
-                yield replace(unit, tokens=len(unit.text) * per_char)
+        if source.same_as is None and source.text:
+            for unit in units_of_summary(source, index, job.participants, is_last=index == last):
+                weight = cue_weight(unit.text) * unit.weight
+                if unit.speaker.startswith(TOOL_MARK):
+                    weight *= _REPORTED_WEIGHT
+                elif has_assistant and unit.speaker != "assistant":
+                    weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
+                elif has_assistant and unit.asked:
+                    weight *= _ANSWERED_WEIGHT
+                yield source, replace(unit, text=_shortened(unit.text), weight=weight)
+
+
+def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:
+    """Statements, each question with the answer that the next message gives."""
+    read = [
+        (source, list(_of_message(source, index)))
+        for index, source in enumerate(sources)
+        if source.same_as is None and source.text
+    ]
+    for place, (_, units) in enumerate(read):
+        asked = _last_question(units)
+        if asked is None:
+            continue
+        if place == len(read) - 1:
+            units[asked] = replace(units[asked], kind="open", weight=units[asked].weight * _OPEN_WEIGHT)
+            continue
+        following = _reply_to(read, place)
+        answer = _first_answer(following)
+        if answer is not None and not _asks_before(read, place):
+            words = _asked_before(units, asked)
+            cut = clause_cut(words, most_chars=_MAX_QUESTION_CHARS)
+            question = units.pop(asked)
+            if words != question.text:
+                units.pop(asked - 1)
+            following[answer] = replace(
+                following[answer],
+                asked=cut,
+                asker=question.speaker,
+                kind=_kind_of_pair(question, following[answer]),
+            )
+    has_assistant = any(source.role == "assistant" for source in sources)
+    for source, units in read:
+        for unit in units:
+            wanted = has_assistant and source.role == "user"
+            yield source, replace(unit, weight=unit.weight * _ASKING_WEIGHT) if wanted else unit
+
+
+def _reply_to(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> list[Unit]:
+    """What the next message says that is somebody else's; an assistant's after the tools that it asked first."""
+    asker = read[place][0]
+    for source, units in read[place + 1 : place + 1 + _MAX_STEPS]:
+        if source.role == "tool" or (source.role == "assistant" and units and all(map(is_call, units))):
+            continue
+        return units if (source.speaker, source.role) != (asker.speaker, asker.role) else []
+    return []
+
+
+def _asks_before(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> bool:
+    """Whether the same person asked something else just before: nobody knows which of the two is answered."""
+    asker = read[place][0]
+    for source, units in reversed(read[:place]):
+        if (source.speaker, source.role) != (asker.speaker, asker.role):
+            return False
+        if _last_question(units) is not None:
+            return True
+    return False
+
+
+def _kind_of_pair(question: Unit, answer: Unit) -> ItemKind:
+    return question.kind if answer.kind == "point" and question.kind not in ("open", "overview") else answer.kind
+
+
+def _asked_before(units: Sequence[Unit], place: int) -> str:
+    """The question at `place`, with the one before it where they are asked in one breath."""
+    question = units[place]
+    before = units[place - 1].text if place else ""
+    both = f"{before} {question.text}"
+    return both if before.endswith(_ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
+
+
+def _last_question(units: Sequence[Unit]) -> int | None:
+    """The question that a message ends with; code may stand behind it."""
+    for place in reversed(range(len(units))):
+        unit = units[place]
+        if unit.text.startswith(CODE):
+            continue
+        asks = (
+            (unit.text.endswith(_ASKS) or _TELL.match(cues.lowered(unit.text)))
+            and not unit.asked
+            and not unit.speaker.startswith(TOOL_MARK)
+        )
+        return place if asks and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
+    return None
+
+
+def _first_answer(units: Sequence[Unit]) -> int | None:
+    """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
+    for place, unit in enumerate(units[:4]):
+        if unit.text.endswith(_ASKS) or unit.text.startswith((CODE, USED)):
+            return None
+        low = cues.lowered(unit.text)
+        if not (_OPENS.match(low) or unit.text.endswith(":")):
+            return place
+    return None
 
 
 def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
-    said = _worth_a_look(pieces(source.text))
     date = date_of(source.at)
     speaker = speaker_label(source.speaker, source.role)
-    for place, piece in enumerate(said):
-        if piece.kind == "heading":
+    text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
+    if source.role == "tool":
+        said = [Statement(line) for line in shown_lines(text)]
+    else:
+        said = list(_saying_something(statements(text)))
+    of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
+    code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
+    for place, one in enumerate(_worth_a_look(said)):
+        if one.is_code:
+            block = "\n".join(one.text.splitlines()[1:-1])
+            yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(block))
             continue
-        text = _quoted_code(piece) if piece.kind == "code" else _shortened(piece.text)
-        if not any(char.isalnum() for char in text):
+        shown = _shortened(one.text)
+        if not any(char.isalnum() for char in shown):
             continue
-        if piece.kind == "code":
-            kind: ItemKind = "technical"
-            weight = _CODE_WEIGHT
-        else:
-            kind = _message_kind(text, source)
-            weight = cue_weight(text) * (_FIRST_WEIGHT if place == 0 else 1.0)
-        if source.role == "tool":
-            weight *= _FAILURE_WEIGHT if cues.FAILURE.search(cues.lowered(text)) else _TOOL_WEIGHT
-        when = date if piece.kind != "code" and cues.RELATIVE_TIME.search(cues.lowered(text)) else ""
-        yield Unit(text, kind, index, 0.0, speaker=speaker, when=when, weight=weight)
+        low = cues.lowered(shown)
+        weight = cue_weight(shown) * (_FIRST_WEIGHT if place == 0 else 1.0) * (_LEANING_WEIGHT if one.leans else 1.0)
+        weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
+        when = date if cues.RELATIVE_TIME.search(low) else ""
+        yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
+    yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
+    for document in written[:_MAX_WRITTEN]:
+        yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(document))
+        yield from (replace(code, text=line) for line in _prose_in(document))
 
 
-def _worth_a_look(said: list[Piece]) -> list[Piece]:
-    """All pieces of a message, or of a giant one those with the most figures and capitals for their length."""
-    if len(said) <= _MAX_PIECES:
+def _prose_in(written: str) -> list[str]:
+    """What a document says that a call writes; nothing of a program."""
+    said = [_shortened(one.text) for one in statements(written[:_MAX_DOCUMENT_CHARS]) if not one.is_code]
+    told = [text for text in said if text.endswith((".", "!")) and text.count(" ") >= _LEAST_BLANKS]
+    return said if len(told) * _PROSE_PART > len(said) else []
+
+
+def _saying_something(said: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements without those that only announce something or are polite, unless there is nothing else."""
+    kept = []
+    for one in said:
+        announces = one.announces and not any(char.isdigit() for char in one.text)
+        polite = len(one.text) < MAX_CHARS and _EMPTY.fullmatch(cues.lowered(one.text))
+        if not announces and not polite:
+            kept.append(one)
+    yield from kept or said
+
+
+def _worth_a_look(said: list[Statement]) -> list[Statement]:
+    """All statements of a message, or of a giant one those with the most figures and capitals for their length."""
+    if len(said) <= _MAX_STATEMENTS:
         return said
-    best = sorted(range(len(said)), key=lambda place: (-_density(said[place].text), place))[:_MAX_PIECES]
+    best = sorted(range(len(said)), key=lambda place: (-_density(said[place].text), place))[:_MAX_STATEMENTS]
     return [said[place] for place in sorted(best)]
 
 
 def _density(text: str) -> float:
-    return sum(char.isdigit() or char.isupper() for char in text[:_MAX_SENTENCE_CHARS]) / (
-        len(text) + _MAX_SENTENCE_CHARS
-    )
+    return sum(char.isdigit() or char.isupper() for char in text[:MAX_CHARS]) / (len(text) + MAX_CHARS)
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:
@@ -103,41 +261,23 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
     return kind
 
 
-def _quoted_code(piece: Piece) -> str:
-    """What a block of code defines, or how it begins."""
-    defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(piece.text)]
-    lines = defined or [line.strip() for line in piece.text.splitlines()[1:-1] if line.strip()][:1]
-    return f"`{'; '.join(lines)[:_MAX_CODE_CHARS]}`" if lines else ""
+def _quoted_code(block: str) -> list[str]:
+    """What a block of code defines, or a command whole; then the names in it, a line full at a time."""
+    block = block[:_MAX_BLOCK_CHARS]
+    defined = [match[0].strip().rstrip("{:").strip() for match in _DEFINITION.finditer(block)]
+    lines = [line.strip() for line in block.splitlines() if line.strip()]
+    shown = defined or (lines if len(lines) <= _COMMAND_LINES else [])
+    head = "; ".join(shown)[:_MAX_CODE_CHARS]
+    names = [name for name in dict.fromkeys(match[0] for match in SYMBOL.finditer(block)) if name not in head]
+    named = wrap(", ".join(names), _MAX_CODE_CHARS)[:_MAX_NAME_LINES] if shown != lines else []
+    return [*([f"`{head}`"] if head else []), *(f"with {line.rstrip(',')}" for line in named)]
 
 
 def _shortened(text: str) -> str:
-    """A sentence that is too long to keep whole, around its first cue or its start."""
-    if len(text) < _MAX_SENTENCE_CHARS:
+    """A sentence that is too long to keep whole, around its first cue or from its start."""
+    if len(text) < MAX_CHARS or text.startswith(CODE):
         return text
+    text = " ".join(text.split())
     low = cues.lowered(text[:_MAX_CUE_CHARS])
     cue = cues.DECISION.search(low) or cues.CONSTRAINT.search(low) or cues.FAILURE.search(low)
-    return shorten(" ".join(text.split()), around=cue.span() if cue else (0, 0), max_words=_MAX_SENTENCE_WORDS)
-
-
-def _of_summary(source: SourceText, index: int, participants: Sequence[str]) -> Iterator[Unit]:
-    """The items of a sectioned text, with the speaker that ours begin with carried over to each of their sentences."""
-    speaker = when = ""
-    known = {*participants, "user", "assistant", "tool", "system", "other"}
-    appended = False
-    for item in read_items(source.text):
-        # What an audit appended is a list, and would crowd out the prose: the next audit takes from it what matters.
-        appended = bool(APPENDED.match(item.text)) or (appended and item.follows)
-        if appended or _SPAN.match(item.text):
-            continue
-        text = item.text
-        spoken = _SPOKEN.match(text)
-        # A tool's output may imitate another speaker in the middle of its line.
-        quoted = item.follows and speaker.startswith(TOOL_MARK)
-        if spoken and not quoted and (spoken["speaker"] in known or spoken["speaker"].startswith(TOOL_MARK)):
-            speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
-        elif not item.follows:
-            speaker = when = ""
-        text = _shortened(text)
-        if any(char.isalnum() for char in text):
-            kind: ItemKind = "technical" if speaker.startswith(TOOL_MARK) else item.kind
-            yield Unit(text, kind, index, 0.0, speaker=speaker, when=when, weight=cue_weight(text))
+    return clause_cut(text, most_chars=MAX_CHARS + MAX_CHARS // 2, reach=cue.end() if cue else 0)

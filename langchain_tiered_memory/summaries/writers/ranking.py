@@ -29,8 +29,10 @@ _TOLD_AGAIN = 0.2  # what a term is worth that a chosen sentence states already
 _LINE_TOKENS = 6  # what a sentence costs beside its own words: bullet, speaker
 _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its words
 _KIND_WEIGHT: dict[ItemKind, float] = {
-    "overview": 1.0, "point": 1.0, "decision": 1.5, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
+    "overview": 1.0, "point": 1.0, "decision": 2.0, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
+_BRIEF_CHARS, _BRIEF_WORDS = 24, 3
+ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
 _EMPTY_WORDS_TEXT = (
     "a since come came trying been totally super love about after again all also am an and any are as at be "
     "because been before being but by can could did do does doing don't for from get got had has have having he "
@@ -62,12 +64,29 @@ class Unit:
     when: str = ""
     """A date to stand behind it, where its own words need one."""
     weight: float = 1.0
+    day: str = ""
+    """When it was said, where the summary that it is read from tells."""
+    asked: str = ""
+    """The question that it answers."""
+    asker: str = ""
+    """Who asked it."""
+
+    @property
+    def told(self) -> str:
+        """Its words, with those of the question before it."""
+        return f"{self.asked} {self.text}" if self.asked else self.text
 
 
 def cue_weight(text: str) -> float:
     """What the wording of a sentence adds to or takes from its worth."""
     weight, low = 1.0, cues.lowered(text)
-    if cues.SMALL_TALK.match(low):
+    if len(text) < _BRIEF_CHARS and text.count(" ") < _BRIEF_WORDS and text.isascii():
+        weight *= 0.5  # "Luna and Oliver!" tells nothing without what was asked
+    if ANNOUNCES.match(low):
+        weight *= 0.6
+    if text.startswith("["):
+        weight *= 0.5  # a picture, which nobody sees
+    if cues.SMALL_TALK.match(low) and not cues.DECISION.search(low):
         weight *= 0.4
     if text.rstrip().endswith(("?", "\uff1f")):
         weight *= 0.5
@@ -127,11 +146,11 @@ def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, floa
     # In an order of their own: added up in another one, sums differ in their last digit, and so may the choice.
     words = [
         dict.fromkeys(
-            word for word in map(_plain, _WORD.findall(unit.text)) if word not in _EMPTY_WORDS and word not in dull
+            word for word in map(_plain, _WORD.findall(unit.told)) if word not in _EMPTY_WORDS and word not in dull
         )
         for unit in units
     ]
-    named = [dict.fromkeys(one for one in sorted(identifiers(unit.text)) if one not in dull) for unit in units]
+    named = [dict.fromkeys(one for one in sorted(identifiers(unit.told)) if one not in dull) for unit in units]
     counts = Counter(term for found in (*words, *named) for term in found)
     rarest = math.log(1 + len(units)) or 1.0
 
@@ -152,15 +171,3 @@ def _letters(word: str) -> int:
 
 def _plain(word: str) -> str:
     return word.casefold().replace("\u2019", "'").removesuffix("'s")
-
-
-def topics(units: Sequence[Unit], *, dull: frozenset[str], count: int) -> list[str]:
-    """Words that run through several of `units`, the most telling first: what the job is about."""
-    seen = Counter(
-        word
-        for unit in units
-        for word in {_plain(word) for word in _WORD.findall(unit.text)}
-        if len(word) > 4 and word not in _EMPTY_WORDS and word not in dull and not word[0].isdigit()  # noqa: PLR2004
-    )
-    shared = [(times * min(1.0, len(word) / _FULL_WORD_CHARS), word) for word, times in seen.items() if times > 1]
-    return [word for _, word in sorted(shared, key=lambda pair: (-pair[0], pair[1]))[:count]]

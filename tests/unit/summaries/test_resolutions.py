@@ -65,4 +65,4 @@ def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() ->
     ids = ["aaaaaaaaaa", *(one.id for one in found)]
     line = joint_headline(found, span=(1, 60), count=55, untold=5, ids=ids, count_text=COUNT)
     assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told, ids 0bcdef 1bcdef 2bcdef and 1 before")
-    assert "grinder" in line
+    assert line.endswith("shipping, weather]")

@@ -1,0 +1,107 @@
+"""Tells the tool calls of a message in words: which tool, on which file, with what."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.text.identifiers import PATH
+from langchain_tiered_memory.text.statements import clause_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.summaries.writers.ranking import Unit
+
+USED = "used "
+"""How a sentence begins that tells a call."""
+
+_CALL = re.compile(r"^(?P<name>[A-Za-z_][\w.-]{0,63})\((?P<rest>\)|[A-Za-z_]\w{0,63}[=:].*\)|)$", re.MULTILINE)
+_ARGUMENT = re.compile(
+    r"(?:^|, )(?P<name>[A-Za-z_]\w{0,63})="
+    r"(?P<value>\"(?:[^\"\\]|\\.)*+\"|\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^,\"\[{]{1,200})"
+)
+_LINE_ARGUMENT = re.compile(r"^(?P<name>[A-Za-z_]\w{0,63})(?P<mark>=|:$)(?P<value>.*)$")
+_FILE_ARGUMENTS = frozenset({"path", "file_path", "file", "filename", "notebook_path", "url", "directory", "dir"})
+_MAX_CALL_CHARS = 320
+_MAX_VALUE_CHARS = 110
+_MAX_ARGUMENTS = 8
+
+
+def split_calls(text: str) -> tuple[str, list[str], list[str]]:
+    """The words of an assistant's message, a sentence for each call behind them, and the long texts of these calls."""
+    first = _CALL.search(text)
+    if first is None:
+        return text, [], []
+    told, written = [], list[str]()
+    starts = list(_CALL.finditer(text, first.start()))
+    for place, match in enumerate(starts):
+        stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
+        arguments = _in_line(match["rest"]) if match["rest"] else _in_lines(text[match.end() : stop])
+        told.append(_told(match["name"], arguments))
+        written += (value for _, value in arguments if "\n" in value)
+    return text[: first.start()].rstrip(), told, written
+
+
+def _in_line(rest: str) -> list[tuple[str, str]]:
+    return [(match["name"], _unquoted(match["value"])) for match in _ARGUMENT.finditer(rest[:-1])]
+
+
+def _in_lines(block: str) -> list[tuple[str, str]]:
+    """Arguments that stand on lines of their own, one of several lines behind `name:`."""
+    found: list[tuple[str, list[str]]] = []
+    is_long = False
+    for line in block.strip("\n").removesuffix("\n)").splitlines():
+        match = _LINE_ARGUMENT.match(line)
+        if match and (match["mark"] == "=" or not match["value"]) and not (is_long and match["mark"] != "="):
+            is_long = match["mark"] != "="
+            found.append((match["name"], [] if is_long else [_unquoted(match["value"])]))
+        elif found:
+            found[-1][1].append(line)
+    return [(name, "\n".join(lines)) for name, lines in found]
+
+
+def _unquoted(value: str) -> str:
+    if value[:1] == '"':
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value.strip('"')
+    return value
+
+
+def _told(name: str, arguments: Sequence[tuple[str, str]]) -> str:
+    files = [value for key, value in arguments if key in _FILE_ARGUMENTS and "\n" not in value]
+    others = [(key, value) for key, value in arguments if key not in _FILE_ARGUMENTS or "\n" in value]
+    text = f"{USED}{name}"
+    if files:
+        text += f" on {' and '.join(files[:2])}"
+    if others:
+        text += ": " + ", ".join(f"{key} {_shown(value)}" for key, value in others[:_MAX_ARGUMENTS])
+    return clause_cut(text, most_chars=_MAX_CALL_CHARS)
+
+
+def _shown(value: str) -> str:
+    lines = [line.strip() for line in value.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return f"of {len(lines)} lines"
+    value = lines[0] if lines else ""
+    if len(value) > _MAX_VALUE_CHARS:
+        value = value[:_MAX_VALUE_CHARS].rsplit(" ", 1)[0] + "\u2026"
+    return f"`{value}`" if " " in value and not value.startswith(("[", "{")) else value
+
+
+def is_call(unit: Unit) -> bool:
+    """Whether a statement tells a call."""
+    return unit.text.startswith(USED)
+
+
+def files_named(text: str) -> list[str]:
+    """The files and addresses that a sentence about a call names, by their last part."""
+    return [match[0].rstrip("/").rpartition("/")[2] for match in PATH.finditer(text)]
+
+
+def tool_named(text: str) -> str:
+    """The tool of a sentence that tells a call."""
+    return text.removeprefix(USED).partition(" ")[0].rstrip(":.")

@@ -1,0 +1,105 @@
+"""Reads a finished summary, ours or a model's, back into the statements that the summary above it chooses from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.checks.audit import APPENDED
+from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.writers.extractive_phrases import (
+    ANSWER,
+    DAY_LINE,
+    OVERVIEW,
+    SPAN,
+    SPOKEN,
+)
+from langchain_tiered_memory.summaries.writers.ranking import Unit
+from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.statements import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.summaries.writers.jobs import SourceText
+
+_ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
+_ASKS = ("?", "\uff1f", "\u061f")
+_TOOL_SEPARATOR = "; "
+_ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
+
+
+def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
+    """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
+
+    Our own overview is left out, and so is what an audit appended: it is a list, and would crowd out the prose; the
+    next audit takes from it what matters.
+
+    Args:
+        source: The summary.
+        index: Its place in the job.
+        participants: Names that may stand before a colon.
+        is_last: Whether no summary comes after it: what it leaves open may be open still.
+    """
+    waiting: Unit | None = None
+    for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
+        if asks_on and waiting:
+            waiting = replace(waiting, text=f"{waiting.text} {unit.text}")
+            continue
+        if answers and waiting:
+            waiting = replace(unit, asked=waiting.text, asker=waiting.speaker, kind=waiting.kind)
+            continue
+        if waiting:
+            yield _closed(waiting, is_last=is_last)
+        waiting = unit
+    if waiting:
+        yield _closed(waiting, is_last=is_last)
+
+
+def _closed(unit: Unit, *, is_last: bool) -> Unit:
+    if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
+        return unit
+    return replace(unit, kind="point", weight=_ANSWERED_WEIGHT) if unit.text.endswith(_ASKS) else unit
+
+
+def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
+    """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
+    speaker = when = ""
+    appended = skipped = asking = False
+    for place, (day, item) in enumerate(_dated_items(source.text)):
+        appended = bool(APPENDED.match(item.text)) or (appended and item.follows)
+        skipped = (place == 0 and _is_overview(source.text)) or (skipped and item.follows)
+        if appended or skipped or SPAN.match(item.text):
+            continue
+        text, answers = item.text, False
+        asks_on = asking = asking and item.follows
+        if not (item.follows and speaker.startswith(TOOL_MARK)):  # a tool may imitate a speaker within its line
+            spoken = SPOKEN.match(text)
+            answer = ANSWER.match(text) if item.follows else None
+            if answer and answer["speaker"] in known:
+                speaker, when, text, answers = answer["speaker"], answer["when"] or "", text[answer.end() :], True
+                asking = asks_on = False
+            elif spoken and (spoken["speaker"] in known or spoken["speaker"].startswith(TOOL_MARK)):
+                speaker, when, text = spoken["speaker"], spoken["when"] or "", text[spoken.end() :]
+                asking = bool(spoken["asked"])
+                asks_on = False
+            elif not item.follows:
+                speaker = when = ""
+        is_tool = speaker.startswith(TOOL_MARK)
+        kind: ItemKind = "technical" if is_tool else item.kind
+        for said in text.split(_TOOL_SEPARATOR) if is_tool else [plain(text)]:
+            if any(char.isalnum() for char in said):
+                yield Unit(said, kind, index, 0.0, speaker=speaker, when=when, day=day), answers, asks_on
+
+
+def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
+    """Items with the day that they stand under, in a chronological summary."""
+    before, *dated = DAY_LINE.split(text)
+    for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
+        for item in read_items(block):
+            yield day, item
+
+
+def _is_overview(text: str) -> bool:
+    return OVERVIEW.match(text.partition("\n")[0]) is not None
