@@ -147,8 +147,14 @@ def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: i
 def summarised_groups(inputs: AssemblyInputs, groups: Sequence[Group]) -> dict[int, Node]:
     """For each of `groups` that a finished summary stands for, by its `first_seq`, the headline of that summary.
 
-    Such a summary may stand for messages that are shown as well: then no border could move over it.
+    Such a summary may stand for messages that are shown as well: then no border could move over it. None where no
+    summary may take the place of messages.
     """
+    settings = inputs.runtime.settings
+    if not (settings.condensation.automatic and settings.tree.enabled):
+        return {}
+    if settings.condensation.strategies.primary == "truncation":
+        return {}
     mine = {group.first_seq: group.entries[0].summary_id for group in groups}
     ids = sorted({one for one in mine.values() if one is not None})
     if not ids:
