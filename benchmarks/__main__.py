@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks import (
     condensing,
     cover_facts,
+    cover_shares,
     embedding,
     face_replay,
     fact_depth,
@@ -47,6 +48,9 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += condensing.main(["--messages", few, "--budget", "800" if asked.tiny else "2000"])
     reports += prefix.main(["--messages", few, "--budget", "700" if asked.tiny else "3000"])
     reports += cover_facts.main(["--messages", some])
+    reports += cover_shares.main(
+        ["--every", "200" if asked.tiny else "40", "--budgets", "1000" if asked.tiny else "2000,4000"]
+    )
     reports += unsound.main(["--messages", few])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])

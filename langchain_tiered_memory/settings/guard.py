@@ -151,6 +151,8 @@ class FileSettings(Frozen):
     """So many messages with file work ..."""
     busy_among: int = Field(default=60, ge=1)
     """... among the newest so many: an agent is at work on files."""
+    facts_share: float = Field(default=0.04, ge=0, le=1)
+    """Of the budget, for facts of what is older while an agent works on files, with a question or without."""
     cover_share: float = Field(default=0.06, ge=0, le=1)
     """Of the budget, for summaries of what is older while an agent works on files: what they take is lost to the files'
     own words."""

@@ -35,6 +35,8 @@ class BudgetAllocation:
     """Cap of earlier user messages quoted behind the cover."""
     cover: int
     """Cap of what stands for older history."""
+    facts: int
+    """Cap of the list of what older history stated and still holds."""
     keep: int
     """What remains of the recent messages after a condensation of the view."""
     recent_least: int
@@ -74,6 +76,7 @@ def split(
     settings: ContextSettings,
     files_share: float = 0.0,
     recall_share: float | None = None,
+    facts_share: float | None = None,
 ) -> BudgetAllocation:
     """Split a budget.
 
@@ -86,6 +89,7 @@ def split(
         settings: Shares and caps.
         files_share: Of the budget, for the list of touched files.
         recall_share: In the place of the settings' one: an agent at work needs its room for what it works on.
+        facts_share: In the place of the settings' one, with a question or without, for the same reason.
 
     Raises:
         BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
@@ -96,13 +100,16 @@ def split(
     total = math.floor(max_tokens / ratio)
     shares = settings.shares
     if view == "recall":
-        recall, cover, keep = max(total - fixed, 0), 0, 0
+        recall, cover, facts, keep = max(total - fixed, 0), 0, 0, 0
     else:
         share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
         recall = max(round(share * (total - fixed)), 0) if has_query else 0
-        # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
-        spare = 0 if has_query else round(settings.spare_for_cover * settings.recall_share * total)
-        cover = round(settings.cover_share * total) + spare
+        # Without a question parts of what recall would take go to facts and cover; recent messages grow into the rest.
+        spare = 0.0 if has_query else settings.recall_share * total
+        cover = round(settings.cover_share * total + settings.spare_for_cover * spare)
+        facts = round(settings.facts_share * total + settings.spare_for_facts * spare)
+        if facts_share is not None:
+            facts = min(facts, round(facts_share * total))
         keep = min(settings.keep_recent_tokens, round(settings.keep_recent_share * total))
     return BudgetAllocation(
         total=total,
@@ -111,6 +118,7 @@ def split(
         pins=round(settings.pins_share * total),
         queries=round(shares.user_queries * total),
         cover=cover,
+        facts=facts,
         keep=keep,
         recent_least=round(shares.recent_turns * total),
         recall=recall,

@@ -25,7 +25,7 @@ from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.condense import condense
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.summaries.tree.triggers import due_entries
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
@@ -269,9 +269,9 @@ def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
     if gone:
         span = f"{gone[0].seq}-{gone[-1].seq}"
         left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
-    shown = {node.id for node in nodes_of(found.plan.items)}
+    shown = set(summary_ids_of(found.plan.items))
     return left + tuple(
-        LeftOut(what=node.id, reason="condensed into a higher level, or no room", tokens=node.tokens)
+        LeftOut(what=node.id, reason="condensed into a higher level", tokens=node.tokens)
         for node in nodes_of(start.plan.items)
         if node.id not in shown
     )

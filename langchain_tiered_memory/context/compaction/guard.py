@@ -23,7 +23,7 @@ from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
 from langchain_tiered_memory.runs.checkpoints import ViewSnapshot, checkpoint
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import (
     CUTTING_STEPS,
@@ -103,9 +103,11 @@ def _missing(proposal: Proposal, pieces: Sequence[Piece], steps: tuple[StepKind,
     shown = {entry.seq for piece in pieces for entry in (*piece.whole_entries, *piece.passages)}
     standing = {one for piece in pieces for one in piece.summary_ids}
     gone = [entry for entry in proposal.rendered.tail if entry.seq not in shown]
-    nodes = [node for node in nodes_of(proposal.rendered.plan.items) if node.id not in standing]
+    items = proposal.rendered.plan.items
+    tokens = {node.id: node.tokens for node in nodes_of(items)}
+    untold = [one for one in summary_ids_of(items) if one not in standing]
     return (
-        *(LeftOut(what=node.id, reason="no room beside what must be shown", tokens=node.tokens) for node in nodes),
+        *(LeftOut(what=one, reason="no room beside what must be shown", tokens=tokens.get(one, 0)) for one in untold),
         *(LeftOut(what=entry.id, reason="not essential", tokens=entry.tokens) for entry in gone),
     )
 

@@ -55,9 +55,6 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
     itself; and all of it where there would be too little of each message to be read.
     """
     head = list(rendered.head)
-    if rendered.tokens > inputs.room:
-        # No must: what it stands for is named in the account all the same.
-        head = [piece for piece in head if piece.part not in ("history", "files")]
     room = inputs.room - sum(piece.tokens for piece in head)
     pieces = rendered.recent()
     whole = sum(piece.tokens for piece in pieces)

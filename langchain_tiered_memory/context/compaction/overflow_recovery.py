@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.last_resort import (
@@ -20,7 +20,7 @@ from langchain_tiered_memory.sql.schema import digest_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
-    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.layout import Part, Piece
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import SessionRef
@@ -37,6 +37,16 @@ class Taken:
     """The plan that a view goes on from, where that is not the proposed one: a checkpoint's."""
 
 
+_LEFT_FOR_REQUIRED: tuple[frozenset[Part], ...] = (
+    frozenset(),
+    frozenset({"files"}),
+    frozenset({"files", "facts"}),
+    frozenset({"files", "facts", "history"}),
+)
+"""What leaves a view, one after the other, where its required messages could not even be read beside it. What older
+history stood for is named in the account all the same."""
+
+
 def pieces_of(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
 ) -> Taken:
@@ -50,9 +60,11 @@ def pieces_of(
     elif proposal.fits:
         return Taken(pieces=tuple(laid_out(proposal.inputs, proposal.rendered)), steps=proposal.steps)
     else:
-        cut = shortened_required(proposal.inputs, proposal.rendered)
-        if cut is not None:
-            return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
+        for left in _LEFT_FOR_REQUIRED:
+            head = tuple(piece for piece in proposal.rendered.head if piece.part not in left)
+            cut = shortened_required(proposal.inputs, replace(proposal.rendered, head=head))
+            if cut is not None:
+                return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
         minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
         if minimal is not None:
             runtime.report(
