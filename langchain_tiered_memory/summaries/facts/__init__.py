@@ -1,5 +1,1 @@
-"""Durable facts: read from messages, superseded by later ones, chosen for a view and listed there."""
-
-from langchain_tiered_memory.summaries.facts.extraction import extract_facts, shorten
-
-__all__ = ["extract_facts", "shorten"]
+"""Durable facts: read from messages, superseded by corrections, kept as rows, chosen and listed for a view."""
