@@ -57,12 +57,12 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
     if missing:
         inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
     prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
-    corrections = _corrections(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CANDIDATES), prose)
+    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CANDIDATES), prose)
     chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
     return facts_list(chosen)
 
 
-def _corrections(corrected: Sequence[Fact], prose: str) -> frozenset[str]:
+def corrections_of(corrected: Sequence[Fact], prose: str) -> frozenset[str]:
     """The facts that hold in the place of those that the prose still states: a former value never stands alone."""
     later = {one.id: one.superseded_by for one in corrected}
     found: set[str] = set()
