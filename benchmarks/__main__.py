@@ -11,6 +11,7 @@ from benchmarks import (
     condensing,
     cost_curve,
     cover_facts,
+    cover_shares,
     embedding,
     face_replay,
     fact_depth,
@@ -48,6 +49,9 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += condensing.main(["--messages", few, "--budget", "800" if asked.tiny else "2000"])
     reports += prefix.main(["--messages", few, "--budget", "700" if asked.tiny else "3000"])
     reports += cover_facts.main(["--messages", some])
+    reports += cover_shares.main(
+        ["--every", "200" if asked.tiny else "40", "--budgets", "1000" if asked.tiny else "2000,4000"]
+    )
     reports += unsound.main(["--messages", few])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
-    from langchain_tiered_memory.types.outcomes import FailureReason, ThresholdAdvice, Zone
+    from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, ThresholdAdvice, Zone
     from langchain_tiered_memory.types.records import Group
 
 
@@ -51,6 +51,15 @@ class CondensationPlugin(Protocol):
 
     def condense(self, job: CondenseJob) -> str | Condensed:
         """The summary's text. Raising hands the job to the next one."""
+        ...
+
+
+@runtime_checkable
+class ValidatingPlugin(CondensationPlugin, Protocol):
+    """A plugin that judges its own summaries, besides the validators that judge everybody's."""
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Whether `text`, cut to its size and mended by the audit, may stand for the sources of `job`."""
         ...
 
 
@@ -172,3 +181,9 @@ class TelemetryCollector:
 
     def on_fallback(self, context: CondensationContext, reason: FailureReason, to: str) -> None:
         """The next one in the chain takes over."""
+
+    def on_fallback_to_window(self, session_id: str, outcome: Outcome) -> None:
+        """Messages left a view without a summary: the window slid, or the least important ones were pruned.
+
+        `outcome.reason` and `outcome.error` say why no summary could take their place; `None` where none was wanted.
+        """

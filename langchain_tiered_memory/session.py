@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.transcript.remember import When
-    from langchain_tiered_memory.types.records import Entry, Hit, Summary
+    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
 class Session(TrackVerbs, ViewVerbs, RunVerbs):
@@ -126,6 +126,23 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
     ) -> list[Hit]:
         """See `search`."""
         return await off_loop(self.search, query, k=k, tracks=tracks, levels=levels, since=since, until=until)
+
+    def facts(self, query: str | None = None, *, k: int = 50, superseded: bool = False) -> list[Fact]:
+        """What was stated on any track of this session, as far as it is condensed: a short clause each.
+
+        Args:
+            query: Those whose words match it best, best first; without one the weightiest, and of those the newest.
+            k: The most to give.
+            superseded: Whether those are among them that a correction took the place of; each names what did.
+
+        Raises:
+            InvalidInputError: when one of them is of a type that it cannot take.
+        """
+        return self.core.facts(query, k=k, superseded=superseded)
+
+    async def afacts(self, query: str | None = None, *, k: int = 50, superseded: bool = False) -> list[Fact]:
+        """See `facts`."""
+        return await off_loop(self.facts, query, k=k, superseded=superseded)
 
     def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.

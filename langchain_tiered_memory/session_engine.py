@@ -7,6 +7,7 @@ The owner is checked in here: `checked` gives the memory's parts only to a handl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
@@ -17,7 +18,7 @@ from langchain_tiered_memory.driver import each_step
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, no_view
+from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, check_facts_input, no_view
 from langchain_tiered_memory.transcript.remember import When, remember
 from langchain_tiered_memory.transcript.turns import as_turn
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
+    from langchain_tiered_memory.types.records import Fact
 
 
 class SessionEngine:
@@ -174,6 +176,26 @@ class SessionEngine:
                 return turn.messages
             # Somebody else wrote the same ids in between, such as another answer from the same cache.
         return []
+
+    def facts(self, query: str | None, *, k: int, superseded: bool) -> list[Fact]:
+        """The session's facts with the ids of their messages, as `Session.facts` says.
+
+        Raises:
+            InvalidInputError: for what cannot be asked.
+        """
+        check_facts_input(query=query, k=k, superseded=superseded)
+        store = self.checked.store
+        ref = store.transcript.find(self.session_id)
+        if ref is None or k < 1:
+            return []
+        self.engine.greet(self.session_id)
+        if query is None:
+            found = store.facts.best(ref, k, superseded_too=superseded)
+        else:
+            found = store.facts.search(ref, query, k, superseded_too=superseded)
+        seqs = sorted({seq for fact in found for seq in fact.sources})
+        ids = {entry.seq: entry.id for entry in store.transcript.by_seq(ref, seqs)}
+        return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
     def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         """Put together what one model call gets, as `Session.context` says."""

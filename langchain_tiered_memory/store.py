@@ -18,6 +18,8 @@ from langchain_tiered_memory.runs.plans import Plans
 from langchain_tiered_memory.runs.store import Runs
 from langchain_tiered_memory.sql.database import Database
 from langchain_tiered_memory.sql.private_files import PRIVATE
+from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages
+from langchain_tiered_memory.summaries.facts.store import FactStore
 from langchain_tiered_memory.summaries.tree.store import Tree
 from langchain_tiered_memory.transcript.file_store import Files
 from langchain_tiered_memory.transcript.outbox import Outbox
@@ -38,6 +40,7 @@ class SqlStore:
     database: Database
     transcript: Transcript
     tree: Tree
+    facts: FactStore
     text_index: TextIndex
     vector_queue: VectorQueue
     plans: Plans
@@ -75,8 +78,9 @@ class SqlStore:
         database = Database(where, busy_seconds=busy_seconds, now=now, read_only=read_only, file_mode=file_mode)
         return cls(
             database=database,
-            transcript=Transcript(database, group_rule),
+            transcript=Transcript(database, group_rule, drop_facts_of_messages),
             tree=Tree(database),
+            facts=FactStore(database),
             text_index=TextIndex(database),
             vector_queue=VectorQueue(database),
             plans=Plans(database),

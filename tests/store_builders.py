@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.store import SqlStore
+from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
-from langchain_tiered_memory.types.records import Draft, PassageDraft, SessionRef, Spent, Summary
+from langchain_tiered_memory.types.records import Draft, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 NOW = 1_700_000_000.0
@@ -86,17 +88,42 @@ def written(text: str = "a summary", **changes: object) -> Written:
     return Written(**values | changes)
 
 
+def fact(seq: int, text: str, *, subject: str = "", kind: FactKind = "number", **changes: object) -> Fact:
+    """A fact that the message `seq` states."""
+    values: dict[str, Any] = {
+        "id": fact_id(seq, kind, text),
+        "kind": kind,
+        "text": text,
+        "seq": seq,
+        "at": NOW + seq,
+        "by": "user",
+        "subject": subject,
+        "track": "main",
+        "sources": (seq,),
+        "weight": 0.5,
+    }
+    return Fact(**values | changes)
+
+
 def claim(store: SqlStore, ref: SessionRef, what: SummaryPlan, **changes: object) -> Summary | None:
     """Claim a plan."""
     options: dict[str, Any] = {"owner": "w", "now": NOW, "lease_seconds": 60.0} | changes
     return store.tree.claim(ref, what, **options)
 
 
-def summarised(store: SqlStore, ref: SessionRef, level: int, *sources: object, text: str = "a summary") -> Summary:
-    """A finished summary, as the store gives it back."""
-    claimed = claim(store, ref, plan(level, *sources))
+def summarised(
+    store: SqlStore,
+    ref: SessionRef,
+    level: int,
+    *sources: object,
+    text: str = "a summary",
+    facts: Sequence[Fact] = (),
+    track: str = "main",
+) -> Summary:
+    """A finished summary, as the store gives it back; of level 1 with the facts of its messages."""
+    claimed = claim(store, ref, plan(level, *sources, **({"track": track} if level == 1 else {})))
     assert claimed is not None
-    assert store.tree.commit(ref, claimed, written(text), owner="w", now=NOW)
+    assert store.tree.commit(ref, claimed, written(text, facts=tuple(facts)), owner="w", now=NOW)
     return store.tree.by_id(ref, [claimed.id])[0]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, machine, replay, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, facts, machine, replay, transfer
 from langchain_tiered_memory.cli.commands import Command, Group
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
@@ -29,6 +29,7 @@ app.command("replay", cls=Command)(replay.replay)
 app.command("ask", cls=Command)(ask.ask)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("inspect", cls=Command)(care.inspect)
+app.command("facts", cls=Command)(facts.facts)
 app.command("verify", cls=Command)(care.verify)
 app.command("reindex", cls=Command)(care.reindex)
 app.command("doctor", cls=Command)(care.doctor)

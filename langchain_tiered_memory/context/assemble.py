@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.compaction.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
 from langchain_tiered_memory.context.history.ledgers import diff_of
@@ -33,6 +34,7 @@ from langchain_tiered_memory.models.window_budget import Budget, budget_of
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.summary_search import find_summaries
 from langchain_tiered_memory.summaries.rendering import summary_block
+from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.contexts import Context
 from langchain_tiered_memory.types.drafts import SearchFilters
 
@@ -153,6 +155,8 @@ def _shown(
     """Everything but recall, as the guard decides it."""
     if ref is None or request.view == "recall":
         allocation = request_inputs.allocation(runtime, request, budget, request_inputs.ratio)
+        if allocation.is_full:  # there is no view that a guard could make smaller
+            raise BudgetError(no_room_beside(allocation.fixed, budget.max_tokens, ratio=request_inputs.ratio))
         pieces = _asked_alone(runtime, request, allocation, request_inputs.required) if ref is not None else ()
         used = math.ceil((allocation.fixed + sum(piece.tokens for piece in pieces)) * request_inputs.ratio)
         return Assembly(
@@ -198,6 +202,8 @@ def _recalled(
     allocation, off = shown.allocation, request_inputs.off
     framing = runtime.counter.count_message(ours("", part="recall", counter=runtime.counter).message)
     room = allocation.total - allocation.fixed - sum(piece.tokens for piece in shown.pieces) - framing - margin
+    if request.view == "minimal":
+        room = min(room, round(runtime.settings.context.minimal_recall_share * allocation.total) - framing)
     last = request_inputs.required.last_user
     key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation)
     if shown.in_loop:
@@ -230,7 +236,8 @@ def _looked_up(
         in_view.add(required.last_user.seq)
     summaries: list[Summary] = []
     if view == "default" and not off and not request.alone:
-        covered = {one for piece in shown.pieces for one in piece.summary_ids}
+        # A headline names a stretch: where it answers the question, what it says may stand beside the quotes.
+        covered = {node.id for node in nodes_of(shown.items) if node.resolution != "headline"}
         found = _related(runtime, ref, query, room=min(allocation.summaries, room), shown=covered)
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     recalled = recall(

@@ -1,7 +1,7 @@
 """Lays out the messages of one call: their order, and the form of what stands before the recent ones.
 
-[system] [first user message] [pins] [history] [last user message, if older than what follows] [recent messages], with
-recall before the last user message, or at the end when the next word is the user's.
+[system] [first user message] [pins] [history] [facts] [files] [last user message, if older than what follows]
+[recent messages], with recall before the last user message, or at the end when the next word is the user's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.text.truncation import shorten_message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.records import Entry
@@ -28,7 +28,7 @@ MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
 
 
-Part: TypeAlias = Literal["system", "goal", "pinned", "history", "files", "recent", "recall"]
+Part: TypeAlias = Literal["system", "goal", "pinned", "history", "facts", "files", "recent", "recall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,24 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
     """A message of ours, told from the user's by a mark that no provider is sent."""
     message = HumanMessage(text, additional_kwargs={MARK: {"part": part}})
     return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
+
+
+def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int]) -> list[Piece]:
+    """A view's messages in their order: what bridges a gap stands behind the first message.
+
+    So it does where that is one of the recent ones, because the window slid and nothing was condensed.
+
+    Args:
+        head: What stands before the recent messages.
+        recent: The recent messages.
+        opening: `seq`s of the messages that the history began with.
+    """
+    count = 0
+    while count < len(recent) and (entry := recent[count].entry) is not None and entry.seq in opening:
+        count += 1
+    first = [piece for piece in head if piece.part == "goal"] + list(recent[:count])
+    first.sort(key=lambda piece: piece.entry.seq if piece.entry is not None else 0)
+    return [*first, *(piece for piece in head if piece.part != "goal"), *recent[count:]]
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

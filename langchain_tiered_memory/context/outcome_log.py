@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
+_TO_THE_WINDOW: frozenset[StepKind] = frozenset({"slid", "pruned"})
+"""Steps by which messages leave a view without a summary."""
 _CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
@@ -190,6 +192,9 @@ def write_account(
             )
     if written:
         deliver(runtime, event)
+        if outcome.kind is OutcomeKind.TRUNCATED and _TO_THE_WINDOW & set(outcome.steps):
+            runtime.store.database.end_snapshot()  # collectors are somebody else's code
+            runtime.condenser.tell_of_window(ref.session_id, outcome)
     if outcome.kind is not OutcomeKind.NOT_NEEDED:
         noted = replace(standing, failure=_repeatable(outcome), outcomes=standing.outcomes + 1)
         runtime.view_cache.note(ref.key, question.name, noted)

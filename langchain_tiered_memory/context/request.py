@@ -87,6 +87,7 @@ class RequestInputs:
             view="recall" if request.view == "recall" else "default",
             settings=runtime.settings.context,
             recall_share=runtime.settings.files.recall_share if self.works_on_files else None,
+            facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
         )
 

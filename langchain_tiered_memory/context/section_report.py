@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, gaps_of
 from langchain_tiered_memory.types.contexts import Section
 from langchain_tiered_memory.types.records import LeftOut
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _REASONS: dict[GapReason, str] = {
     "of_branch": "condensed together with messages of another branch",
-    "not_in_view": "not at a level that this view shows",
     "slid": "left out by the sliding window",
     "pruned": "pruned: least important for the task at hand",
 }
@@ -25,9 +24,7 @@ _REASONS: dict[GapReason, str] = {
 
 def reason_of(gap: Gap) -> str:
     """Why a gap is one."""
-    if gap.why is not None:
-        return _REASONS[gap.why]
-    return "does not fit" if gap.ids else "not condensed yet"
+    return _REASONS[gap.why] if gap.why is not None else "not condensed yet"
 
 
 def account(
@@ -46,19 +43,19 @@ def account(
         "goal": allocation.goal,
         "pinned": allocation.pins,
         "history": allocation.cover + allocation.queries,
-        "files": allocation.files + allocation.queries,
+        "facts": allocation.facts,
+        "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
     }
     left_out: dict[Part, tuple[LeftOut, ...]] = {
         "history": tuple(
             LeftOut(
-                what=f"{item.first_seq}-{item.last_seq}",
-                reason=reason_of(item),
+                what=f"{gap.first_seq}-{gap.last_seq}",
+                reason=reason_of(gap),
                 tokens=0,
             )
-            for item in items
-            if isinstance(item, Gap)
+            for gap in gaps_of(items)
         )
         + tuple(other_left_out),
         "recall": tuple(recalled_left_out),
@@ -84,6 +81,7 @@ def account(
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
                 left_out=left_out.get(part, ()),
                 text="\n".join(piece.text for piece in mine if piece.text),
+                not_shown=sum(gap.entry_count for gap in gaps_of(items)) if part == "history" else 0,
             )
         )
     return tuple(sections)

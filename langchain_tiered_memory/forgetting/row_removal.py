@@ -27,6 +27,7 @@ from langchain_tiered_memory.sql.schema import (
     checkpoints,
     entries,
     events,
+    facts,
     files,
     open_calls,
     outcomes,
@@ -42,6 +43,7 @@ from langchain_tiered_memory.sql.schema import (
     unpacked,
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
+from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.entry_reads import read_named
 from langchain_tiered_memory.transcript.file_rows import drop_touches
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events)
+_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events, facts)
 """Tables whose rows go with their session, uncounted."""
 _COUNTED = ("entries", "revisions", "summaries", "passages")
 _KEPT_SECONDS = 86_400.0
@@ -151,7 +153,8 @@ class Removal:
     def messages(self, ref: SessionRef, message_ids: Sequence[str], *, track: str = DEFAULT_TRACK) -> Removed:
         """Remove messages, as `EntryReads.named` means them, with all that hangs on them.
 
-        That is their revisions, every summary above them, all index rows, and the files they touched.
+        That is their revisions, every summary above them with the facts that were read for it, all index rows, and the
+        files they touched.
 
         What those summaries covered besides is free to be summarised again; calls that lost their results are open
         again. Checkpoints that were made when one of them was there go too, for they hold words of the view; outcomes
@@ -240,6 +243,7 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int
         superseded = and_(below, summaries.c.state == SummaryState.SUPERSEDED)
         connection.execute(update(summaries).where(superseded).values(state=SummaryState.ACTIVE))
         connection.execute(update(summaries).where(below).values(parent_id=None))
+    drop_facts_of_summaries(connection, above)
     for part in chunks(above):
         connection.execute(delete(summaries).where(summaries.c.id.in_(part)))
     return len(above), index_rows
@@ -262,6 +266,7 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     # Those of one summary are many: each is named once.
     covering = list(dict.fromkeys(row.summary_id for row in found if row.summary_id is not None))
     gone_summaries, index_rows = uproot(connection, covering)
+    drop_facts_of_messages(connection, ref.key, seqs)
     gone, terms = drop_passages(
         connection, and_(passages.c.session_key == ref.key, passages.c.level == 0, passages.c.seq.in_(seqs))
     )

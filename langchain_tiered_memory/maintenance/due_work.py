@@ -1,4 +1,4 @@
-"""Does the work that is due, summaries first, then vectors: for the background worker and for `flush()`."""
+"""Does the work that is due, facts and summaries first, then vectors: for the background worker and for `flush()`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.recall.indexing import index_all, queue_lost
 from langchain_tiered_memory.reports import FlushReport
 from langchain_tiered_memory.summaries.tree.condense import condense
+from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
@@ -19,7 +20,7 @@ _LOOK_AGAIN_SECONDS = 0.02
 
 
 def tend(runtime: Runtime, session_id: str, *, embeds: bool = True) -> Flow[tuple[int, int]]:
-    """Make a session's summaries and vectors that are due. Returns how many of each.
+    """Read a session's facts and make its summaries and vectors that are due. Returns how many summaries and vectors.
 
     Args:
         runtime: The memory.
@@ -31,6 +32,7 @@ def tend(runtime: Runtime, session_id: str, *, embeds: bool = True) -> Flow[tupl
         return 0, 0
     made = 0
     try:
+        yield from read_what_waits(runtime, ref)
         made = yield from condense(runtime, ref)
     except DamagedRowError as error:
         runtime.report(EventName.DAMAGED_ROW, str(error), session_id=session_id, table=error.table, column=error.column)

@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
+from langchain_tiered_memory.maintenance.fact_relations import of_facts
 from langchain_tiered_memory.maintenance.known_rows import PAGE, Known, fits
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, remedy_for
@@ -121,6 +122,7 @@ class Relations:
                 *of_messages(known, payload_digest),
                 *of_passages(known),
                 *of_summaries(known),
+                *of_facts(known),
                 *of_plans(known, plan_border),
                 *of_the_run(known),
                 *of_checkpoints(known),

@@ -89,6 +89,8 @@ _STARTING: dict[str, dict[str, Any]] = {
         "lease_until": None,
         "retry_at": 0.0,
         "tokens": 0,
+        "facts": "[]",
+        "facts_read": 0,
     },
     "ltm_runs": {
         "phase": None,
@@ -123,6 +125,7 @@ _DROPPED = frozenset(
         "ltm_tasks",
         "ltm_outcomes",
         "ltm_files",
+        "ltm_facts",
         "ltm_windows",
         "ltm_calibrations",
         "ltm_runs",

@@ -12,6 +12,7 @@ from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailab
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
 from langchain_tiered_memory.maintenance.examine import Tally, agreed, tokens_of_summary
+from langchain_tiered_memory.maintenance.fact_checks import mend_facts
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.ingest import passage_drafts
@@ -99,8 +100,11 @@ def doctor(runtime: Runtime) -> DoctorReport:
         if any(problem.kind == "damaged_text_index" for problem in before.problems):
             runtime.store.inspection.rebuild_text_index()
         _mend_vectors(runtime, before.problems)
-    elif before.pending_vectors:
-        index_pending(runtime)
+    else:
+        for ref, _ in runtime.store.inspection.sessions():
+            mend_facts(runtime, ref, ())
+        if before.pending_vectors:
+            index_pending(runtime)
     after = verify(runtime)
     left = (*after.problems, *_still_missing(runtime, after))
     return DoctorReport(
@@ -174,6 +178,7 @@ def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int],
         _mend_session(runtime, ref, tally)
         if recount:
             _recount(runtime, ref, tally)
+        mend_facts(runtime, ref, tally.problems, every=recount)
     for ref, _ in inspection.sessions():
         inspection.drop_orphan_touches(ref)
     inspection.drop_orphan_passages(inspection.orphan_passages())

@@ -9,6 +9,7 @@ from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_anothe
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
 from langchain_tiered_memory.forgetting.forget import removal_problems
 from langchain_tiered_memory.maintenance.examine import agreed
+from langchain_tiered_memory.maintenance.fact_checks import note_of_unread
 from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.recall.indexing import usable_index
 from langchain_tiered_memory.reports import Problem, Progress, VerifyReport
@@ -54,6 +55,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
         notes=(
             *_note_of_counts(runtime, other_counts),
             *_note_of_vectors(runtime, pending=pending, passages=passages),
+            *note_of_unread(runtime, [ref for ref, _ in sessions]),
         ),
     )
 

@@ -81,6 +81,14 @@ _FOUND = re.compile(
     re.MULTILINE,
 )
 """A line that is a path and nothing else, or that a search puts a path and a line number before."""
+_FOUND_HERE = re.compile(r"^([\w.@+-]{1,80}\.\w{1,8}):\d{1,6}:", re.MULTILINE)
+"""The same of a file without a folder: only a search of files writes it so, a shell prints much else of that form."""
+_FOUND_FIELD = re.compile(r'"([\w-]{1,40})"\s{0,4}:\s{0,4}"((?:[^"\\\n]|\\[^\n]){1,500})"')
+"""A field of a result that is JSON, such as `"file": "src/a.py"`."""
+_FOUND_ITEM = re.compile(
+    r'[\[,]\s{0,16}"((?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,30}[\w.@+-]{0,80}\w\.\w{1,8}?)"(?=\s{0,16}[,\]])'
+)
+"""A path among the items of a list that is JSON."""
 _MAX_FOUND = 50
 _MAX_RESULT_CHARS = 50_000
 
@@ -93,7 +101,7 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
 
     Args:
         message: Any message. One that calls tools touches what its calls name; the result of a search, a listing or a
-            shell command "finds" the paths that stand on lines of their own.
+            shell command "finds" the paths that stand on lines of their own, or in the fields of its JSON.
         settings: Which tools and arguments count, and which paths never do.
 
     Returns:
@@ -116,9 +124,27 @@ def _found_by(result: BaseMessage, settings: FileSettings) -> tuple[FileTouch, .
         return ()
     ignored = _ignored(settings.ignore)
     text = text_of(result)[:_MAX_RESULT_CHARS]
-    paths = dict.fromkeys(plain_path(match[1]) for match in _FOUND.finditer(text))
+    is_shell = _operation(tool, tuple(settings.tools.items())) is None
+    found = _fields(text, settings) if text.lstrip()[:1] in ("[", "{") else _lines(text, is_shell=is_shell)
+    paths = dict.fromkeys(plain_path(path) for path in found)
     kept = [path for path in paths if path is not None and not is_ignored(path, ignored)]
     return tuple(FileTouch(path=path, operation=operation, tool=tool) for path in kept[:_MAX_FOUND])
+
+
+def _lines(text: str, *, is_shell: bool) -> Iterator[str]:
+    """Paths on lines of their own, or before a line number."""
+    yield from (match[1] for match in _FOUND.finditer(text))
+    if not is_shell:
+        yield from (match[1] for match in _FOUND_HERE.finditer(text))
+
+
+def _fields(text: str, settings: FileSettings) -> Iterator[str]:
+    """Paths in a result that is JSON, whole or cut: in the fields that name files, and as items of a list."""
+    wanted = {_folded(key) for key in settings.path_keys}
+    for match in _FOUND_FIELD.finditer(text):
+        if _folded(match[1]) in wanted:
+            yield match[2].replace("\\\\", "\\").replace("\\/", "/")
+    yield from (match[1] for match in _FOUND_ITEM.finditer(text))
 
 
 def touches_of_call(call: RequestedCall, settings: FileSettings) -> tuple[FileTouch, ...]:

@@ -33,6 +33,8 @@ class ViewSnapshot:
     """Of the whole request, before anything is pruned."""
     window: Window
     summary_ids: Sequence[str] = ()
+    pruning: Sequence[tuple[int, str]] = ()
+    """First `seq`s of the groups that would leave it next, and why: the plan of the danger zone."""
 
 
 def bounded(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.delivery import deliver
 from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
@@ -22,13 +25,22 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, SessionRef
     from langchain_tiered_memory.types.runs import FileAccess
 
-__all__ = ["ViewSnapshot", "checkpoint", "file_checksums", "last_sound", "sound_checkpoint"]
+__all__ = [
+    "FINISHED_TASKS",
+    "ViewSnapshot",
+    "checkpoint",
+    "file_checksums",
+    "last_sound",
+    "read_checkpoint",
+    "sound_checkpoint",
+]
 
-_FINISHED_TASKS = 50
+FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
 _NEWEST_TOKENS = 50_000
 """Of the newest messages, where no view is at hand."""
 _PAGE = 50
+_EMERGENCY = "critical"
 _ROOTS = 400
 _WITH_CONTENT = ("read", "write")
 
@@ -51,7 +63,8 @@ def checkpoint(
         track: Which line of it.
         reasons: Why; each a word of `MemoryCheckpoint.reasons`, or the caller's own.
         view: What the model was given last. `None`: the newest messages, and the summaries that stand for the rest.
-        project: Whatever the caller wants back, in plain JSON.
+        project: Whatever the caller wants back, in plain JSON. `None`: what the newest checkpoint has of it, so that
+            those that are made in passing carry it too.
         langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
 
     Raises:
@@ -64,7 +77,9 @@ def checkpoint(
     if ref is None:
         msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
         raise NotFoundError(msg)
-    state = runtime.store.runs.state(ref, newest_finished=_FINISHED_TASKS)
+    if project is None:
+        given = _given_before(runtime, ref)
+    state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS)
     context_state = _context_state(runtime, ref, track, view)
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
@@ -107,6 +122,22 @@ def checkpoint(
     return kept
 
 
+def read_checkpoint(runtime: Runtime, session_id: str, checkpoint_id: str | None) -> MemoryCheckpoint:
+    """What a checkpoint holds; with `None` the newest that is whole. What JSON lacks is read back in its messages.
+
+    Raises:
+        CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    infos = runtime.store.checkpoints.infos(ref) if ref is not None else []
+    if ref is None or not infos:
+        msg = f"the session {session_id!r} has no checkpoint to read"
+        raise CheckpointError(msg)
+    ids = [info.id for info in infos] if checkpoint_id is None else []
+    found = sound_checkpoint(runtime, ref, ids)[0] if ids else runtime.store.checkpoints.read(ref, checkpoint_id)
+    return replace(found, conversation=tuple(from_plain(one) for one in found.conversation))
+
+
 def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> tuple[MemoryCheckpoint, tuple[str, ...]]:
     """The first of these checkpoints that is whole, and the ids of those before it that are not.
 
@@ -126,17 +157,25 @@ def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> t
     raise CheckpointError(msg)
 
 
-def last_sound(runtime: Runtime, ref: SessionRef) -> str | None:
-    """The id of a session's newest checkpoint that is whole; `None` where none was made.
+def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None) -> MemoryCheckpoint | None:
+    """A session's last good checkpoint; `None` where none was made.
+
+    Good is one that is whole; of these rather one that was not made in an emergency (`critical`), which says how a run
+    stood when it was in trouble already.
+
+    Args:
+        runtime: The memory.
+        ref: Which session.
+        besides: One that does not count: what was written for the present request.
 
     Raises:
         CheckpointError: when all are damaged.
     """
-    infos = runtime.store.checkpoints.infos(ref)
+    infos = [info for info in runtime.store.checkpoints.infos(ref) if info.id != besides]
     if not infos:
         return None
-    found, _ = sound_checkpoint(runtime, ref, [info.id for info in infos])
-    return found.id
+    calm_first = sorted(infos, key=lambda info: _EMERGENCY in info.reasons)
+    return sound_checkpoint(runtime, ref, [info.id for info in calm_first])[0]
 
 
 def file_checksums(runtime: Runtime, paths: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -157,6 +196,15 @@ def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:
         msg = f"project must be a dict, not {type(project).__name__}"
         raise InvalidInputError(msg)
     return given
+
+
+def _given_before(runtime: Runtime, ref: SessionRef) -> dict[str, Any]:
+    """What the caller gave last: what the newest checkpoint that is whole has of it."""
+    for info in runtime.store.checkpoints.infos(ref):
+        with suppress(CheckpointError):  # a damaged one is told of by whoever restores it, and by `verify`
+            given = runtime.store.checkpoints.read(ref, info.id).project_state.get("given")
+            return dict(given) if isinstance(given, dict) else {}
+    return {}
 
 
 def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnapshot | None) -> dict[str, Any]:
@@ -181,6 +229,7 @@ def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnap
             "messages": [_identity(entry) for entry in shown],
             "summaries": list(view.summary_ids),
             "left_out": left_out,
+            "pruning": [{"first_seq": key, "reason": reason} for key, reason in view.pruning],
         }
     return found
 

@@ -168,26 +168,27 @@ def read_task(connection: Connection, ref: SessionRef, task_id: str) -> RowMappi
 
 
 def read_tasks(connection: Connection, ref: SessionRef, *, newest_finished: int) -> list[Task]:
-    """Active tasks in the order they were started, then the last finished, newest first."""
+    """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
     mine = select(tasks).where(tasks.c.session_key == ref.key)
     active = mine.where(tasks.c.state == "active").order_by(tasks.c.started_at)
+    waiting = mine.where(tasks.c.state == "waiting").order_by(tasks.c.started_at)
     finished = mine.where(tasks.c.state == "finished").order_by(tasks.c.number.desc()).limit(newest_finished)
     found: list[Task] = []
-    for query in (active, finished):
+    for query in (active, waiting, finished):
         found += readable(connection, connection.execute(query).mappings(), task_of)
     return found
 
 
 def restore_tasks(connection: Connection, ref: SessionRef, state: RunState) -> None:
-    """Tasks as the state has them. What was started or finished since is taken out, what the state is silent of stays.
+    """Tasks as the state has them. What was queued, started or finished since is taken out.
 
-    A state names every active task, and of the finished ones the last: an unnamed one with a low number is older.
+    What the state is silent of stays: it names every active task and every one that waits, and of the finished
+    ones the last: an unnamed one with a low number is older.
     """
     named = {digest_of(task.id): task for task in state.tasks}
     mine = tasks.c.session_key == ref.key
-    since = or_(
-        tasks.c.number > state.finished_tasks, and_(tasks.c.state == "active", tasks.c.first_seq > state.last_seq)
-    )
+    unfinished = tasks.c.state.in_(("active", "waiting"))
+    since = or_(tasks.c.number > state.finished_tasks, and_(unfinished, tasks.c.first_seq > state.last_seq))
     connection.execute(delete(tasks).where(mine, since))
     for part in chunks(list(named)):
         connection.execute(delete(tasks).where(mine, tasks.c.task_digest.in_(part)))

@@ -108,9 +108,19 @@ class Runs:
             connection.execute(update(runs).where(runs.c.session_key == ref.key).values(zones=json.dumps(kept)))
 
     def start_task(
-        self, ref: SessionRef, track: str, task_id: str, *, depends_on: Sequence[str] = (), now: float
+        self,
+        ref: SessionRef,
+        track: str,
+        task_id: str,
+        *,
+        depends_on: Sequence[str] | None = None,
+        now: float,
+        waits: bool = False,
     ) -> Task:
         """Start a task: what comes now belongs to it. An active one stays as it is; a finished one is opened again.
+
+        One that waits is started, and keeps what it depends on unless something else is said. With `waits` a task is
+        queued instead; one that is there already stays as it is.
 
         Raises:
             InvalidInputError: for a track or a task whose name is too long.
@@ -121,8 +131,12 @@ class Runs:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
             known = read_task(connection, ref, task_id)
-            if known is not None and known["state"] == "active":
+            if known is not None and (waits or known["state"] == "active"):
                 return task_of(dict(known))
+            queued = known is not None and known["state"] == "waiting"
+            resting = rows.names_to_json(depends_on or ())
+            if known is not None and queued and depends_on is None:
+                resting = known["depends_on"]
             # Times of starting tell which task is the current one: they rise, even where the clock stands or goes back.
             latest = select(func.max(tasks.c.started_at)).where(tasks.c.session_key == ref.key)
             before = connection.scalar(latest)
@@ -131,10 +145,10 @@ class Runs:
             values = named | {
                 "session_key": ref.key,
                 "task_digest": digest_of(task_id),
-                "state": "active",
-                "depends_on": rows.names_to_json(depends_on),
+                "state": "waiting" if waits else "active",
+                "depends_on": resting,
                 "started_at": now if before is None else max(now, math.nextafter(before, math.inf)),
-                "first_seq": known["first_seq"] if known is not None else session["next_seq"],
+                "first_seq": known["first_seq"] if known is not None and not queued else session["next_seq"],
                 "finished_at": None,
                 "last_seq": None,
                 "number": 0,
@@ -173,7 +187,7 @@ class Runs:
             return task_of(dict(known) | changed), True
 
     def tasks(self, ref: SessionRef, *, newest_finished: int) -> list[Task]:
-        """Active tasks in the order they were started, then the last finished, newest first."""
+        """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
         with self.database.read() as connection:
             return read_tasks(connection, ref, newest_finished=newest_finished)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons
-from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.checkpoints import FINISHED_TASKS, checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,12 @@ def start_task(
     user: str | None = None,
     title: str | None = None,
     track: str,
-    depends_on: Sequence[str] = (),
+    depends_on: Sequence[str] | None = None,
+    waits: bool = False,
 ) -> Task:
     """Start a task: messages that come without one belong to it. Starting an active one again changes nothing.
+
+    With `waits` it is queued instead, behind those that wait already; one that is there already stays as it is.
 
     Raises:
         InvalidInputError: for a name that cannot be taken.
@@ -35,7 +38,14 @@ def start_task(
     """
     _check(task_id, "task")
     ref = _session(runtime, session_id, user=user, title=title)
-    return runtime.store.runs.start_task(ref, track, task_id, depends_on=tuple(depends_on), now=runtime.now())
+    resting = tuple(depends_on) if depends_on is not None else None
+    return runtime.store.runs.start_task(ref, track, task_id, depends_on=resting, now=runtime.now(), waits=waits)
+
+
+def list_tasks(runtime: Runtime, session_id: str) -> list[Task]:
+    """Active tasks, those that wait in the order in which they were queued, and the last finished, newest first."""
+    ref = runtime.store.transcript.find(session_id)
+    return runtime.store.runs.tasks(ref, newest_finished=FINISHED_TASKS) if ref is not None else []
 
 
 def finish_task(runtime: Runtime, session_id: str, task_id: str, *, track: str) -> tuple[Task, MemoryCheckpoint | None]:
@@ -63,6 +73,7 @@ def enter_phase(
     user: str | None = None,
     title: str | None = None,
     track: str,
+    project: dict[str, Any] | None = None,
 ) -> MemoryCheckpoint | None:
     """Enter a phase, or with `None` leave the present one; a change is saved. Returns the checkpoint, if one is made.
 
@@ -77,10 +88,12 @@ def enter_phase(
     ref = _session(runtime, session_id, user=user, title=title)
     before = runtime.store.runs.set_phase(ref, name, runtime.now())
     reasons = due_reasons(settings=runtime.settings.checkpoints, phase_changed=before != name)
-    return _saved_in_passing(runtime, session_id, track, reasons)
+    return _saved_in_passing(runtime, session_id, track, reasons, project=project)
 
 
-def before_operation(runtime: Runtime, session_id: str, operation: str, *, track: str) -> MemoryCheckpoint | None:
+def before_operation(
+    runtime: Runtime, session_id: str, operation: str, *, track: str, project: dict[str, Any] | None = None
+) -> MemoryCheckpoint | None:
     """Say what is about to be done: a risky operation is saved before. Returns the checkpoint, where one is made.
 
     Raises:
@@ -92,7 +105,7 @@ def before_operation(runtime: Runtime, session_id: str, operation: str, *, track
     reasons = due_reasons(settings=runtime.settings.checkpoints, operation=operation)
     if not reasons:
         return None
-    return checkpoint(runtime, session_id, track=track, reasons=reasons)
+    return checkpoint(runtime, session_id, track=track, reasons=reasons, project=project)
 
 
 def _session(runtime: Runtime, session_id: str, *, user: str | None, title: str | None) -> SessionRef:
@@ -101,11 +114,18 @@ def _session(runtime: Runtime, session_id: str, *, user: str | None, title: str 
     return appended.ref
 
 
-def _saved_in_passing(runtime: Runtime, session_id: str, track: str, reasons: Sequence[str]) -> MemoryCheckpoint | None:
+def _saved_in_passing(
+    runtime: Runtime,
+    session_id: str,
+    track: str,
+    reasons: Sequence[str],
+    *,
+    project: dict[str, Any] | None = None,
+) -> MemoryCheckpoint | None:
     if not reasons:
         return None
     try:
-        return checkpoint(runtime, session_id, track=track, reasons=reasons)
+        return checkpoint(runtime, session_id, track=track, reasons=reasons, project=project)
     except StorageError as error:
         runtime.report(EventName.CHECKPOINT_FAILED, str(error), session_id=session_id, reasons=list(reasons))
         return None

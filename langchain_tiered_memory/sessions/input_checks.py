@@ -77,6 +77,20 @@ def check_search_input(
             _refuse(name, moment, "a datetime")
 
 
+def check_facts_input(*, query: object, k: object, superseded: object) -> None:
+    """What `facts` takes.
+
+    Raises:
+        InvalidInputError: when one of them is of a type that it cannot take.
+    """
+    if query is not None and not isinstance(query, str):
+        _refuse("query", query, "a string")
+    if isinstance(k, bool) or not isinstance(k, int):
+        _refuse("k", k, "a whole number")
+    if not isinstance(superseded, bool):
+        _refuse("superseded", superseded, "True or False")
+
+
 def _check_lists(lists: Mapping[str, object], *, may_be_none: tuple[str, ...]) -> None:
     for name, value in lists.items():
         if value is None and name in may_be_none:

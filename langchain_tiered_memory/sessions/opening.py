@@ -7,7 +7,7 @@ import socket
 import time
 import uuid
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import SettingsError
@@ -107,13 +107,14 @@ def open_runtime(
         read_only=read_only,
         file_mode=settings.file_mode,
     )
+    chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
     runtime = Runtime(
         store=store,
         settings=settings,
         counter=RememberedCounts(counter),
         now=now,
         condenser=engine,
-        open_index=_Once(lambda: _open_index(store, embeddings, chroma, settings)),
+        open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
         sign=_signature(),
         surroundings=look_around(
             embeddings,
@@ -126,7 +127,7 @@ def open_runtime(
     )
     store.database.damage.tell = partial(tell_of_damage, runtime)
     store.database.damage.reread = partial(reread, runtime)
-    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report)
+    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=_embed_with(chosen_embeddings))
     if store.database.unwritable_because is not None:
         runtime.report(
             EventName.OPENED_READ_ONLY,
@@ -175,10 +176,19 @@ def close_runtime(runtime: Runtime) -> None:
     runtime.store.database.close()
 
 
+def _embed_with(choose: Callable[[], Embeddings | None]) -> Callable[[list[str]], list[list[float]] | None]:
+    """Vectors by the memory's embedder, which is chosen when it is first needed; `None` where there is none."""
+
+    def embed(texts: list[str]) -> list[list[float]] | None:
+        chosen = choose()
+        return chosen.embed_documents(texts) if chosen is not None else None
+
+    return embed
+
+
 def _open_index(
-    store: SqlStore, embeddings: Embeddings | Literal["auto"] | None, chroma: ChromaChoice, settings: Settings
+    store: SqlStore, chosen: Embeddings | None, chroma: ChromaChoice, settings: Settings
 ) -> VectorIndex | None:
-    chosen = resolve_embeddings(embeddings)
     if chosen is None:
         return None
     store.database.end_snapshot()  # opening it loads libraries, and may wait for a server

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.checkpoints import checkpoint, read_checkpoint
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, start_task
+from langchain_tiered_memory.runs.tasks import (
+    before_operation,
+    enter_phase,
+    finish_task,
+    list_tasks,
+    start_task,
+)
 from langchain_tiered_memory.sessions.core import SessionCore
 
 if TYPE_CHECKING:
@@ -20,13 +26,37 @@ if TYPE_CHECKING:
 class RunVerbs(SessionCore):
     """Tasks, phases and checkpoints."""
 
-    def start_task(self, task_id: str, *, depends_on: Sequence[str] = ()) -> Task:
+    def start_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
         """Start a task: messages that come without one belong to it, and its own count most when a view is pruned.
 
         Args:
             task_id: Your name for it. Starting an active one again changes nothing; a finished one is opened again.
+            depends_on: Tasks whose messages matter to this one; `None`: none, or those that it was queued with.
+        """
+        return self._begin_task(task_id, depends_on, waits=False)
+
+    def queue_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+        """Put a task behind those that wait: `start_task` starts it. Checkpoints have the queue, and restore it.
+
+        Args:
+            task_id: Your name for it. One that is there already stays as it is.
             depends_on: Tasks whose messages matter to this one.
         """
+        return self._begin_task(task_id, depends_on, waits=True)
+
+    async def aqueue_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+        """See `queue_task`."""
+        return await off_loop(self.queue_task, task_id, depends_on=depends_on)
+
+    def tasks(self) -> list[Task]:
+        """Active tasks, those that wait in the order in which they were queued, and the last 50 finished."""
+        return list_tasks(self.core.checked, self.session_id)
+
+    async def atasks(self) -> list[Task]:
+        """See `tasks`."""
+        return await off_loop(self.tasks)
+
+    def _begin_task(self, task_id: str, depends_on: Sequence[str] | None, *, waits: bool) -> Task:
         runtime = self.core.checked
         if isinstance(depends_on, str):
             msg = f"depends_on is one string: give a list, such as [{depends_on!r}]"
@@ -39,9 +69,10 @@ class RunVerbs(SessionCore):
             title=self.core.title,
             track=self.track,
             depends_on=depends_on,
+            waits=waits,
         )
 
-    async def astart_task(self, task_id: str, *, depends_on: Sequence[str] = ()) -> Task:
+    async def astart_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
         """See `start_task`."""
         return await off_loop(self.start_task, task_id, depends_on=depends_on)
 
@@ -59,26 +90,45 @@ class RunVerbs(SessionCore):
         """See `finish_task`."""
         return await off_loop(self.finish_task, task_id)
 
-    def phase(self, name: str | None) -> MemoryCheckpoint | None:
-        """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint."""
+    def phase(self, name: str | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+        """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint.
+
+        Args:
+            name: Yours for it.
+            project: As of `checkpoint`.
+        """
         core = self.core
-        return enter_phase(core.checked, self.session_id, name, user=core.user, title=core.title, track=self.track)
+        return enter_phase(
+            core.checked,
+            self.session_id,
+            name,
+            user=core.user,
+            title=core.title,
+            track=self.track,
+            project=_plain(project),
+        )
 
-    async def aphase(self, name: str | None) -> MemoryCheckpoint | None:
+    async def aphase(self, name: str | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """See `phase`."""
-        return await off_loop(self.phase, name)
+        return await off_loop(self.phase, name, project=project)
 
-    def before(self, operation: str) -> MemoryCheckpoint | None:
+    def before(self, operation: str, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Say what is about to be done; what `settings.checkpoints.operations` calls risky is saved first.
+
+        Args:
+            operation: What it is.
+            project: As of `checkpoint`.
 
         Raises:
             StorageError: when the checkpoint cannot be written: the operation had better wait.
         """
-        return before_operation(self.core.checked, self.session_id, operation, track=self.track)
+        return before_operation(
+            self.core.checked, self.session_id, operation, track=self.track, project=_plain(project)
+        )
 
-    async def abefore(self, operation: str) -> MemoryCheckpoint | None:
+    async def abefore(self, operation: str, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """See `before`."""
-        return await off_loop(self.before, operation)
+        return await off_loop(self.before, operation, project=project)
 
     def checkpoint(
         self,
@@ -91,7 +141,8 @@ class RunVerbs(SessionCore):
 
         Args:
             reason: Why, in a word of yours.
-            project: Whatever you want back with it, in plain JSON.
+            project: Whatever you want back with it, in plain JSON. Those that are made by themselves later have it too,
+                until you give another.
             langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
 
         Raises:
@@ -108,7 +159,7 @@ class RunVerbs(SessionCore):
             self.session_id,
             track=self.track,
             reasons=(reason,),
-            project=dict(project) if project is not None else None,
+            project=_plain(project),
             langgraph_checkpoint_id=langgraph_checkpoint_id,
         )
 
@@ -132,6 +183,23 @@ class RunVerbs(SessionCore):
         """See `checkpoints`."""
         return await off_loop(self.checkpoints)
 
+    def read_checkpoint(self, checkpoint_id: str | None = None) -> MemoryCheckpoint:
+        """What a checkpoint holds: context and project state, task queue, metrics, conversation, checksums of files.
+
+        Its `conversation` is in LangChain's message dicts: `messages_from_dict` makes messages of them.
+
+        Args:
+            checkpoint_id: Which one; `None` for the newest that is whole.
+
+        Raises:
+            CheckpointError: when there is none, or the named one is damaged.
+        """
+        return read_checkpoint(self.core.checked, self.session_id, checkpoint_id)
+
+    async def aread_checkpoint(self, checkpoint_id: str | None = None) -> MemoryCheckpoint:
+        """See `read_checkpoint`."""
+        return await off_loop(self.read_checkpoint, checkpoint_id)
+
     def restore(self, checkpoint_id: str | None = None) -> RestoreReport:
         """Put tasks, phase, pins and views back as a checkpoint has them: the newest sound one, if none is named.
 
@@ -145,3 +213,7 @@ class RunVerbs(SessionCore):
     async def arestore(self, checkpoint_id: str | None = None) -> RestoreReport:
         """See `restore`."""
         return await off_loop(self.restore, checkpoint_id)
+
+
+def _plain(project: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return dict(project) if project is not None else None

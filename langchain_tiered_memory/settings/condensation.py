@@ -49,8 +49,20 @@ class ValidationSettings(Frozen):
     """How a summary is judged before it counts."""
 
     enabled: bool = True
-    rules: tuple[Literal["size", "emptiness", "identifiers"], ...] = ("size", "emptiness", "identifiers")
+    rules: tuple[Literal["size", "emptiness", "identifiers", "meaning"], ...] = (
+        "size",
+        "emptiness",
+        "identifiers",
+        "meaning",
+    )
     """Which of the built-in validators judge."""
+    metrics: tuple[Literal["identifiers", "grounded", "covered", "loss", "meaning"], ...] = ()
+    """What is measured of each summary that is taken, for `memory.engine.history()`: the share of identifiers kept, the
+    shares of the two bounds below, `Summary.information_loss`, and the cosine of its meaning with that of its
+    sources."""
+    least_meaning: float = Field(default=0.0, ge=0, le=1)
+    """Cosine that a summary's meaning must have with that of its sources, by the memory's embedder; 0 takes any, and
+    so does a memory without one."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
     """Share of the sources' identifiers that text and facts must state after the audit; 0 takes any."""
     least_grounded: float = Field(default=0.4, ge=0, le=1)

@@ -60,11 +60,17 @@ class ContextSettings(Frozen):
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
-    cover_share: float = Field(default=0.2, ge=0, lt=1)
+    cover_share: float = Field(default=0.12, ge=0, lt=1)
     """The most that summaries of what is older may take, where something is asked."""
-    spare_for_cover: float = Field(default=0.45, ge=0, le=1)
-    """Of the share that recall does not need without a question, for summaries besides. More would make the view
-    condense more often."""
+    facts_share: float = Field(default=0.08, ge=0, lt=1)
+    """The most that the list of facts of what is older may take, where something is asked: recall brings the others."""
+    spare_for_cover: float = Field(default=0.10, ge=0, le=1)
+    """Of the share that recall does not need without a question, for summaries besides."""
+    spare_for_facts: float = Field(default=0.45, ge=0, le=1)
+    """Of the same, for facts besides: nothing else says so much of what was stated in so little room. More would make
+    the view condense more often."""
+    minimal_recall_share: float = Field(default=0.15, ge=0, le=1)
+    """The most that recall may take in the view `minimal`, which is for the essentials."""
     goal_share: float = Field(default=0.10, ge=0, le=1)
     """The most that the goal may take."""
     pins_share: float = Field(default=0.20, ge=0, le=1)

@@ -101,6 +101,8 @@ _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
     "insert": "write",
     "notebookedit": "write",
     "grep": "search",
+    "grep_files": "search",
+    "brain_search": "search",
     "search": "search",
     "search_files": "search",
     "search_file": "search",
@@ -108,6 +110,7 @@ _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
     "glob": "search",
     "find": "search",
     "find_file": "search",
+    "glob_files": "list",
     "ls": "list",
     "list": "list",
     "list_dir": "list",
@@ -148,6 +151,8 @@ class FileSettings(Frozen):
     """So many messages with file work ..."""
     busy_among: int = Field(default=60, ge=1)
     """... among the newest so many: an agent is at work on files."""
+    facts_share: float = Field(default=0.04, ge=0, le=1)
+    """Of the budget, for facts of what is older while an agent works on files, with a question or without."""
     cover_share: float = Field(default=0.06, ge=0, le=1)
     """Of the budget, for summaries of what is older while an agent works on files: what they take is lost to the files'
     own words."""

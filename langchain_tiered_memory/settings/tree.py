@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,11 +25,11 @@ class LevelSettings(Frozen):
     strategy: Literal["detailed", "concise", "thematic", "chronological", "executive", "technical", "handoff"]
     """Which prompt, and which sections the text has."""
     target_ratio: float = Field(gt=0, le=1)
-    """Aimed-at share of the sources' tokens."""
+    """The most a summary may have, as a share of its sources' tokens; what is asked for is a little less."""
     max_tokens: int = Field(ge=16)
     """The most a summary of this level may have; it never has more than its source."""
     min_tokens: int = Field(default=0, ge=0)
-    """Do not aim below this, unless the source itself is shorter."""
+    """It may have so many in any case, unless the source itself is shorter."""
 
     @model_validator(mode="after")
     def _has_a_trigger(self) -> LevelSettings:
@@ -55,6 +57,10 @@ def _level_3() -> LevelSettings:
 
 def _higher_levels() -> LevelSettings:
     return LevelSettings(sources=3, tokens=6000, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200)
+
+
+_FORMER = ("facts_tokens", "facts_growth", "max_facts_tokens")
+"""Settings that there were, and that mean nothing any more."""
 
 
 class TreeSettings(Frozen):
@@ -86,12 +92,6 @@ class TreeSettings(Frozen):
     """A pause of this length ends a level-1 chunk of two messages or more, whether or not a trigger holds."""
     on_finished_task: bool = True
     """So does the end of a task (`Session.finish_task`)."""
-    facts_tokens: int = Field(default=300, ge=0)
-    """Cap of the list of durable facts beside a summary of level 1. What overflows stays searchable."""
-    facts_growth: float = Field(default=2.0, ge=1, le=10)
-    """The cap grows by this factor with each level, for a higher one stands for more; 1 keeps it as it is."""
-    max_facts_tokens: int = Field(default=4800, ge=0)
-    """The cap never grows beyond this. A view shows as many of them as it has room for."""
     semantic_deduplication: bool = True
     """Near-duplicate messages are summarised once."""
     regenerate_on_edit: bool = False
@@ -99,11 +99,16 @@ class TreeSettings(Frozen):
     embed_summaries: bool = True
     """Put summaries into the vector index, beside the messages."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former_settings(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
+        former = [name for name in _FORMER if isinstance(values, Mapping) and name in values]
+        if not former:
+            return values
+        said = "facts are kept in a store of their own, and a summary has no list of them any more"
+        warnings.warn(f"tree.{', tree.'.join(former)}: not used any more; {said}", DeprecationWarning, stacklevel=2)
+        return {name: value for name, value in values.items() if name not in former}
+
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""
         return self.levels[number - 1] if number <= len(self.levels) else self.higher
-
-    def facts_cap(self, number: int) -> int:
-        """The most tokens of facts beside a summary of level `number` (1 and up)."""
-        grown = self.facts_tokens * self.facts_growth ** min(number - 1, 64)  # from there on it is past any cap
-        return round(min(grown, max(self.max_facts_tokens, self.facts_tokens)))

@@ -14,7 +14,7 @@ from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.stored_json import read_json
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.types.records import Fact, Role, SummaryState
+from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ _COUNT = _whole(0)
 _PLACE = _whole(1)
 _MAPPING = _json(dict[str, Any])
 _ID = _hexadecimal(32)
+_FACT_ID = _hexadecimal(16)
 _CHECKSUM = _hexadecimal(64)
 
 FORMS: Mapping[str, Mapping[str, Form]] = {
@@ -198,6 +199,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "text": _WORDS,
         "text_digest": _hexadecimal(64, empty=True),
         "facts": _json(tuple[Fact, ...]),
+        "facts_read": _COUNT,
         "tokens": _COUNT,
         "counter": _COUNT,
         "degraded": _FLAG,
@@ -218,6 +220,25 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "lease_owner": _WORDS,
         "lease_until": _NUMBER,
         "retry_at": _NUMBER,
+    },
+    "ltm_facts": {
+        "session_key": _PLACE,
+        "id": _FACT_ID,
+        "summary_id": _ID,
+        "track": _NAME,
+        "kind": _one_of(get_args(FactKind)),
+        "subject": _WORDS,
+        "attribute": _WORDS,
+        "value": _WORDS,
+        "text": _WORDS,
+        "by": _one_of(get_args(Role)),
+        "seq": _PLACE,
+        "at": _NUMBER,
+        "sources": _json(tuple[int, ...]),
+        "weight": _SHARE,
+        "mentions": _PLACE,
+        "status": _one_of(get_args(FactStatus)),
+        "superseded_by": _FACT_ID,
     },
     "ltm_open_calls": {
         "session_key": _PLACE,

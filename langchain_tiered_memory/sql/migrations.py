@@ -155,10 +155,24 @@ def _soundness(connection: Connection) -> None:
         part(connection)
 
 
+def _facts(connection: Connection) -> None:
+    """Facts are rows, and a summary says whether its facts were read: of those before, none were."""
+    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
+    if "facts_read" not in present:
+        connection.exec_driver_sql(
+            f"ALTER TABLE {schema.summaries.name} ADD COLUMN facts_read INTEGER DEFAULT '0' NOT NULL"
+        )
+        for index in schema.summaries.indexes:
+            if index.name == schema.UNREAD_INDEX:
+                index.create(connection)
+    schema.metadata.create_all(connection, tables=(schema.facts,), checkfirst=True)
+
+
 STEPS: tuple[tuple[str, Step], ...] = (
     ("first schema", _first_schema),
     ("guard", _guard),
     ("soundness", _soundness),
+    ("facts", _facts),
 )
 """Name and step, oldest first."""
 

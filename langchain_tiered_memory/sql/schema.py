@@ -25,6 +25,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
 )
 
@@ -225,6 +226,7 @@ summaries = Table(
     Column("text", Text, nullable=False, server_default=""),
     Column("text_digest", String(64), nullable=False, server_default=""),
     Column("facts", Text, nullable=False, server_default="[]"),
+    Column("facts_read", Integer, nullable=False, server_default="0"),
     Column("tokens", Integer, nullable=False, server_default="0"),
     Column("counter", Integer),
     Column("degraded", Boolean, nullable=False, server_default=text("false")),
@@ -269,6 +271,43 @@ Index(
     summaries.c.retry_at,
     sqlite_where=_unsettled,
     postgresql_where=_unsettled,
+)
+# A planner only takes an index that is partial by a value where the query names that value itself, not a parameter.
+UNREAD = summaries.c.facts_read == literal_column("0")
+"""Of a summary whose facts are to be read: a condition, as the index of them has it."""
+UNREAD_INDEX = "ltm_summaries_unread"
+Index(
+    UNREAD_INDEX,
+    summaries.c.session_key,
+    summaries.c.facts_read,
+    summaries.c.first_seq,
+    sqlite_where=UNREAD,
+    postgresql_where=UNREAD,
+)
+
+facts = Table(
+    "ltm_facts",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("id", String(16), primary_key=True),
+    Column("summary_id", String(32), nullable=False),
+    Column("track", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("attribute", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("by", String(16), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("mentions", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("superseded_by", String(16)),
+    Index("ltm_facts_worth", "session_key", "status", "weight", "mentions", "seq", "id"),
+    Index("ltm_facts_seq", "session_key", "seq"),
+    Index("ltm_facts_summary", "summary_id"),
 )
 
 plans = Table(

@@ -10,11 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Insert, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, and_, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langchain_tiered_memory.errors import MixedOwnersError, StorageBusyError
 from langchain_tiered_memory.sql.schema import digest_of, packed, passages, sessions, summaries, unpacked
+from langchain_tiered_memory.types.records import SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,9 +140,16 @@ def _brought_up_to_date(
         values["checkpointer"] = checkpointer
     if row["ended_at"] is not None:
         values["ended_at"] = None
+        _take_up_archived(connection, row["key"])
     if values:
         connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(values))
     return row
+
+
+def _take_up_archived(connection: Connection, key: int) -> None:
+    """A closed session goes on: its highest summaries, archived when it was closed, are active again."""
+    mine = and_(summaries.c.session_key == key, summaries.c.state == SummaryState.ARCHIVED)
+    connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
 
 
 def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:

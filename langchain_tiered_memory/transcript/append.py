@@ -32,7 +32,7 @@ from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.file_rows import touch_values, write_touches
 from langchain_tiered_memory.transcript.index_rows import drop_passages
-from langchain_tiered_memory.transcript.summary_ancestry import mark_ancestors_stale
+from langchain_tiered_memory.transcript.summary_ancestry import mark_ancestors_stale, read_again
 from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
 """New messages, the first one's number, and the group that waits for each open (track, call): a group for each."""
+DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
+"""The transaction, a session's key and numbers of messages: removes the facts that these messages state."""
 
 _KNOWN = select(
     entries.c.id_digest,
@@ -97,7 +99,13 @@ def rounds_of(incoming: Sequence[Incoming]) -> list[list[Incoming]]:
 
 
 def write_round(
-    connection: Connection, session: RowMapping, incoming: Sequence[Incoming], group_rule: GroupRule, *, now: float
+    connection: Connection,
+    session: RowMapping,
+    incoming: Sequence[Incoming],
+    group_rule: GroupRule,
+    drop_facts: DropFacts,
+    *,
+    now: float,
 ) -> tuple[int, list[str]]:
     """Write messages with distinct ids to a locked session. Returns how many were new, and the ids of the edited."""
     key = session["key"]
@@ -110,6 +118,9 @@ def write_round(
             fresh.append(item)
         elif stored["digest"] != item.draft.digest:
             _revise(connection, session, stored, item, now=now)
+            if stored["summary_id"] is not None:
+                drop_facts(connection, key, [stored["seq"]])
+                read_again(connection, stored["summary_id"])
             revised.append(item.draft.id)
         elif stored["payload"] != item.draft.payload:
             mine = and_(entries.c.session_key == key, entries.c.seq == stored["seq"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.sql.column_forms import check
@@ -82,11 +80,6 @@ _CHECKED_OF_SUMMARY = (
     "information_loss", "reason", "created_at",
 )  # fmt: skip
 """Columns of a summary that somebody reckons with, or that are words of ours."""
-
-
-def facts_to_json(facts: Sequence[Fact]) -> str:
-    """Facts as the `facts` column keeps them. Those of before facts had a speaker lack `by`, and get its default."""
-    return json.dumps([dataclasses.asdict(fact) for fact in facts])
 
 
 def summary(row: Columns) -> Summary:

@@ -13,7 +13,7 @@ from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import digest_of, entries, revisions, sessions
 from langchain_tiered_memory.sql.session_rows import advance_epoch, ensure_session, lock_session
-from langchain_tiered_memory.transcript.append import GroupRule, any_known, rounds_of, write_round
+from langchain_tiered_memory.transcript.append import DropFacts, GroupRule, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import read_named
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.transcript.view_reads import ViewReads
@@ -36,6 +36,8 @@ class Transcript(ViewReads):
 
     group_rule: GroupRule
     """Says which group each new message joins; judged inside the transaction that numbers them."""
+    drop_facts: DropFacts
+    """Takes the facts that an edited message stated out, inside the transaction that edits it."""
 
     def find(self, session_id: str) -> SessionRef | None:
         """The session of that name, or `None` where nothing was written to it yet."""
@@ -95,7 +97,7 @@ class Transcript(ViewReads):
                 return Appended(ref=rows.session_ref(row), new=0, revised=(), left_out=left_out)
             new, revised = 0, list[str]()
             for items in rounds_of([item for place, item in enumerate(incoming) if place not in left_out]):
-                fresh, edits = write_round(connection, row, items, self.group_rule, now=now)
+                fresh, edits = write_round(connection, row, items, self.group_rule, self.drop_facts, now=now)
                 new, revised = new + fresh, revised + edits
                 # Numbers, totals and epoch moved: the next round and the caller see the row as it is now.
                 row = connection.execute(_BY_KEY, {"session": row["key"]}).mappings().one()

@@ -33,3 +33,8 @@ def mark_ancestors_stale(connection: Connection, summary_ids: Sequence[str], *, 
         .where(summaries.c.id.in_(ancestors(connection, summary_ids)))
         .values(stale=True, touched=True, retry_at=now)
     )
+
+
+def read_again(connection: Connection, summary_id: str) -> None:
+    """Say that the facts of a summary's messages are to be read again."""
+    connection.execute(update(summaries).where(summaries.c.id == summary_id).values(facts_read=0))

@@ -24,6 +24,9 @@ class Section:
     left_out: tuple[LeftOut, ...] = ()
     text: str = ""
     """What the section says, where it is a text of ours; empty for messages shown in their own place."""
+    not_shown: int = 0
+    """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
+    and have no room, or whose summary also stands for another branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -90,6 +89,7 @@ class Written:
     text: str
     tokens: int
     facts: tuple[Fact, ...]
+    """Level 1: what its messages, and this text, state."""
     model: str
     spent: Spent
     kept_identifiers: float | None
@@ -108,6 +108,8 @@ class Written:
     """Why a fallback wrote it."""
     counter: str = ""
     """Fingerprint of what counted its tokens; empty where nobody says."""
+    taken_up: tuple[str, ...] = ()
+    """Above level 1: ids of facts that this text states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +155,18 @@ class Begun:
     """Whether the database's own files have no trace left."""
 
 
+_LISTED = ("kind", "text", "seq", "at", "by", "subject")
+"""What a fact had while facts stood in a list on each summary."""
+
+
 def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
-    """Identity of what a summary says."""
-    told = [dataclasses.asdict(fact) for fact in facts]
+    """Identity of what a summary says.
+
+    Args:
+        text: It.
+        facts: The list that stands on a summary from before facts were rows, as it was digested then.
+    """
+    told = [{name: getattr(fact, name) for name in _LISTED} for fact in facts]
     for one in told:
         if one["by"] == "other":
             del one["by"]  # as facts were before they had a speaker

@@ -175,6 +175,8 @@ class Fact:
     status: FactStatus = "active"
     superseded_by: str | None = None
     """The fact that took its place."""
+    message_ids: tuple[str, ...] = ()
+    """Ids of the messages that state it, where `Session.facts` gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-TaskState: TypeAlias = Literal["active", "finished"]
+TaskState: TypeAlias = Literal["waiting", "active", "finished"]
+"""Queued and not started yet; worked on; done."""
 
 FileOperation: TypeAlias = Literal["read", "write", "search", "list"]
 
@@ -19,13 +20,14 @@ class Task:
     state: TaskState
     depends_on: tuple[str, ...]
     started_at: float
+    """When it was started; while it waits, when it was queued."""
     first_seq: int
-    """The first message that can belong to it."""
+    """The first message that can belong to it; none does while it waits."""
     finished_at: float | None = None
     last_seq: int | None = None
     """The last message before it was finished."""
     number: int = 0
-    """Its place among the finished tasks of its session: 1 for the first; 0 while it is active."""
+    """Its place among the finished tasks of its session: 1 for the first; 0 before it is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class RunState:
 
     phase: str | None
     tasks: tuple[Task, ...]
-    """Active ones, and the last finished."""
+    """Active ones, those that wait, and the last finished."""
     finished_tasks: int
     pinned_ids: tuple[str, ...]
     last_seq: int
@@ -68,10 +70,11 @@ class MemoryCheckpoint:
     """`context_size`, `phase_transition`, `task_milestone`, `risky_operation`, `time_interval`, `danger`, `critical`,
     or the caller's own."""
     context_state: dict[str, Any]
-    """Zone, used, limit, the plans of the views."""
+    """Zone, used, limit, the plans of the views; `pruning`: what would leave next, as planned in the danger zone."""
     project_state: dict[str, Any]
-    """Phase, what the caller gave, the files that were touched."""
+    """`phase`, `given` (what the caller gave last), `files` that were touched, `unread_files`."""
     tasks: tuple[Task, ...]
+    """The queue: active ones, those that wait in the order in which they were queued, and the last finished."""
     metrics: dict[str, Any]
     conversation: tuple[dict[str, Any], ...]
     """The messages of the last view, as LangChain's message dicts. Kept compressed."""

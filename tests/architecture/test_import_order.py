@@ -40,6 +40,8 @@ PLACE = {subject: place for place, subjects in enumerate(ORDER) for subject in s
 STORES = {
     "sql/",
     "transcript/",
+    "summaries/facts/rows.py",
+    "summaries/facts/store.py",
     "summaries/tree/",
     "recall/",
     "runs/",

@@ -22,7 +22,7 @@ from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
 from tests.run_builders import checkpoint, outcome, touching
-from tests.store_builders import append, claim, ids, incoming, open_store, plan, session_with, summarised
+from tests.store_builders import append, claim, fact, ids, incoming, open_store, plan, session_with, summarised
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -38,7 +38,8 @@ def build_kept_file(path: Path) -> None:
     """A small database with something in every table."""
     store = open_store(path)
     ref = session_with(store, 6)
-    one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
+    one = summarised(store, ref, 1, 1, 2)
+    two = summarised(store, ref, 1, 3, 4, facts=[fact(3, "the kept port is 8080", subject="port")])
     summarised(store, ref, 2, one, two, text="kept summary")
     claim(store, ref, plan(1, 5, 6))
     ref = append(
@@ -84,6 +85,11 @@ def check_kept_soundness(store: SqlStore, ref: SessionRef) -> None:
     assert list(store.inspection.open_calls(ref).values()) == [("c",)]
 
 
+def check_kept_facts(store: SqlStore, ref: SessionRef) -> None:
+    """What there is since the fourth schema."""
+    assert [(one.text, one.sources) for one in store.facts.best(ref, 9)] == [("the kept port is 8080", (3,))]
+
+
 def check_kept_content(path: Path, *, number: int) -> None:
     store = open_store(path)
     ref = store.transcript.find("s")
@@ -100,6 +106,9 @@ def check_kept_content(path: Path, *, number: int) -> None:
         check_kept_run(store, ref)
     if number > 2:
         check_kept_soundness(store, ref)
+    if number > 3:
+        check_kept_facts(store, ref)
+    assert store.facts.unread_count(ref) == (1 if number > 3 else 3)  # one has an edited message
     store.runs.start_task(ref, "main", "new task", now=2.0)
     store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)
     assert store.checkpoints.read(ref).id == "e" * 32
@@ -176,6 +185,8 @@ def described(connection: Connection) -> set[tuple[str, ...]]:
 
 
 BACK_TO_THE_SECOND_SCHEMA = (
+    "DROP TABLE ltm_facts",
+    "ALTER TABLE ltm_summaries DROP COLUMN facts_read",
     "DROP TABLE ltm_open_calls, ltm_events, ltm_forgotten, ltm_forgotten_sessions, ltm_removals, ltm_removal_targets",
     "ALTER TABLE ltm_sessions DROP COLUMN begun_by, DROP COLUMN checkpointer, DROP COLUMN forgotten",
     (

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from langchain_tiered_memory.types.records import Spent
-from tests.store_builders import NOW, append, claim, incoming, open_store, plan, session_with, summarised, written
+from tests.store_builders import NOW, append, claim, fact, incoming, open_store, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MANY = list(range(1, 301))
 MANY_IDS = [f"m{number}" for number in MANY]
+STATED = fact(5, "The port is now 8443.", subject="port")
 
 HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "find": lambda s, _r, _: s.transcript.find("s"),
@@ -53,6 +54,12 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "newest summaries": lambda s, r, _: s.tree.newest(r, level=1, up_to=30, limit=3),
     "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
     "uncondensed": lambda s, r, _: s.tree.uncondensed(r, track="main", up_to=30),
+    "facts": lambda s, r, _: s.facts.candidates(r, up_to=30, limit=9),
+    "facts of a branch": lambda s, r, _: s.facts.candidates(r, up_to=30, without=[1, 2], limit=9),
+    "best facts": lambda s, r, _: s.facts.best(r, 9),
+    "facts of a span": lambda s, r, _: s.facts.for_span(r, 1, 4, limit=9),
+    "facts of summaries": lambda s, r, one: s.facts.of_summaries(r, [one.id, *MANY_IDS]),
+    "facts to read": lambda s, r, _: s.facts.unread(r, 4),
     "plan": lambda s, r, _: s.plans.read(r, "view"),
     "calibration": lambda s, _r, _: s.plans.calibration("m", "c"),
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
@@ -70,7 +77,8 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "pin": lambda s, r, _: s.transcript.set_pin(r, "m1", pinned=True),
     "claim": lambda s, r, _: claim(s, r, plan(1, *range(10, 35))),
     "claim above": lambda s, r, _: claim(s, r, plan(3, *MANY_IDS)),
-    "commit": lambda s, r, one: s.tree.commit(r, one, written("x"), owner="w", now=NOW),
+    "commit": lambda s, r, one: s.tree.commit(r, one, written("x", facts=(STATED,)), owner="w", now=NOW),
+    "facts read": lambda s, r, one: s.facts.replace(r, one, [STATED], tokens=1, counter="c"),
     "lease": lambda s, _r, one: s.tree.lease(one, owner="w", now=NOW + 99, lease_seconds=9),
     "fail": lambda s, _r, one: s.tree.fail(one, owner="w", error="x", retry_at=NOW, spent=Spent()),
     "plan": lambda s, r, _: s.plans.write(r, "view", "{}", now=NOW),
@@ -79,6 +87,9 @@ HOT_WRITES: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
 }
 MAY_SORT = {
     "roots": "few: those of two states",
+    "facts of a span": "as many as one summary stands for",
+    "facts of summaries": "as many as some chunks have",
+    "facts to read": "few: those that wait",
     "children": "few",
     "due": "few: those with a time for their next attempt",
     "claim": "as many as one summary covers",
@@ -100,8 +111,11 @@ MAY_WALK_A_SESSION = {
     "entries of all tracks": "in its order; a LIMIT or a border ends it",
     "vectors to make for a session": "in the order of its queue; a LIMIT ends it",
     "plan": "few are kept",
-    "commit": "its plans, of which few are kept",
-    "remove": "its plans, and the newest of its times",
+    "commit": "its plans, of which few are kept; its facts, for which of them hold follows from all",
+    "facts read": "as a commit",
+    "edit": "its facts, where the message states one",
+    "facts of a branch": "its facts, where one of them is off the branch",
+    "remove": "its plans, its facts, and the newest of its times",
 }
 PARTIAL_INDEXES = {
     "unanswered calls": "ltm_entries_open",
@@ -113,6 +127,7 @@ PARTIAL_INDEXES = {
     "waiting entries": "ltm_entries_uncovered",
     "first uncondensed": "ltm_entries_uncovered",
     "uncondensed": "ltm_entries_uncovered",
+    "facts to read": "ltm_summaries_unread",
     "due": "ltm_summaries_unsettled",
     "unfinished": "ltm_summaries_unsettled",
     "due later": "ltm_summaries_unsettled",
@@ -129,7 +144,8 @@ def prepared(tmp_path: Path) -> Iterator[tuple[SqlStore, SessionRef, Summary]]:
     store = open_store(tmp_path / "memory.db")
     for name in ("s", "other"):
         ref = session_with(store, 40, name)
-        one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
+        one = summarised(store, ref, 1, 1, 2, facts=[fact(1, "The port is 8080.", subject="port")])
+        two = summarised(store, ref, 1, 3, 4)
         summarised(store, ref, 2, one, two)
         append(store, name, incoming("call", "call", calls=("c",)), incoming("edited", "m3"))
         being_made = claim(store, ref, plan(1, 5, 6))

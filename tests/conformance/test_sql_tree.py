@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.types.records import Fact, Spent, SummaryState
-from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised, written
+from langchain_tiered_memory.types.records import Spent, SummaryState
+from tests.store_builders import NOW, append, claim, fact, ids, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.store import SqlStore
@@ -92,11 +92,12 @@ def test_a_commit_gives_back_what_was_written(store: SqlStore) -> None:
     ref = session_with(store, 2)
     claimed = claim(store, ref, plan(1, 1, 2))
     assert claimed is not None
-    fact = Fact(kind="decision", text="we chose \N{SNOWMAN} 'x'", seq=1, at=NOW, subject="x")
-    said = written("the \0 text", facts=(fact,), degraded=True, error="why\0", retry_at=NOW + 9, model="m\ud800")
+    stated = fact(1, "we chose \N{SNOWMAN} 'x'", kind="decision", subject="x")
+    said = written("the \0 text", facts=(stated,), degraded=True, error="why\0", retry_at=NOW + 9, model="m\ud800")
     assert store.tree.commit(ref, claimed, said, owner="w", now=NOW + 1)
     (found,) = store.tree.by_id(ref, [claimed.id])
-    assert (found.text, found.facts, found.tokens) == ("the \ufffd text", (fact,), said.tokens)
+    assert (found.text, found.facts, found.tokens) == ("the \ufffd text", (), said.tokens)
+    assert store.facts.of_summaries(ref, [claimed.id]) == {claimed.id: [stated]}
     assert (found.degraded, found.error, found.model, found.spent) == (True, "why\ufffd", "m\ufffd", said.spent)
     assert (found.state, found.kept_identifiers, found.created_at) == (SummaryState.ACTIVE, 1.0, NOW + 1)
     ((_, digest, _),) = store.inspection.summary_rows(ref)
@@ -260,6 +261,9 @@ def test_closing_a_session_archives_its_highest_summaries(store: SqlStore) -> No
     ref = session_with(store, 4)
     one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
     top = summarised(store, ref, 2, one)
+    store.tree.archive(ref)
+    assert SummaryState.ARCHIVED not in {found.state for found in store.tree.all(ref)}  # it was not closed
+    store.transcript.end(ref, now=1.0)
     store.tree.archive(ref)
     states = {found.id: found.state for found in store.tree.all(ref)}
     assert states == {

@@ -73,7 +73,8 @@ def whole(where: str, done: list[tuple[str, Any]]) -> None:
         assert told.get("finished", (None, 0))[1] <= len(finished)
         parts = looks_like(store.runs.state(other, newest_finished=99))
         assert parts in (["a"] * 3, ["b"] * 3)
-        assert last_sound(runtime_of(memory), ref) == (infos[0].id if infos else None)
+        found = last_sound(runtime_of(memory), ref)
+        assert (found.id if found is not None else None) == (infos[0].id if infos else None)
 
 
 @pytest.mark.timeout(180)

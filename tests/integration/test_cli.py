@@ -9,16 +9,19 @@ import time
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from typer.testing import CliRunner, Result
 
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.cli.app import app, run
 from langchain_tiered_memory.conversations import read_conversations, sample_conversation
+from tests.memory_builders import open_memory, quick_settings
 
 pytestmark = pytest.mark.slow
 
 COMMANDS = (
-    "replay", "ask", "eval", "inspect", "verify", "reindex", "doctor", "export", "import", "forget", "status", "setup",
+    "replay", "ask", "eval", "inspect", "facts", "verify", "reindex", "doctor", "export", "import", "forget", "status",
+    "setup",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -119,6 +122,20 @@ def test_measuring_gives_pure_json_and_a_line_per_outcome(tmp_path: Path) -> Non
 def test_a_folder_without_questions_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chat(tmp_path)
     assert "no annotated questions" in failed(capsys, "eval", str(tmp_path), "--no-embeddings")
+
+
+def test_a_sessions_facts_are_shown_with_who_said_them_and_in_which_messages(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with open_memory(path, settings=quick_settings(messages=2)) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("The port of the staging server is 8080.", id="q0"), AIMessage("Noted.")])
+        session.add_messages([HumanMessage("Correction: the port of the staging server is now 8443.", id="q1")])
+        session.add_messages([AIMessage("Noted, [bold]8443[/bold].")], wait=True)
+    found = json.loads(called("facts", str(path), "s", "which port?", "--json").stdout)
+    assert [one["message_ids"] for one in found] == [["q1"]]
+    everything = json.loads(called("facts", str(path), "s", "which port?", "--superseded", "--json").stdout)
+    assert {one["status"] for one in everything if one["message_ids"] == ["q0"]} == {"superseded"}
+    assert "8443" in called("facts", str(path), "s").stdout
 
 
 def test_a_database_can_be_inspected_down_to_its_messages(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.extensions import Verdict
+from langchain_tiered_memory.extensions import TelemetryCollector, Verdict
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import (
@@ -25,7 +25,7 @@ from langchain_tiered_memory.settings import (
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
-from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
+from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, Zone
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import NOW, conversation, counted, open_memory, ref_of, small_levels, store_of, turn
 from tests.properties.test_cover import unaccounted
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.outcomes import Outcome
 
 pytestmark = pytest.mark.slow
 
@@ -668,3 +667,46 @@ def test_the_same_flow_in_a_database_of_its_own(colour: Colour, where: Any) -> N
         assert told(colour, seen.session.diff, outcome.id).outcome.id == outcome.id
         assert told(colour, seen.session.costs).prefix_breaks >= 1
         assert told(colour, seen.session.ledger)[-1].what
+
+
+class Falls(TelemetryCollector):
+    """Keeps what it is told of falls to the window."""
+
+    name = "falls"
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Outcome]] = []
+
+    def on_fallback_to_window(self, session_id: str, outcome: Outcome) -> None:
+        self.told.append((session_id, outcome))
+
+
+@both
+def test_collectors_hear_of_a_fall_to_the_window_once_with_its_reason(colour: Colour) -> None:
+    seen = session_of(60, settings_of(), colour)
+    falls = Falls()
+    seen.memory.engine.register_telemetry(falls)
+    outcome = asked(seen, colour).guard.outcome
+    assert (outcome.kind, outcome.reason) == (K.TRUNCATED, F.NOT_READY)
+    assert falls.told == [("s", outcome)]
+    asked(seen, colour)
+    assert len(falls.told) == 1
+    told(colour, seen.session.flush)
+    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    assert len(falls.told) == 1, "a condensation is none"
+
+
+@both
+@pytest.mark.parametrize("window", ["half", "last"])
+@pytest.mark.parametrize("opening", [0, 1])
+def test_the_bridge_stands_between_the_first_message_and_the_rest(colour: Colour, window: Any, opening: int) -> None:
+    chosen = settings_of(automatic=False, strategies=StrategySettings(window=window))
+    seen = Seen(open_memory(None, settings=chosen, clock=FrozenClock(NOW)))
+    prompts = [SystemMessage("Answer about the harbour.", id="rules")][:opening]
+    told(colour, seen.session.add_messages, [*prompts, *conversation(40)], at=NOW)
+    context = asked(seen, colour)
+    assert context.guard.outcome.kind is K.TRUNCATED
+    ids = [one.id for one in context.messages]
+    bridges = [at for at, one in enumerate(context.messages) if one.additional_kwargs.get("tiered_memory")]
+    assert bridges == [ids.index("q0") + 1]
+    assert "sliding window" in context.messages[bridges[0]].text or "not shown" in context.messages[bridges[0]].text

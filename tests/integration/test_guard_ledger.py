@@ -103,7 +103,7 @@ def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(colour
     happened = told(colour, session.diff)
     assert (seen.left, seen.came, seen.text_after) == (happened.left, happened.came, happened.text_after)
     assert happened.came
-    assert "[messages 1-" in happened.text_after
+    assert "\n[1-" in happened.text_after
     assert happened.text_before == ""
 
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from sqlalchemy import update
 
 from langchain_tiered_memory.errors import ContextOverflowError, StorageError
@@ -272,6 +272,42 @@ def test_a_critical_view_is_pruned_to_its_target_and_goes_on(colour: Colour) -> 
 
 
 @both
+def test_what_was_planned_in_the_danger_zone_leaves_first_when_critical_comes(colour: Colour) -> None:
+    scene = Scene(colour, condensation=late(), tree={"enabled": False}, checkpoints=CheckpointSettings(window_share=1))
+    scene.says(conversation(3))
+    scene.fills(0.86)
+    assert scene.asks().guard.zone is Zone.DANGER
+    saved = told(colour, scene.session.read_checkpoint)
+    assert saved.reasons == ("danger",)
+    planned = [one["first_seq"] for one in saved.context_state["pruning"]]
+    assert planned
+    assert all(one["reason"] for one in saved.context_state["pruning"])
+    scene.fills(0.9)
+    assert scene.asks().guard.checkpoint_id is None, "it is kept as it is"
+    scene.fills(0.96)
+    guard = scene.asks().guard
+    assert (guard.zone, guard.steps) == (Zone.CRITICAL, ("pruned",))
+    gone = [one for one in guard.outcome.left_out if one.reason.startswith("pruned")]
+    as_planned = [int(one.what.split("-")[0]) for one in gone if one.reason.endswith("(as planned before)")]
+    assert as_planned == sorted(planned)
+    assert len(gone) > len(planned), "and as much more as it takes"
+
+
+@both
+def test_what_must_stay_by_now_does_not_leave_though_it_was_planned(colour: Colour) -> None:
+    scene = Scene(colour, condensation=late(), tree={"enabled": False})
+    scene.fills(0.86)
+    scene.asks()
+    planned = told(colour, scene.session.read_checkpoint).context_state["pruning"]
+    name = entries_of(scene.session)[planned[0]["first_seq"] - 1].id
+    told(colour, scene.session.pin, name)
+    scene.fills(0.96)
+    context = scene.asks()
+    assert "pruned" in context.guard.steps
+    assert name in context.entry_ids
+
+
+@both
 def test_where_pruning_is_not_enough_the_musts_are_shown_head_and_tail(colour: Colour) -> None:
     scene = Scene(colour)
     scene.says([HumanMessage("goal " * 300, id="q0"), AIMessage("word " * 3000, id="a0"), HumanMessage("end", id="q1")])
@@ -328,6 +364,7 @@ def unanswerable() -> list[BaseMessage]:
 def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(colour: Colour) -> None:
     scene = Scene(colour)
     run_of(scene, 4)
+    calm = told(colour, scene.session.checkpoint)
     scene.says([HumanMessage("Only the hook, please, and nothing else. " * 20, id="last"), *crowd(30)[1:]])
     found: Context | None = None
     for budget in range(400, 60, -10):
@@ -338,11 +375,42 @@ def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(c
     assert found.guard.steps[-1] == "recovered"
     assert found.guard.outcome.kind is OutcomeKind.TRUNCATED
     (event,) = scene.named("context_recovered")
-    assert event.details["checkpoint_id"] == found.guard.checkpoint_id is not None
+    assert event.details["checkpoint_id"] == calm.id, "what was just written is no way back"
+    assert found.guard.checkpoint_id not in (None, calm.id)
     assert scene.named("context_overflow")
     assert "last" in (*found.entry_ids, *found.passage_ids)
     scene.says([AIMessage("Done.", id="a1"), HumanMessage("Thanks.", id="q2")])
     assert "q2" in scene.asks(model=None, max_tokens=found.max_tokens).entry_ids
+
+
+def overflowing(colour: Colour, budget: int, *, pins: bool = False) -> tuple[Scene, str, str | None, Context]:
+    """A view that was condensed and saved while all was well, and then overflows; and its plan as it was saved."""
+    scene = Scene(colour)
+    scene.says([*conversation(12), HumanMessage("Find the bolts.", id="goal")])
+    told(colour, scene.session.flush)
+    scene.asks(max_tokens=budget, model=None)
+    saved = told(colour, scene.session.checkpoint, "calm")
+    (plan,) = [kept["payload"] for kept in saved.context_state["plans"]]
+    scene.says(crowd(30)[1:])
+    if pins:
+        told(colour, scene.session.pin, "q3")
+    return scene, saved.id, plan, scene.asks(max_tokens=budget, model=None)
+
+
+@both
+def test_after_an_overflow_the_view_goes_on_from_the_last_good_checkpoint(colour: Colour) -> None:
+    scene, saved, plan, context = next(
+        found for budget in range(420, 150, -30) if "recovered" in (found := overflowing(colour, budget))[3].guard.steps
+    )
+    (event,) = scene.named("context_recovered")
+    assert event.details["checkpoint_id"] == saved != context.guard.checkpoint_id
+    (kept,) = store_of(scene.memory).plans.kept(ref_of(scene.session))
+    assert kept["payload"] == plan, "it is loaded, not only named"
+    again, other, _, _ = overflowing(colour, context.max_tokens, pins=True)
+    (event,) = again.named("context_recovered")
+    assert event.details["checkpoint_id"] == other, "where its plan does not hold any more, the essentials are shown"
+    scene.says([AIMessage("Done.", id="a1"), HumanMessage("Thanks.", id="q99")])
+    assert "q99" in scene.asks(model=None, max_tokens=context.max_tokens).entry_ids
 
 
 @both
@@ -368,6 +436,25 @@ def test_an_overflow_that_cannot_be_recovered_says_what_takes_the_room_and_has_s
     assert len(scene.named("zone_critical")) == 1
     assert scene.asks(max_tokens=8000, model=None).guard.steps == ()
     assert told(colour, scene.session.restore).checkpoint.id is not None
+
+
+@both
+@pytest.mark.parametrize("spare", [-200, 0, 5])
+def test_a_system_prompt_that_leaves_no_room_goes_the_way_of_every_overflow(colour: Colour, spare: int) -> None:
+    scene = Scene(colour)
+    scene.says(conversation(3))
+    system = "Mind the tide. " * 100
+    budget = counted([SystemMessage(system)]) + spare
+    with pytest.raises(ContextOverflowError, match="system prompt") as raised:
+        scene.asks(max_tokens=budget, model=None, system=system)
+    (info,) = told(colour, scene.session.checkpoints)
+    assert raised.value.checkpoint_id == info.id
+    assert "critical" in info.reasons
+    assert len(scene.named("zone_critical")) == len(scene.named("context_overflow", "context_fatal")) - 1 == 1
+    with pytest.raises(ContextOverflowError):
+        scene.asks(max_tokens=budget, model=None, system=system)
+    assert len(told(colour, scene.session.checkpoints)) == 1
+    assert scene.asks(max_tokens=budget + 3000, model=None, system=system).guard.steps == ()
 
 
 @both

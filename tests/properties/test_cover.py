@@ -21,6 +21,7 @@ from tests.memory_builders import (
     open_memory,
     quick_settings,
     summaries_of,
+    turn,
 )
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, plain_text
 
@@ -180,6 +181,58 @@ def test_what_a_context_leaves_out_is_named_in_its_account(
             return
         assert unaccounted(session, context) == []
         session.flush()
+
+
+def untold(session: Session, context: Context) -> list[int]:
+    """Messages under a finished summary that a view neither shows nor tells of, though it has a history."""
+    entries, summaries = entries_of(session), {one.id: one for one in summaries_of(session)}
+    seq_of = {entry.id: entry.seq for entry in entries}
+    stable = [section for section in context.sections if section.name != "recall"]
+    told = {seq_of[one] for section in stable for one in (*section.entry_ids, *section.passage_ids)}
+    for one in (one for section in stable for one in section.summary_ids):
+        told.update(covered_seqs(summaries[one], summaries, seq_of))
+    return [
+        entry.seq
+        for entry in entries
+        if entry.seq not in told and entry.summary_id is not None and summaries[entry.summary_id].state.finished
+    ]
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(8, 26),
+    st.integers(2, 5),
+    st.integers(2, 4),
+    st.integers(500, 4000),
+    st.tuples(
+        st.sampled_from(["default", "detailed", "compact"]),
+        st.sampled_from(["cover", "selection"]),
+        st.sampled_from([(0.12, 0.08), (0.001, 0.0), (0.01, 0.3)]),
+    ),
+)
+def test_every_condensed_message_is_told_at_some_resolution_however_small_the_cap(
+    turns: int,
+    messages: int,
+    sources: int,
+    budget: int,
+    kind: tuple[str, str, tuple[float, float]],
+) -> None:
+    view, older, (cover_share, facts_share) = kind
+    chosen = quick_settings(messages=messages, sources=sources)
+    context_settings = chosen.context.model_copy(
+        update={"older": older, "cover_share": cover_share, "spare_for_cover": 0.0, "facts_share": facts_share}
+    )
+    memory = open_memory(None, settings=chosen.model_copy(update={"context": context_settings}))
+    session = memory.session("s")
+    for number in range(turns):
+        session.add_messages(turn(number))
+        if number % 3 == 0:
+            session.flush()
+        if number % 4 == 0:
+            context = session.context("", max_tokens=budget, view=view)
+            assert untold(session, context) == []
+    session.flush()
+    assert untold(session, session.context(max_tokens=budget, view=view)) == []
 
 
 @settings(max_examples=10, deadline=None)

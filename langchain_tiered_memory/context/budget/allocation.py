@@ -35,6 +35,8 @@ class BudgetAllocation:
     """Cap of earlier user messages quoted behind the cover."""
     cover: int
     """Cap of what stands for older history."""
+    facts: int
+    """Cap of the list of what older history stated and still holds."""
     keep: int
     """What remains of the recent messages after a condensation of the view."""
     recent_least: int
@@ -50,6 +52,19 @@ class BudgetAllocation:
         """The most that everything but recall may take, system prompt and tools included."""
         return self.total - self.recall
 
+    @property
+    def is_full(self) -> bool:
+        """Whether system prompt and tools alone leave no room for a message."""
+        return self.fixed > self.total - _MARGIN_TOKENS
+
+
+def no_room_beside(fixed: int, max_tokens: int, *, ratio: float) -> str:
+    """What to say where system prompt and tools fill a budget."""
+    return (
+        f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave "
+        "no room for a conversation: raise max_tokens, or shorten them"
+    )
+
 
 def split(
     max_tokens: int,
@@ -61,6 +76,7 @@ def split(
     settings: ContextSettings,
     files_share: float = 0.0,
     recall_share: float | None = None,
+    facts_share: float | None = None,
 ) -> BudgetAllocation:
     """Split a budget.
 
@@ -73,29 +89,27 @@ def split(
         settings: Shares and caps.
         files_share: Of the budget, for the list of touched files.
         recall_share: In the place of the settings' one: an agent at work needs its room for what it works on.
+        facts_share: In the place of the settings' one, with a question or without, for the same reason.
 
     Raises:
-        BudgetError: when the budget is below 1, or the fixed part alone fills it.
+        BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
     """
     if max_tokens < 1:
         msg = f"max_tokens is {max_tokens}: a context needs a budget of at least 1 token"
         raise BudgetError(msg)
     total = math.floor(max_tokens / ratio)
-    if fixed > total - _MARGIN_TOKENS:
-        msg = (
-            f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave "
-            "no room for a conversation: raise max_tokens, or shorten them"
-        )
-        raise BudgetError(msg)
     shares = settings.shares
     if view == "recall":
-        recall, cover, keep = total - fixed, 0, 0
+        recall, cover, facts, keep = max(total - fixed, 0), 0, 0, 0
     else:
         share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
-        recall = round(share * (total - fixed)) if has_query else 0
-        # Without a question a part of what recall would take goes to the cover; the recent messages grow into the rest.
-        spare = 0 if has_query else round(settings.spare_for_cover * settings.recall_share * total)
-        cover = round(settings.cover_share * total) + spare
+        recall = max(round(share * (total - fixed)), 0) if has_query else 0
+        # Without a question parts of what recall would take go to facts and cover; recent messages grow into the rest.
+        spare = 0.0 if has_query else settings.recall_share * total
+        cover = round(settings.cover_share * total + settings.spare_for_cover * spare)
+        facts = round(settings.facts_share * total + settings.spare_for_facts * spare)
+        if facts_share is not None:
+            facts = min(facts, round(facts_share * total))
         keep = min(settings.keep_recent_tokens, round(settings.keep_recent_share * total))
     return BudgetAllocation(
         total=total,
@@ -104,6 +118,7 @@ def split(
         pins=round(settings.pins_share * total),
         queries=round(shares.user_queries * total),
         cover=cover,
+        facts=facts,
         keep=keep,
         recent_least=round(shares.recent_turns * total),
         recall=recall,

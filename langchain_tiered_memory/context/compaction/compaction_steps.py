@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.budget.cache_timing import cache_ran_out, early_due
 from langchain_tiered_memory.context.budget.threshold_resolution import percent_for
 from langchain_tiered_memory.context.budget.thresholds import due
@@ -24,7 +25,7 @@ from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.condense import condense
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.summaries.tree.triggers import due_entries
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
@@ -65,6 +66,9 @@ def propose(
         inputs = _without_recall(inputs)
     used = billed(inputs, start.tokens if whole else max(start.tokens, total))
     zone = zone_of(used, question.window.limit, settings=runtime.settings.guard)
+    if inputs.allocation.is_full:  # no smaller view helps: nobody waits for a summary
+        why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
+        return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
     why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
     if not why and start.plan.provisional and not _slides_only(runtime) and _can_advance(inputs, start.plan):
@@ -135,9 +139,7 @@ def _can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
 def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:
     """Mask, condense, then slide or prune, each as far as needed."""
     inputs, before, zone = proposal.inputs, proposal.before, proposal.zone
-    target = raw_room(
-        inputs, min(round(runtime.settings.guard.prune_to * question.window.limit), question.window.allowed)
-    )
+    target = pruning_target(inputs, question)
     if before is not None:
         proposal = _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.rendered.tokens > target:
@@ -150,17 +152,24 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
         return proposal
     if before is None or "masked" not in proposal.steps:
         proposal = _with_masks(proposal, question, target)
-    return _cut(runtime, proposal, target=target)
+    return _cut(runtime, question, proposal, target=target)
 
 
-def _cut(runtime: Runtime, proposal: Proposal, *, target: int) -> Proposal:
+def pruning_target(inputs: AssemblyInputs, question: ViewQuestion) -> int:
+    """Raw tokens that a view may take after it was pruned."""
+    share = round(inputs.runtime.settings.guard.prune_to * question.window.limit)
+    return raw_room(inputs, min(share, question.window.allowed))
+
+
+def _cut(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, target: int) -> Proposal:
     """Messages leave without a summary: the least important ones in the critical zone, else the oldest."""
     inputs = proposal.inputs
     strategies = runtime.settings.condensation.strategies
     if not proposal.fits and strategies.fallback == "error" and proposal.reason is not None:
         return replace(proposal, refused=True)
     if proposal.zone is Zone.CRITICAL and proposal.rendered.tokens > target and not _prefers_window(runtime):
-        smaller, left = pruned_view(inputs, proposal.rendered, target=min(target, inputs.room))
+        room = min(target, inputs.room)
+        smaller, left = pruned_view(inputs, proposal.rendered, target=room, prepared=question.prepared)
         if smaller is not proposal.rendered:
             kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
             proposal = replace(proposal.stepped(smaller, "pruned", left), kind=kind)
@@ -260,9 +269,9 @@ def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
     if gone:
         span = f"{gone[0].seq}-{gone[-1].seq}"
         left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
-    shown = {node.id for node in nodes_of(found.plan.items)}
+    shown = set(summary_ids_of(found.plan.items))
     return left + tuple(
-        LeftOut(what=node.id, reason="condensed into a higher level, or no room", tokens=node.tokens)
+        LeftOut(what=node.id, reason="condensed into a higher level", tokens=node.tokens)
         for node in nodes_of(start.plan.items)
         if node.id not in shown
     )

@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
-from langchain_tiered_memory.context.compaction.compaction_steps import propose
+from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target
+from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
+from langchain_tiered_memory.context.compaction.shrinking import pruning_plan
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
+from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.context.view_cache import ViewStanding
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
 from langchain_tiered_memory.runs.checkpoints import ViewSnapshot, checkpoint
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import (
     CUTTING_STEPS,
@@ -65,14 +68,20 @@ def decide(
         CondensationError: when condensing failed, the view does not fit, and `strategies.fallback` is `error`.
     """
     standing = _standing(runtime, ref, question)
+    if standing.pruning_of is not None and standing.pruning_of[0] == ref.epoch:
+        question = replace(question, prepared=standing.pruning)
     proposal = yield from propose(runtime, ref, question, inputs_for)
+    standing = _with_pruning_plan(ref, question, proposal, standing)
     alert = _alert(runtime, ref, question, proposal, standing)
     saved = _checkpointed(runtime, ref, question, proposal, standing)
     # Before anything can be raised: who asks again is not alerted again, and nothing is saved twice.
     noted = _noted(runtime, ref, question, proposal, standing, saved=saved is not None)
     if proposal.refused:
         refuse(runtime, ref, question, proposal, noted)
-    pieces, steps = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
+    taken = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
+    pieces, steps = taken.pieces, taken.steps
+    if taken.plan is not None:
+        proposal = replace(proposal, rendered=render_view(proposal.inputs, taken.plan))
     outcome = identified(outcome_of(runtime, question, proposal, steps, pieces), ref, question, proposal, noted)
     write_account(runtime, ref, question, proposal, outcome=outcome, standing=noted)
     report = GuardReport(
@@ -94,9 +103,11 @@ def _missing(proposal: Proposal, pieces: Sequence[Piece], steps: tuple[StepKind,
     shown = {entry.seq for piece in pieces for entry in (*piece.whole_entries, *piece.passages)}
     standing = {one for piece in pieces for one in piece.summary_ids}
     gone = [entry for entry in proposal.rendered.tail if entry.seq not in shown]
-    nodes = [node for node in nodes_of(proposal.rendered.plan.items) if node.id not in standing]
+    items = proposal.rendered.plan.items
+    tokens = {node.id: node.tokens for node in nodes_of(items)}
+    untold = [one for one in summary_ids_of(items) if one not in standing]
     return (
-        *(LeftOut(what=node.id, reason="no room beside what must be shown", tokens=node.tokens) for node in nodes),
+        *(LeftOut(what=one, reason="no room beside what must be shown", tokens=tokens.get(one, 0)) for one in untold),
         *(LeftOut(what=entry.id, reason="not essential", tokens=entry.tokens) for entry in gone),
     )
 
@@ -109,6 +120,21 @@ def _standing(runtime: Runtime, ref: SessionRef, question: ViewQuestion) -> View
     since = run.checkpoint_at if run.checkpoint_at is not None else run.started_at
     zone = Zone(run.zones.get(question.name, Zone.SAFE))
     return ViewStanding(zone=zone, over_share=None, checkpoint_at=since)
+
+
+def _with_pruning_plan(
+    ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
+) -> ViewStanding:
+    """In the danger zone a plan of what would leave is made, and kept for as long as the view's own plan holds."""
+    inputs, rendered = proposal.inputs, proposal.rendered
+    still = zone_of(proposal.tokens, question.window.limit, settings=inputs.runtime.settings.guard)
+    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.allocation.is_full:
+        return replace(standing, pruning=(), pruning_of=None)
+    of = (ref.epoch, rendered.plan.to_json())
+    if standing.pruning_of == of:
+        return standing
+    target = min(pruning_target(inputs, question), inputs.room)
+    return replace(standing, pruning=pruning_plan(inputs, rendered, target=target), pruning_of=of)
 
 
 def _noted(
@@ -183,7 +209,7 @@ def _checkpointed(
     if not reasons or not may_write(runtime):
         return None
     shown = proposal.before if proposal.before is not None else proposal.rendered
-    pieces = (*shown.head, *shown.recent())
+    pieces = laid_out(proposal.inputs, shown)
     view = ViewSnapshot(
         name=question.name,
         zone=proposal.zone,
@@ -191,6 +217,7 @@ def _checkpointed(
         window=question.window,
         messages=tuple(piece.message for piece in pieces),
         summary_ids=tuple(one for piece in pieces for one in piece.summary_ids),
+        pruning=standing.pruning,
     )
     try:
         made = checkpoint(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.essentials import essentials
-from langchain_tiered_memory.context.layout import Piece, shortened, shown
+from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.fair_share import water_level, whole_again
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 LEAST_READABLE_TOKENS = 48
 """A message shown head and tail with less can hardly be worked with: rather fewer of them."""
+_LENT_SHARE = 0.75
+"""Of recall's room, for required messages that the model has not seen yet."""
+_LEAST_RECALL_TOKENS = 1000
+"""With less, a long message that answers the question has no room: what the model has seen already makes way."""
 LEAST_TOKENS = 10
 """With less, a message says nothing at all."""
 _LEAST_CALL_TOKENS = 8
@@ -34,27 +38,79 @@ _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
 
 
+def laid_out(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece]:
+    """A view's messages in their order."""
+    return _in_order(inputs, rendered.head, rendered.recent())
+
+
+def _in_order(inputs: AssemblyInputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
+    return behind_first(head, recent, opening=frozenset(entry.seq for entry in inputs.required.opening))
+
+
 def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:
     """Head and recent messages within the room, the longest head and tail; `None` where that says too little.
 
-    They come before recall: what is set aside for it is theirs when they need it.
+    What is set aside for recall stays recall's while messages that the model has seen can give way: those are cut
+    first. What is news to it, such as the result that it waits for, may take most of recall's room before it is cut
+    itself; and all of it where there would be too little of each message to be read.
     """
-    wanted = rendered.tail_tokens
-    folding = folding_head(rendered.tail) is not None
     head = list(rendered.head)
-    if rendered.tokens > inputs.room:
-        # No must: what it stands for is named in the account all the same.
-        head = [piece for piece in head if piece.part not in ("history", "files")]
-    head_tokens = sum(piece.tokens for piece in head)
-    room = min(max(inputs.room, head_tokens + wanted), inputs.room + inputs.allocation.recall) - head_tokens
-    if wanted <= room:
-        return [*head, *rendered.recent()]
-    level = water_level([piece.tokens for piece in rendered.recent()], room)
-    if level < LEAST_READABLE_TOKENS:
-        return None
-    cut = _cut(inputs, rendered.recent(), level, room=room)
+    room = inputs.room - sum(piece.tokens for piece in head)
+    pieces = rendered.recent()
+    whole = sum(piece.tokens for piece in pieces)
+    if whole <= room:
+        return _in_order(inputs, head, pieces)
+    recall = inputs.allocation.recall
+    lent = min(max(_least_of(pieces) - room, 0), round(_LENT_SHARE * recall))
+    cut: list[Piece] | None = None
+    for offered in (room + lent, room + recall):
+        cut = _shared_out(inputs, pieces, room=offered)
+        if cut is not None and sum(piece.tokens for piece in cut) <= offered:
+            return _in_order(inputs, head, cut)
     # Calls take room however short they are: where they are many, some of them have to be folded.
-    return None if folding and sum(piece.tokens for piece in cut) > room else [*head, *cut]
+    return _in_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
+
+
+def _least_of(pieces: Sequence[Piece]) -> int:
+    """What pieces take with all that is news whole, and the others as short as can be read."""
+    news = _news_from(pieces)
+    seen = sum(min(piece.tokens, LEAST_READABLE_TOKENS) for piece in pieces[:news])
+    return seen + sum(piece.tokens for piece in pieces[news:])
+
+
+def _news_from(pieces: Sequence[Piece]) -> int:
+    """The place of the first piece behind the assistant's last words: from there on the model has not seen anything."""
+    said = [at for at, piece in enumerate(pieces) if piece.entry is not None and piece.entry.role == "assistant"]
+    return said[-1] + 1 if said else 0
+
+
+def _shared_out(inputs: AssemblyInputs, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
+    """Pieces cut to a room, what the model has seen before what is news; `None` where too little of each is left."""
+    news = _news_from(pieces)
+    seen, new = [piece.tokens for piece in pieces[:news]], [piece.tokens for piece in pieces[news:]]
+    room_of_new = room - sum(min(tokens, LEAST_READABLE_TOKENS) for tokens in seen)
+    level_of_new = water_level(new, room_of_new)
+    room_of_seen = _beside_recall(inputs, len(seen), room=room - sum(min(tokens, level_of_new) for tokens in new))
+    level_of_seen = water_level(seen, room_of_seen)
+    if _too_little(level_of_seen, seen) or _too_little(level_of_new, new):
+        return None
+    return [
+        *_cut(inputs, pieces[:news], level_of_seen, room=room_of_seen),
+        *_cut(inputs, pieces[news:], level_of_new, room=room_of_new),
+    ]
+
+
+def _beside_recall(inputs: AssemblyInputs, count: int, *, room: int) -> int:
+    """Room for so many messages that the model has seen: less where recall's share is small, down to a goal's each."""
+    recall = inputs.allocation.recall
+    wanted = max(_LEAST_RECALL_TOKENS - recall, 0) if recall else 0
+    each = max(inputs.allocation.goal, LEAST_READABLE_TOKENS)
+    return min(room, max(room - wanted, count * each))
+
+
+def _too_little(level: int, sizes: Sequence[int]) -> bool:
+    """Whether something is cut to less than can be read."""
+    return level < min(LEAST_READABLE_TOKENS, max(sizes, default=0))
 
 
 def _cut(inputs: AssemblyInputs, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:

@@ -2,53 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.last_resort import (
     LEAST_READABLE_TOKENS,
     LEAST_TOKENS,
+    laid_out,
     minimal_pieces,
     shortened_required,
 )
+from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoints import last_sound
+from langchain_tiered_memory.sql.schema import digest_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
-    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.layout import Part, Piece
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a request shows."""
+
+    pieces: tuple[Piece, ...]
+    steps: tuple[StepKind, ...]
+    plan: ViewPlan | None = None
+    """The plan that a view goes on from, where that is not the proposed one: a checkpoint's."""
+
+
+_LEFT_FOR_REQUIRED: tuple[frozenset[Part], ...] = (
+    frozenset(),
+    frozenset({"files"}),
+    frozenset({"files", "facts"}),
+    frozenset({"files", "facts", "history"}),
+)
+"""What leaves a view, one after the other, where its required messages could not even be read beside it. What older
+history stood for is named in the account all the same."""
 
 
 def pieces_of(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
-) -> tuple[tuple[Piece, ...], tuple[StepKind, ...]]:
+) -> Taken:
     """The messages of the view: as proposed, else its required messages cut, else the essentials, else recovered."""
+    if proposal.inputs.allocation.is_full:
+        return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
     if question.minimal:
         minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_TOKENS)
         if minimal is not None:
-            return tuple(minimal), (*proposal.steps, "minimal")
+            return Taken(pieces=tuple(minimal), steps=(*proposal.steps, "minimal"))
     elif proposal.fits:
-        return (*proposal.rendered.head, *proposal.rendered.recent()), proposal.steps
+        return Taken(pieces=tuple(laid_out(proposal.inputs, proposal.rendered)), steps=proposal.steps)
     else:
-        cut = shortened_required(proposal.inputs, proposal.rendered)
-        if cut is not None:
-            return tuple(cut), (*proposal.steps, "shortened")
+        for left in _LEFT_FOR_REQUIRED:
+            head = tuple(piece for piece in proposal.rendered.head if piece.part not in left)
+            cut = shortened_required(proposal.inputs, replace(proposal.rendered, head=head))
+            if cut is not None:
+                return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
         minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
         if minimal is not None:
             runtime.report(
                 EventName.CONTEXT_MINIMAL, "pruning was not enough: the essentials alone", session_id=ref.session_id
             )
-            return tuple(minimal), (*proposal.steps, "minimal")
+            return Taken(pieces=tuple(minimal), steps=(*proposal.steps, "minimal"))
     return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
 
 
 def _recovered(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
-) -> tuple[tuple[Piece, ...], tuple[StepKind, ...]]:
-    """After an overflow: the last sound checkpoint, aggressive pruning, and on; else a fatal error that explains."""
+) -> Taken:
+    """After an overflow: the last good checkpoint, aggressive pruning, and on; else a fatal error that explains.
+
+    The request shows the essentials; the view goes on from the plan that it had at that checkpoint, where that holds.
+
+    Args:
+        runtime: The memory.
+        ref: Which session.
+        question: What was asked of the view.
+        proposal: What does not fit.
+        checkpoint_id: What was saved for this request: the state to come back to where it cannot be recovered.
+    """
     runtime.report(
         EventName.CONTEXT_OVERFLOW,
         f"{proposal.used_tokens:,} tokens; not even the messages that must be shown fit {question.window.limit:,}",
@@ -56,16 +95,18 @@ def _recovered(
         used_tokens=proposal.used_tokens,
         limit_tokens=question.window.limit,
     )
-    found = checkpoint_id if checkpoint_id is not None else _last_checkpoint(runtime, ref)
+    good = _last_checkpoint(runtime, ref, besides=checkpoint_id)
     pieces = minimal_pieces(proposal.inputs, None, least_tokens=LEAST_TOKENS)
     if pieces is not None:
         runtime.report(
             EventName.CONTEXT_RECOVERED,
-            "went on with the essentials alone" + (f", from checkpoint {found}" if found else ""),
+            "went on with the essentials alone" + (f", from checkpoint {good.id}" if good is not None else ""),
             session_id=ref.session_id,
-            checkpoint_id=found,
+            checkpoint_id=good.id if good is not None else None,
         )
-        return tuple(pieces), (*proposal.steps, "recovered")
+        plan = _plan_in(good, ref, question) if good is not None else None
+        return Taken(pieces=tuple(pieces), steps=(*proposal.steps, "recovered"), plan=plan)
+    found = checkpoint_id if checkpoint_id is not None else good.id if good is not None else None
     allocation = proposal.inputs.allocation
     largest = sorted(proposal.rendered.recent(), key=lambda piece: -piece.tokens)[:3]
     named = ", ".join(f"{piece.entry.id[:12]} with {piece.tokens:,}" for piece in largest if piece.entry is not None)
@@ -79,11 +120,20 @@ def _recovered(
     raise _fatal(runtime, ref, msg, checkpoint_id=found)
 
 
-def _last_checkpoint(runtime: Runtime, ref: SessionRef) -> str | None:
+def _plan_in(checkpoint: MemoryCheckpoint, ref: SessionRef, question: ViewQuestion) -> ViewPlan | None:
+    """The plan that a view had at a checkpoint; `None` where messages, pins or summaries changed since."""
+    if checkpoint.context_state.get("epoch") != ref.epoch:
+        return None
+    wanted = digest_of(question.name)
+    payloads = (kept["payload"] for kept in checkpoint.context_state["plans"] if kept["name"] == wanted)
+    return next((ViewPlan.from_json(payload) for payload in payloads), None)
+
+
+def _last_checkpoint(runtime: Runtime, ref: SessionRef, *, besides: str | None = None) -> MemoryCheckpoint | None:
     if not runtime.settings.checkpoints.enabled:
         return None
     try:
-        return last_sound(runtime, ref)
+        return last_sound(runtime, ref, besides=besides)
     except CheckpointError as error:
         runtime.report(EventName.CHECKPOINT_UNUSABLE, str(error), session_id=ref.session_id)
         return None
@@ -97,8 +147,10 @@ def overflowed(runtime: Runtime, ref: SessionRef | None, msg: str, *, checkpoint
     """
     if ref is None:
         return
-    found = checkpoint_id if checkpoint_id is not None else _last_checkpoint(runtime, ref)
-    raise _fatal(runtime, ref, msg, checkpoint_id=found)
+    if checkpoint_id is None:
+        good = _last_checkpoint(runtime, ref)
+        checkpoint_id = good.id if good is not None else None
+    raise _fatal(runtime, ref, msg, checkpoint_id=checkpoint_id)
 
 
 def _fatal(runtime: Runtime, ref: SessionRef, msg: str, *, checkpoint_id: str | None) -> ContextOverflowError:

@@ -34,6 +34,8 @@ class ViewQuestion:
     """Show the essentials alone."""
     forced: bool = False
     """Condense whether or not it is due: for a preview."""
+    prepared: tuple[tuple[int, str], ...] = ()
+    """The pruning plan of the danger zone: first `seq`s of groups, and why each would leave."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
 

@@ -1,9 +1,10 @@
 """Prunes a context by priority: the pruning tree first, then scores against a rising threshold.
 
 The tree says what a context can do without; the priority matrix says how far to go. Nothing is taken from a context
-that fits. Of one that does not, what is always pruned goes first and goes altogether. The rest leaves one by one,
-cheapest first, until the context fits: "keep if there is space". So the items form one order, a smaller target takes a
-longer piece of it, and pruning again changes nothing.
+that fits. Of one that does not, what is always pruned goes first and goes altogether. The rest leaves one by one until
+the context fits: what the tree prunes, what it leaves undecided, and last what is essential; within each, what is kept
+only if there is space before what is kept if it is relevant, cheapest first. So the items form one order, a smaller
+target takes a longer piece of it, and pruning again changes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import GuardSettings
 
 Verdict: TypeAlias = Literal["always_keep", "essential", "undecided", "prune", "always_prune"]
-"""Where the tree leads: `essential` stays unless the threshold has to rise beyond its score, `undecided` is scored,
-`prune` goes before anything that is scored."""
+"""Where tree and matrix lead: `prune` goes before anything that is scored, `undecided` while its score is not above the
+threshold, `essential` when nothing undecided is left and the context still does not fit."""
+
+
+_IF_RELEVANT = 2
+"""The matrix's second row: keep if relevant. Its third is: keep if there is space."""
+_RANK: dict[Verdict, int] = {"always_prune": 0, "prune": 1, "undecided": 2, "essential": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +48,20 @@ class Pruned:
     dropped: tuple[Dropped, ...]
     """In the order in which they went."""
     threshold: int
-    """The score at which it ended: every item that scores more is kept. Of those that score as much or less, the
-    latest of the best stay where there is space."""
+    """The score at which it ended: every item that scores more is kept. Of those that score as much or less stay,
+    where there is space, the essential ones, then those of the matrix's second row, then the latest of the best."""
     fits: bool
     """Whether the target was reached; where not, only what is always kept is left."""
 
 
-def verdict(item: PruneItem) -> Verdict:
-    """Where the pruning tree leads for one item. The matrix's first and last row stand above the tree."""
+def verdict(item: PruneItem) -> Verdict:  # noqa: PLR0911 - a line per branch
+    """Where the pruning tree leads for one item. The matrix stands above it, but for what is kept if there is space."""
     if item.always_kept or item.category == "system":
         return "always_keep"
     if item.priority == 4:  # noqa: PLR2004 - the matrix's last row
         return "always_prune"
+    if item.priority == _IF_RELEVANT and item.relevant:
+        return "essential"
     match item.category:
         case "current_task":
             return "undecided"
@@ -65,9 +73,6 @@ def verdict(item: PruneItem) -> Verdict:
             return "essential" if item.relevant else "prune"
         case _:
             assert_never(item.category)
-
-
-_RANK: dict[Verdict, int] = {"always_prune": 0, "prune": 1, "undecided": 2, "essential": 2}
 
 
 def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSettings) -> Pruned:
@@ -88,7 +93,7 @@ def prune(items: Sequence[PruneItem], *, target_tokens: int, settings: GuardSett
     verdicts = {item.key: verdict(item) for item in items}
     leaving = sorted(
         (item for item in items if verdicts[item.key] != "always_keep"),
-        key=lambda item: (_RANK[verdicts[item.key]], scores[item.key], -item.age_minutes, item.key),
+        key=lambda item: (_RANK[verdicts[item.key]], -item.priority, scores[item.key], -item.age_minutes, item.key),
     )
     threshold = settings.score_threshold
     dropped: list[Dropped] = []
@@ -122,4 +127,7 @@ def _reason(item: PruneItem, way: Verdict, points: int, threshold: int) -> str:
         return (
             "examples that are no longer relevant" if item.category == "examples" else "old, and not referred to lately"
         )
-    return f"scores {points}, not above {threshold}"
+    said = f"scores {points}, not above {threshold}"
+    if way == "essential":
+        return f"essential, and there is no room for all that is: {said}"
+    return said if item.priority == _IF_RELEVANT else f"kept only if there is space: {said}"

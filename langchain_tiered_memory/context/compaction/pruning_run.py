@@ -52,7 +52,10 @@ class RunFacts:
         within = [
             task
             for task in self.tasks.values()
-            if task.track == track and task.first_seq <= seq and (task.last_seq is None or seq <= task.last_seq)
+            if task.state != "waiting"
+            and task.track == track
+            and task.first_seq <= seq
+            and (task.last_seq is None or seq <= task.last_seq)
         ]
         return max(within, key=lambda task: task.first_seq).id if within else None
 

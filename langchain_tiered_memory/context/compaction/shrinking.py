@@ -5,6 +5,7 @@ Each gives the smaller sight and the ledger's rows of what left, or the same sig
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,14 @@ from langchain_tiered_memory.context.compaction.pruning import prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
-from langchain_tiered_memory.context.view.cover_builder import gap_counter
+from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
+from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.summaries.critical_groups import critical_groups
-from langchain_tiered_memory.summaries.tree.cover import Gap, fitted, merged_gaps, nodes_of, tokens_of
+from langchain_tiered_memory.summaries.tree.cover import Gap, merged_gaps, nodes_of, summary_ids_of
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _LINE_TOKENS = 32
 """A line that names what was left out."""
+_DEFENDED_SHARE = 0.5
+"""Of their shares of the budget, what facts and cover keep where the messages that must be shown do not fit."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
 _FINISHED_TASKS = 8
@@ -98,9 +102,11 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     if rendered.tokens >= start.tokens and not unread:
         rendered, left = start, ()
     leaner = _leaner(inputs, rendered)
-    shown = {node.id for node in nodes_of(leaner.plan.items)}
-    gone = [node for node in nodes_of(rendered.plan.items) if node.id not in shown]
-    return leaner, left + tuple(LeftOut(what=node.id, reason="no room for it", tokens=node.tokens) for node in gone)
+    stands = {(node.id, node.resolution) for node in nodes_of(leaner.plan.items)}
+    lower = [node for node in nodes_of(rendered.plan.items) if (node.id, node.resolution) not in stands]
+    return leaner, left + tuple(
+        LeftOut(what=node.id, reason="no room for it: told more briefly", tokens=node.tokens) for node in lower
+    )
 
 
 def _required(inputs: AssemblyInputs, groups: Sequence[Group]) -> frozenset[int]:
@@ -147,11 +153,41 @@ def _window(
 
 
 def pruned_view(
-    inputs: AssemblyInputs, rendered: RenderedView, *, target: int
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, prepared: Sequence[tuple[int, str]] = ()
 ) -> tuple[RenderedView, tuple[LeftOut, ...]]:
-    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be."""
+    """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
+
+    What a plan that was prepared names leaves first, as far as it is there and may still go.
+    """
+    groups = {group.first_seq: group for group in as_groups(rendered.tail)}
+    stays = _staying(inputs, list(groups.values()), target=target)
+    excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
+    reasons: dict[int, str] = {}
+    for key, reason in prepared:
+        if excess > 0 and key in groups and key not in stays:
+            reasons[key] = f"{reason} (as planned before)"
+            excess -= groups[key].tokens
+    if excess > 0:
+        reasons |= dict(pruning_plan(inputs, rendered, target=target, without=reasons))
+    if not reasons:
+        return rendered, ()
+    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+
+
+def pruning_plan(
+    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
+) -> tuple[tuple[int, str], ...]:
+    """What would leave a view to bring it down to `target`, and why: first `seq`s of groups, in their order.
+
+    Args:
+        inputs: Of the assembly.
+        rendered: The view.
+        target: Raw tokens that it may take.
+        without: Groups that leave in any case.
+    """
     runtime, ref = inputs.runtime, inputs.ref
-    groups = as_groups(rendered.tail)
+    groups = [group for group in as_groups(rendered.tail) if group.first_seq not in without]
     tasks = runtime.store.runs.tasks(ref, newest_finished=_FINISHED_TASKS)
     current = runtime.store.runs.current_task(ref, inputs.track)
     touches = runtime.store.files.latest(ref, track=inputs.track, limit=_TOUCHED_FILES)
@@ -161,16 +197,21 @@ def pruned_view(
         tasks=tasks,
         current_task=current,
         touches=touches,
-        must_stay=_required(inputs, groups)
-        | _newest(groups, room=round(inputs.runtime.settings.guard.newest_share * target)),
+        must_stay=_staying(inputs, groups, target=target),
     )
-    room = target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
-    pruned = prune(items, target_tokens=max(room, 0), settings=runtime.settings.guard)
-    if not pruned.dropped:
-        return rendered, ()
-    reasons = {one.key: one.reason for one in pruned.dropped}
-    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
-    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+    pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0), settings=runtime.settings.guard)
+    return tuple((one.key, one.reason) for one in pruned.dropped)
+
+
+def _staying(inputs: AssemblyInputs, groups: Sequence[Group], *, target: int) -> frozenset[int]:
+    """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
+    newest = round(inputs.runtime.settings.guard.newest_share * target)
+    return _required(inputs, groups) | _newest(groups, room=newest)
+
+
+def _pruning_room(rendered: RenderedView, target: int) -> int:
+    """Raw tokens for a view's groups."""
+    return target - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
 
 
 def _without(
@@ -192,15 +233,19 @@ def _without(
     spans: list[Gap] = list(plan.left_spans)
     if earlier:
         last = rendered.recent_from - 1
-        spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, ids=(), why=why))
+        spans.append(Gap(first_seq=plan.tail_from, last_seq=last, entry_count=earlier, why=why))
+    told = summarised_groups(inputs, newer)
+    items = {item.id: item for item in told.values()}
     spans += [
-        Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), ids=(), why=why)
+        Gap(first_seq=group.first_seq, last_seq=group.last_seq, entry_count=len(group.entries), why=why)
         for group in newer
+        if group.first_seq not in told
     ]
     hidden = {*plan.left, *(group.first_seq for group in newer)}
     users = [entry.seq for entry in inputs.required.recent.users if entry.seq < tail_from or entry.group in hidden]
     smaller = replace(
         plan,
+        items=(*plan.items, *(items[one] for one in items if one not in summary_ids_of(plan.items))),
         tail_from=tail_from,
         left=tuple(sorted(seq for seq in hidden if seq >= tail_from or _reaches(groups, seq, tail_from))),
         kept=tuple(seq for seq in plan.kept if seq not in going),
@@ -229,11 +274,37 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
 
 
 def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with as much less of its cover as the rest needs. The next condensation makes it anew."""
+    """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew.
+
+    Where even a line would not fit beside what must be shown, they keep a part of their shares: then it is the longest
+    of the required messages that is shortened.
+    """
     excess = rendered.tokens - inputs.room
     if excess <= 0 or not rendered.plan.items:
         return rendered
-    tokens = gap_counter(inputs.runtime)
-    cap = max(tokens_of(rendered.plan.items, gap_tokens=tokens) - excess, 0)
-    plan = replace(rendered.plan, items=fitted(rendered.plan.items, cap=cap, gap_tokens=tokens), provisional=True)
-    return seen_with(inputs, plan, rendered.tail)
+    history, facts = (_tokens_of(rendered, part) for part in ("history", "facts"))
+    # Each gives up its part of what is missing.
+    leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
+    if leaner.tokens <= inputs.room:
+        return leaner
+    allocation = inputs.allocation
+    least = round(_DEFENDED_SHARE * allocation.facts), round(_DEFENDED_SHARE * allocation.cover)
+    return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
+
+
+def _tokens_of(rendered: RenderedView, part: str) -> int:
+    return sum(piece.tokens for piece in rendered.head if piece.part == part)
+
+
+def _lowered(inputs: AssemblyInputs, rendered: RenderedView, *, facts: int, history: int | None = None) -> RenderedView:
+    """`rendered` with so many tokens of facts and history; `None`: as much history as the room leaves."""
+    plan = rendered.plan
+    if facts < _tokens_of(rendered, "facts"):
+        listed = facts_of_view(inputs, plan.items, border=plan.border, room=facts)
+        plan = replace(plan, facts=listed, provisional=True)
+        rendered = seen_with(inputs, plan, rendered.tail)
+    less = rendered.tokens - inputs.room if history is None else _tokens_of(rendered, "history") - history
+    items = lowered_cover(inputs, plan.items, less=less)
+    if items == plan.items:
+        return rendered
+    return seen_with(inputs, replace(plan, items=items, provisional=True), rendered.tail)

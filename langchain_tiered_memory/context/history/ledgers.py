@@ -12,7 +12,7 @@ from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.rendering import history_block
-from langchain_tiered_memory.summaries.tree.cover import Gap, nodes_of
+from langchain_tiered_memory.summaries.tree.cover import gaps_of, nodes_of
 from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, OutcomeKind, ViewDiff
 from langchain_tiered_memory.types.records import LeftOut, Spent
 
@@ -120,7 +120,7 @@ def diff_of(
             for node in nodes_of(after.items)
             if node.id not in shown
         ]
-        lines = [item for item in (*after.items, *after.left_spans) if isinstance(item, Gap)]
+        lines = gaps_of((*after.items, *after.left_spans))
         came += [LeftOut(what=f"{gap.first_seq}-{gap.last_seq}", reason=f"a line: {reason_of(gap)}") for gap in lines]
     return ViewDiff(
         outcome=outcome,

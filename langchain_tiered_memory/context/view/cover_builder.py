@@ -1,177 +1,189 @@
-"""Builds the cover of a view: the summaries that stand for older history, made anew, extended, or selected."""
+"""Builds the cover of a view: the summaries that stand for older history, made anew, extended, selected or lowered."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.view.barred_summaries import Barred
-from langchain_tiered_memory.summaries.rendering import gap_line, summary_block
-from langchain_tiered_memory.summaries.shown_facts import shown_facts
+from langchain_tiered_memory.context.view.cover_parts import CoverParts
 from langchain_tiered_memory.summaries.tree.cover import (
-    APPENDED_SHARE,
-    FILLED_SHARE,
-    PROSE_SHARE,
+    Choice,
     CoverItem,
     Gap,
+    Joint,
     Node,
-    between,
-    fitted,
+    best_cover,
+    in_order,
+    joined_oldest,
     merged_gaps,
-    newest_gap,
-    next_to_refine,
     nodes_of,
-    opened,
-    refined,
     selected,
     tokens_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import Summary
+    from langchain_tiered_memory.types.records import Group, Summary
 
-_ROOTS = 400
-"""Highest summaries read for a cover: a tree of 3 to 5 below each has a handful for each level."""
-_REFINEMENTS = 64
-"""Nodes looked into while a cover is refined."""
+FILLED_SHARE = 0.75
+"""A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
+changing its first bytes. Chosen with `benchmarks/prefix.py`."""
+APPENDED_SHARE = 0.5
+"""What a condensation appends may fill this share of the room that is left, and more where it could not be told in
+short otherwise."""
+LEVELS_SHARE = 0.8
+"""Of a cover's cap, for the summaries of the levels that a view shows; the rest names what they do not stand for."""
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
-_BLOCK_JOINT = 2
-"""Tokens of the blank line between two parts of a block."""
 
 
 def whole_cover(inputs: AssemblyInputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
-    runtime, ref, library = inputs.runtime, inputs.ref, inputs.library
-    barred = barred_from(inputs)
-    inside: list[CoverItem] = []
-    waiting = library.add(runtime.store.tree.roots(ref, limit=_ROOTS))
-    while waiting:
-        deeper: list[str] = []
-        for one in waiting:
-            touched = barred.of(one)
-            if one.level > 1 and (touched or one.last_seq > border):
-                deeper.append(one.id)
-            elif one.last_seq <= border and not touched:
-                inside.append(_node(runtime, one, facts=()))
-            elif one.last_seq <= border and touched < one.entry_count:
-                left = one.entry_count - touched
-                span = Gap(first_seq=one.first_seq, last_seq=one.last_seq, entry_count=left, ids=(), why="of_branch")
-                inside.append(span)
-        below = runtime.store.tree.children(deeper)
-        waiting = library.add(one for children in below.values() for one in children)
-    spans = runtime.store.tree.uncondensed(ref, track=inputs.track, up_to=border)
-    items: list[CoverItem] = [
-        *inside,
-        *(Gap(first_seq=first, last_seq=last, entry_count=count, ids=()) for first, last, count in spans),
-    ]
-    gap_tokens = gap_counter(runtime)
-    chosen = fitted(merged_gaps(items), cap=cap, gap_tokens=gap_tokens)
-    chosen = _opened(inputs, chosen, cap=cap)
-    filled = round(cap * FILLED_SHARE)
-    chosen = _refine(inputs, chosen, room=round(filled * PROSE_SHARE))
-    return _with_facts(inputs, chosen, cap=filled)
+    parts = CoverParts(inputs)
+    return _best(parts, parts.up_to(border), room=round(cap * FILLED_SHARE))
 
 
 def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
-    """The items of a plan with what stands for the messages up to a new border behind them; `None` past the cap.
+    """The items of a plan with what stands for the messages up to a new border behind them.
 
-    What is appended is as coarse as its own span allows, then refined into a share of the free room: so that the next
-    condensations can append as well, and the first bytes of the view stay.
+    `None` where what is new could not even be told in short: then the cover is made anew, its old end briefer.
     """
-    runtime, ref, library = inputs.runtime, inputs.ref, inputs.library
-    gap_tokens = gap_counter(runtime)
-    known = [node.id for node in nodes_of(previous.items) if node.id not in library.summaries]
-    library.add(runtime.store.tree.by_id(ref, known))
-    free = cap - tokens_of(previous.items, gap_tokens=gap_tokens)
-    new = runtime.store.tree.level_1_between(ref, after=previous.border, up_to=border)
-    highest = _highest(inputs, library.add(new), after=previous.border, up_to=border)
-    fresh: tuple[CoverItem, ...] = tuple(_node(runtime, one, facts=()) for one in highest)
-    if tokens_of(fresh, gap_tokens=gap_tokens) > free:
+    parts = CoverParts(inputs)
+    free = cap - tokens_of(previous.items, gap_tokens=parts.gap_tokens)
+    new = inputs.runtime.store.tree.level_1_between(inputs.ref, after=previous.border, up_to=border)
+    highest = _highest(inputs, inputs.library.add(new), after=previous.border, up_to=border)
+    fresh = [parts.choice(one) for one in highest]
+    least = sum(choice.readable.tokens for choice in fresh)
+    if least > free:
         return None
-    finer = _refine(inputs, fresh, room=round(free * APPENDED_SHARE * PROSE_SHARE))
-    return _with_facts(inputs, finer, cap=round(free * APPENDED_SHARE), before=previous.items)
+    return (*previous.items, *_best(parts, fresh, room=max(round(free * APPENDED_SHARE), least)))
 
 
 def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
-    """What the original selection shows of everything up to `border`."""
-    runtime, ref, library, tree = inputs.runtime, inputs.ref, inputs.library, inputs.runtime.store.tree
-    settings, barred = runtime.settings.context, barred_from(inputs)
+    """What the original selection shows of everything up to `border`; what it leaves out stands there as headlines."""
+    tree, library = inputs.runtime.store.tree, inputs.library
+    settings, parts = inputs.runtime.settings.context, CoverParts(inputs)
     top: Node | None = None
-    for level in range(tree.height(ref) - 1, 2, -1):
-        found = library.add(tree.newest(ref, level=level, up_to=border, limit=1))
-        if found and not barred.of(found[0]):
-            top = _node(runtime, found[0])
+    for level in range(tree.height(inputs.ref) - 1, 2, -1):
+        found = library.add(tree.newest(inputs.ref, level=level, up_to=border, limit=1))
+        if found and not parts.barred.of(found[0]):
+            top = parts.whole(found[0])
             break
     at_most = room // _LEAST_SUMMARY_TOKENS + 1
-    level_2 = library.add(tree.newest(ref, level=2, up_to=border, limit=at_most))
-    level_1 = library.add(tree.newest(ref, level=1, up_to=border, limit=at_most))
-    return selected(
+    level_2 = library.add(tree.newest(inputs.ref, level=2, up_to=border, limit=at_most))
+    level_1 = library.add(tree.newest(inputs.ref, level=1, up_to=border, limit=at_most))
+    chosen = selected(
         top,
-        [_node(runtime, one) for one in level_2 if not barred.of(one)],
-        [_node(runtime, one) for one in level_1 if not barred.of(one)],
+        [parts.whole(one) for one in level_2 if not parts.barred.of(one)],
+        [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
         room=room,
         threshold=settings.selection_threshold_tokens,
         share=settings.selection_share,
     )
+    return _with_rest(parts, chosen, border=border, cap=room)
 
 
 def cover_of_levels(inputs: AssemblyInputs, *, border: int, cap: int, levels: tuple[int, ...]) -> tuple[CoverItem, ...]:
     """What a view of certain levels shows of everything up to `border`: fine where recent, coarse where old.
 
-    The newest summaries of each level that no finished summary of a higher one of these levels stands for. What lies
-    between and before them is named in lines.
+    The newest summaries of each level that no finished summary of a higher one of these levels stands for. What they
+    do not stand for is told in headlines.
     """
-    runtime, tree = inputs.runtime, inputs.runtime.store.tree
+    tree, parts = inputs.runtime.store.tree, CoverParts(inputs)
     at_most = cap // _LEAST_SUMMARY_TOKENS + 1
-    barred = barred_from(inputs)
-    nodes: list[Node] = []
+    wanted: list[Summary] = []
     reach = border
     for level in sorted(set(levels)):
         found = inputs.library.add(tree.newest(inputs.ref, level=level, up_to=reach, limit=at_most))
         parents = list(dict.fromkeys(one.parent_id for one in found if one.parent_id is not None))
         above = {one.id: one for one in inputs.library.add(tree.by_id(inputs.ref, parents))}
-        free = [one for one in found if not barred.of(one)]
         mine = [
-            one for one in free if level == max(levels) or not _stands(above.get(one.parent_id or ""), border, barred)
+            one
+            for one in found
+            if not parts.barred.of(one)
+            and (level == max(levels) or not parts.may_stand(above.get(one.parent_id or ""), border))
         ]
-        nodes += [_node(runtime, one) for one in mine]
+        wanted += mine
         reach = min((one.first_seq - 1 for one in mine), default=reach)
-    gap_tokens = gap_counter(runtime)
-    lines = between(nodes, border=border)
-    return fitted(merged_gaps([*nodes, *lines]), cap=cap, gap_tokens=gap_tokens)
+    left = round(cap * LEVELS_SHARE)
+    chosen: list[Node] = []
+    for one in sorted(wanted, key=lambda one: -one.last_seq):
+        node = parts.choice(one).within(left)
+        if node.resolution == "headline":
+            break
+        chosen.append(node)
+        left -= node.tokens
+    return _with_rest(parts, chosen, border=border, cap=cap)
 
 
-def gap_counter(runtime: Runtime) -> Callable[[Gap], int]:
-    """Counts the line that stands for a gap."""
-    return lambda gap: runtime.counter.count_text(gap_line(gap)) + _BLOCK_JOINT
+def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: int) -> tuple[CoverItem, ...]:
+    """`items` with `less` fewer tokens, wherever one line leaves that: first the oldest more briefly, then joined."""
+    if less <= 0:
+        return tuple(items)
+    parts = CoverParts(inputs)
+    nodes = nodes_of(items)
+    parts.read([node.id for node in nodes])
+    chosen = list(in_order(items))
+    excess = less
+    for resolution in ("short", "headline"):
+        for place, item in enumerate(chosen):
+            if excess <= 0 or not isinstance(item, Node) or item.id not in inputs.library.summaries:
+                continue
+            forms = parts.choice(inputs.library.summaries[item.id]).forms
+            brief = next((form for form in forms if form.resolution == resolution), forms[0])
+            if brief.tokens < item.tokens:
+                excess -= item.tokens - brief.tokens
+                chosen[place] = brief
+    if excess <= 0:
+        return tuple(chosen)
+    cap = tokens_of(chosen, gap_tokens=parts.gap_tokens) - excess
+    return joined_oldest(chosen, room=cap, most=cap, joined=parts.joined, gap_tokens=parts.gap_tokens)
 
 
-def _with_facts(
-    inputs: AssemblyInputs, items: Sequence[CoverItem], *, cap: int, before: Sequence[CoverItem] = ()
-) -> tuple[CoverItem, ...]:
-    """The items of `before`, without facts that were taken back since, and `items` with the facts that fit in `cap`."""
-    count = inputs.runtime.counter.count_text
-    summaries = inputs.library.summaries
-    standing = {node.id: node.facts for node in nodes_of(before) if node.facts is not None}
-    shown = shown_facts(
-        [summaries[node.id] for node in nodes_of([*before, *items])],
-        room=cap - tokens_of(items, gap_tokens=gap_counter(inputs.runtime)),
-        count_text=count,
-        standing=standing,
-    )
-    return tuple(
-        item
-        if isinstance(item, Gap) or item.facts in (None, shown[item.id])
-        else _node(inputs.runtime, summaries[item.id], facts=shown[item.id])
-        for item in (*before, *items)
-    )
+def summarised_groups(inputs: AssemblyInputs, groups: Sequence[Group]) -> dict[int, Node]:
+    """For each of `groups` that a finished summary stands for, by its `first_seq`, the headline of that summary.
+
+    Such a summary may stand for messages that are shown as well: then no border could move over it. None where no
+    summary may take the place of messages.
+    """
+    settings = inputs.runtime.settings
+    if not (settings.condensation.automatic and settings.tree.enabled):
+        return {}
+    if settings.condensation.strategies.primary == "truncation":
+        return {}
+    mine = {group.first_seq: group.entries[0].summary_id for group in groups}
+    ids = sorted({one for one in mine.values() if one is not None})
+    if not ids:
+        return {}
+    parts = CoverParts(inputs)
+    parts.read(ids)
+    known = inputs.library.summaries
+    shown = {
+        one: parts.choice(known[one]).briefest
+        for one in ids
+        if one in known and known[one].state.finished and not parts.barred.of(known[one])
+    }
+    return {seq: shown[one] for seq, one in mine.items() if one in shown}
+
+
+def _best(parts: CoverParts, found: Sequence[Choice | Joint | Gap], *, room: int) -> tuple[CoverItem, ...]:
+    return best_cover(found, room=room, below=parts.below, joined=parts.joined, gap_tokens=parts.gap_tokens)
+
+
+def _with_rest(parts: CoverParts, chosen: Sequence[Node], *, border: int, cap: int) -> tuple[CoverItem, ...]:
+    """`chosen` with headlines for everything up to `border` that they do not stand for."""
+    room = cap - sum(node.tokens for node in chosen)
+    rest = parts.up_to(border, beside=chosen)
+    lines: list[CoverItem] = [part.briefest if isinstance(part, Choice) else part for part in rest]
+    if tokens_of(lines, gap_tokens=parts.gap_tokens) > room:
+        lines = list(
+            joined_oldest(merged_gaps(lines), room=room, most=room, joined=parts.joined, gap_tokens=parts.gap_tokens)
+        )
+    return merged_gaps([*chosen, *lines])
 
 
 def _highest(inputs: AssemblyInputs, level_1: Sequence[Summary], *, after: int, up_to: int) -> list[Summary]:
@@ -186,71 +198,3 @@ def _highest(inputs: AssemblyInputs, level_1: Sequence[Summary], *, after: int, 
         standing = {key: one for key, one in standing.items() if key not in covered} | {one.id: one for one in inside}
         below = inside
     return sorted(standing.values(), key=lambda one: (one.first_seq, one.last_seq))
-
-
-def barred_from(inputs: AssemblyInputs) -> Barred:
-    """Which summaries stand for messages that this view does not show."""
-    counts: dict[str, int] = {}
-    off = sorted(inputs.off)
-    for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, off) if off else ():
-        if entry.summary_id is not None:
-            counts[entry.summary_id] = counts.get(entry.summary_id, 0) + 1
-    return Barred(off=tuple(off), counts=counts, only_track=inputs.track if inputs.alone else None)
-
-
-def _opened(inputs: AssemblyInputs, items: tuple[CoverItem, ...], *, cap: int) -> tuple[CoverItem, ...]:
-    """Where a summary is too large for the room, show what fits of the level below it, the most recent first."""
-    runtime, library = inputs.runtime, inputs.library
-    gap_tokens = gap_counter(runtime)
-    tried: frozenset[str] = frozenset()
-    for _ in range(_REFINEMENTS):
-        gap = newest_gap(items, tried=tried)
-        if gap is None:
-            break
-        last = gap.ids[-1]
-        tried |= {last}
-        below = runtime.store.tree.children([last])
-        if last not in library.summaries or not below[last]:
-            continue
-        children = [_node(runtime, one, facts=()) for one in library.add(below[last])]
-        others = [library.summaries[one].last_seq for one in gap.ids[:-1] if one in library.summaries]
-        rest_ends = max(others, default=library.summaries[last].first_seq - 1)
-        wider = opened(items, gap, _node(runtime, library.summaries[last]), children, rest_ends=rest_ends)
-        finer = fitted(merged_gaps(wider), cap=cap, gap_tokens=gap_tokens)
-        if tokens_of(finer, gap_tokens=gap_tokens) <= cap:
-            items = finer
-    return items
-
-
-def _stands(parent: Summary | None, border: int, barred: Barred) -> bool:
-    return parent is not None and parent.state.finished and parent.last_seq <= border and not barred.of(parent)
-
-
-def _refine(inputs: AssemblyInputs, items: tuple[CoverItem, ...], *, room: int) -> tuple[CoverItem, ...]:
-    """Replace nodes by the level below them, the most recent first, while `room` lasts."""
-    runtime, library = inputs.runtime, inputs.library
-    gap_tokens = gap_counter(runtime)
-    tried: frozenset[str] = frozenset()
-    for _ in range(_REFINEMENTS):
-        node = next_to_refine(items, tried=tried)
-        if node is None or tokens_of(items, gap_tokens=gap_tokens) >= room:
-            break
-        tried |= {node.id}
-        below = runtime.store.tree.children([node.id])
-        children = [_node(runtime, one, facts=()) for one in library.add(below[node.id])]
-        finer = refined(items, node, children)
-        if children and tokens_of(finer, gap_tokens=gap_tokens) <= room:
-            items = finer
-    return items
-
-
-def _node(runtime: Runtime, summary: Summary, *, facts: tuple[int, ...] | None = None) -> Node:
-    return Node(
-        id=summary.id,
-        level=summary.level,
-        first_seq=summary.first_seq,
-        last_seq=summary.last_seq,
-        entry_count=summary.entry_count,
-        tokens=runtime.counter.count_text(summary_block(summary, facts)) + _BLOCK_JOINT,
-        facts=facts,
-    )

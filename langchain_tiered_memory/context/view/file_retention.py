@@ -15,7 +15,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import masked
+from langchain_tiered_memory.context.layout import masked, ours
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.groups import as_groups
@@ -31,6 +31,9 @@ _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
 _LEAST_CUT_TOKENS = 400
 """Room that is worth a group whose largest result is cut."""
+
+_SLACK_TOKENS = (0, 4, 16)
+"""A text and its message may count as a little more together than apart."""
 
 
 def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
@@ -73,7 +76,7 @@ def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedVi
 
 
 def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with the list of touched files that nothing in it names; room for quoting the user is passed on to it.
+    """`rendered` with the list of touched files that nothing in it names, within its own room, the message included.
 
     Looked for in what is shown, for an output that is masked or cut names nothing any more.
     """
@@ -84,10 +87,15 @@ def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     cut = {seq for seq, _ in plan.masked}
     shown = "\n".join(entry.payload for entry in rendered.tail if entry.seq not in cut)
     unseen = [one for one in touched if one.seq not in inputs.off and json.dumps(one.path)[1:-1] not in shown]
-    quoted = frozenset(plan.queries[:-1])  # the last one may lead the recent part as itself
-    spent = sum(entry.tokens for entry in inputs.required.recent.users if entry.seq in quoted)
-    room = inputs.allocation.files + max(inputs.allocation.queries - spent, 0)
-    block = files_block(unseen, room_tokens=room, count=inputs.runtime.counter.count_text)
+    counter = inputs.runtime.counter
+    room, block = inputs.allocation.files, ""
+    framing = ours("", part="files", counter=counter).tokens
+    for slack in _SLACK_TOKENS:
+        block = files_block(unseen, room_tokens=room - framing - slack, count=counter.count_text)
+        if not block or ours(block, part="files", counter=counter).tokens <= room:
+            break
+    else:
+        block = ""
     return rendered if block == plan.files else seen_with(inputs, replace(plan, files=block), rendered.tail)
 
 

@@ -5,32 +5,45 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NotRequired
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Node
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, Node, Resolution
 
-_VERSION = 2
+_VERSION = 3
 
 
 class _StoredGap(TypedDict):
+    kind: Literal["gap"]
     first: int
     last: int
     count: int
-    gap: list[str]
     why: GapReason | None
 
 
 class _StoredNode(TypedDict):
+    kind: Literal["node"]
     first: int
     last: int
     count: int
     id: str
     level: int
     tokens: int
-    facts: NotRequired[list[int] | None]
+    resolution: Resolution
+    text: str
+
+
+class _StoredJoint(TypedDict):
+    kind: Literal["joint"]
+    first: int
+    last: int
+    count: int
+    ids: list[str]
+    tokens: int
+    text: str
+    gaps: list[_StoredGap]
 
 
 class _Stored(TypedDict):
@@ -39,7 +52,7 @@ class _Stored(TypedDict):
     v: int
     border: int
     tail_from: int
-    items: list[_StoredGap | _StoredNode]
+    items: list[_StoredGap | _StoredNode | _StoredJoint]
     skip: list[str]
     queries: list[int]
     ratio: float
@@ -49,6 +62,7 @@ class _Stored(TypedDict):
     left_spans: list[_StoredGap]
     kept: list[int]
     files: str
+    facts: str
     held: bool
 
 
@@ -84,6 +98,8 @@ class ViewPlan:
     """First `seq`s of groups before `tail_from` that are shown as themselves, though the cover stands for them too."""
     files: str = ""
     """The list of files that what is not shown touched."""
+    facts: str = ""
+    """The list of what messages up to the border stated and still holds."""
     held: bool = False
     """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
 
@@ -104,6 +120,7 @@ class ViewPlan:
                 "left_spans": [_item_to_json(item) for item in self.left_spans],
                 "kept": self.kept,
                 "files": self.files,
+                "facts": self.facts,
                 "held": self.held,
             },
             separators=(",", ":"),
@@ -131,6 +148,7 @@ class ViewPlan:
             left_spans=tuple(_gap_from_json(item) for item in stored["left_spans"]),
             kept=tuple(stored["kept"]),
             files=stored["files"],
+            facts=stored["facts"],
             held=stored["held"],
         )
 
@@ -150,14 +168,26 @@ def border_of_another_version(payload: str) -> int | None:
 def _item_to_json(item: CoverItem) -> dict[str, Any]:
     shared = {"first": item.first_seq, "last": item.last_seq, "count": item.entry_count}
     if isinstance(item, Gap):
-        return shared | {"gap": item.ids, "why": item.why}
-    return shared | {"id": item.id, "level": item.level, "tokens": item.tokens, "facts": item.facts}
+        return shared | {"kind": "gap", "why": item.why}
+    shown = shared | {"tokens": item.tokens, "text": item.text}
+    if isinstance(item, Joint):
+        return shown | {"kind": "joint", "ids": item.ids, "gaps": [_item_to_json(gap) for gap in item.gaps]}
+    return shown | {"kind": "node", "id": item.id, "level": item.level, "resolution": item.resolution}
 
 
-def _item_from_json(stored: _StoredGap | _StoredNode) -> CoverItem:
-    if "gap" in stored:
-        return _gap_from_json(stored)  # type: ignore[arg-type] # mypy tells no union of these by a key
-    facts = stored.get("facts")
+def _item_from_json(stored: _StoredGap | _StoredNode | _StoredJoint) -> CoverItem:
+    if stored["kind"] == "gap":
+        return _gap_from_json(stored)
+    if stored["kind"] == "joint":
+        return Joint(
+            first_seq=stored["first"],
+            last_seq=stored["last"],
+            entry_count=stored["count"],
+            ids=tuple(stored["ids"]),
+            tokens=stored["tokens"],
+            text=stored["text"],
+            gaps=tuple(_gap_from_json(gap) for gap in stored["gaps"]),
+        )
     return Node(
         id=stored["id"],
         level=stored["level"],
@@ -165,7 +195,8 @@ def _item_from_json(stored: _StoredGap | _StoredNode) -> CoverItem:
         last_seq=stored["last"],
         entry_count=stored["count"],
         tokens=stored["tokens"],
-        facts=None if facts is None else tuple(facts),
+        resolution=stored["resolution"],
+        text=stored["text"],
     )
 
 
@@ -174,6 +205,5 @@ def _gap_from_json(stored: _StoredGap) -> Gap:
         first_seq=stored["first"],
         last_seq=stored["last"],
         entry_count=stored["count"],
-        ids=tuple(stored["gap"]),
         why=stored["why"],
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
+from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.plan import ViewPlan
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
     elif inputs.runtime.settings.context.older == "selection":
         appended = selected_cover(inputs, border=border, room=cap)
-    elif previous is not None and not previous.provisional and not inputs.off and not inputs.alone:
+    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
         appended = grown_cover(inputs, previous, border=border, cap=cap)
     if appended is None:
         appended = whole_cover(inputs, border=border, cap=cap)
@@ -51,6 +52,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         ratio=inputs.ratio,
         # A call that waits for its result, or just got it, is shown, though everything around it is condensed.
         kept=tuple(sorted(seq for seq in inputs.required.recent.held if seq < tail_from)),
+        facts=facts_of_view(inputs, appended, border=border, room=inputs.allocation.facts),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
 from langchain_tiered_memory.messages.quoting import quotes_within
-from langchain_tiered_memory.summaries.rendering import history_block, pins_block
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
+from langchain_tiered_memory.summaries.rendering import facts_block, history_block, pins_block
+from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RenderedView:
 
     plan: ViewPlan
     head: tuple[Piece, ...]
-    """Goal, pins, history, files: everything before the recent messages."""
+    """Goal, pins, history, facts, files: everything before the recent messages."""
     tail: tuple[Entry, ...]
     """The recent messages that are shown, and before them those that are kept."""
     masks: tuple[Piece, ...] = ()
@@ -175,6 +175,8 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     quoted = queries[:-1] if leads else queries
     if plan.items or plan.left_spans or quoted:
         head.append(_history(inputs, plan, quoted))
+    if plan.facts:
+        head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:
@@ -204,7 +206,8 @@ def pinned_piece(runtime: Runtime, allocation: BudgetAllocation, pinned: Sequenc
 
 def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
     library = inputs.library
-    wanted = [node.id for node in nodes_of(plan.items) if node.id not in library.summaries]
+    whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
+    wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
     quotes = quotes_within(quoted, room=inputs.allocation.queries, count=inputs.runtime.counter.count_text)
@@ -215,7 +218,7 @@ def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) ->
         counter=inputs.runtime.counter,
         quoted=quotes.whole,
         passages=quotes.cut,
-        summary_ids=tuple(node.id for node in nodes_of(plan.items)),
+        summary_ids=summary_ids_of(plan.items),
     )
 
 

@@ -1,20 +1,22 @@
-"""The built-in judges of a summary: its size, that it says something, and what it kept of its sources' identifiers."""
+"""The built-in judges of a summary: its size, that it says something, its identifiers and its meaning."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.extensions import Verdict
-from langchain_tiered_memory.summaries.fact_lists import render_facts
+from langchain_tiered_memory.summaries.checks.meaning import similar_meaning
 from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_tiered_memory.extensions import CondensationValidator
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+
+
+Embed: TypeAlias = Callable[[list[str]], list[list[float]] | None]
 
 
 class SizeValidator:
@@ -70,22 +72,49 @@ class IdentifierValidator:
         """Measure the share; it is the verdict's score."""
         if not self._least:
             return Verdict(valid=True)
-        kept = kept_share([source.text for source in job.sources], f"{text}\n{render_facts(job.facts)}")
+        kept = kept_share(
+            [source.text for source in job.sources], "\n".join((text, *(fact.text for fact in job.facts)))
+        )
         lost = f"it keeps {kept:.0%} of the identifiers of its sources, {self._least:.0%} are asked for"
         return Verdict(valid=kept >= self._least, issues=() if kept >= self._least else (lost,), score=kept)
 
 
-BUILT_IN = (SizeValidator, EmptinessValidator, IdentifierValidator)
+class MeaningValidator:
+    """Near enough to its sources in meaning, by an embedder; anything where there is none.
+
+    Args:
+        least: Cosine that is asked for; 0 asks for none, and embeds nothing.
+        embed: Vectors of passages; `None` where there is no embedder, or it fails.
+    """
+
+    name = "meaning"
+    reason = FailureReason.VALIDATOR_REJECTED
+
+    def __init__(self, least: float, embed: Embed) -> None:
+        self._least = least
+        self._embed = embed
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Measure the cosine; it is the verdict's score."""
+        found = similar_meaning(text, [source.text for source in job.sources], self._embed) if self._least else None
+        if found is None:
+            return Verdict(valid=True)
+        far = f"its meaning has a cosine of {found:.2f} with that of its sources, {self._least:.2f} is asked for"
+        return Verdict(valid=found >= self._least, issues=() if found >= self._least else (far,), score=max(found, 0.0))
+
+
+BUILT_IN = (SizeValidator, EmptinessValidator, IdentifierValidator, MeaningValidator)
 
 
 def built_in_validators(
-    settings: ValidationSettings, *, count_text: Callable[[str], int]
+    settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
 ) -> list[CondensationValidator]:
     """Those that the settings name."""
     known: dict[str, CondensationValidator] = {
         "size": SizeValidator(count_text),
         "emptiness": EmptinessValidator(),
         "identifiers": IdentifierValidator(settings.least_kept_identifiers),
+        "meaning": MeaningValidator(settings.least_meaning, embed),
     }
     return [known[rule] for rule in settings.rules]
 

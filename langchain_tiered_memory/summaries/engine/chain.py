@@ -149,6 +149,7 @@ class Chain:
             written = yield from self._writers.write(plugin, job, context, self._now)
             quotes = is_built_in_rules(plugin)
             condensed = self._finish.taken(job, written, context, quotes=quotes)
+            self._ask_itself(plugin, job, condensed, context)
         except CondensationError as error:
             if error.retry_after_seconds is not None:
                 self._writers.left(plugin, given)
@@ -160,6 +161,19 @@ class Chain:
             raise
         self._writers.succeeded(plugin, given)
         return condensed
+
+    def _ask_itself(
+        self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed, context: CondensationContext
+    ) -> None:
+        """A plugin may refuse what became of its text.
+
+        Raises:
+            CondensationError: when it does.
+        """
+        wrong = self._extensions.own_rejection(plugin, job, condensed.text, context)
+        if wrong is not None:
+            said = f"{plugin.name} does not take its own summary: {wrong}"
+            raise CondensationError(said, spent=condensed.spent, reason=FailureReason.VALIDATOR_REJECTED)
 
     def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
         self._tally.fell_back()

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.summaries.checks.measures import measures_of
 from langchain_tiered_memory.summaries.checks.validators import built_in_validators
 from langchain_tiered_memory.summaries.engine.chain import Chain
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given, Report
 from langchain_tiered_memory.summaries.engine.extension_host import Extensions
+from langchain_tiered_memory.summaries.engine.history import History, record_of
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
 from langchain_tiered_memory.summaries.engine.registry import EXTRACTIVE_PRIORITY, MODEL_PRIORITY, CondenserPlugin
 from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
@@ -38,7 +40,10 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.protocols import Clock
     from langchain_tiered_memory.settings import CondensationSettings
+    from langchain_tiered_memory.summaries.checks.validators import Embed
+    from langchain_tiered_memory.summaries.engine.history import CondensationRecord
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
 
@@ -77,10 +82,15 @@ class CondensationEngine:
         """The threshold resolver and the truncation selector: set them there."""
         self._tally = Tally()
         self._extensions = Extensions(settings, caller, prompt_generator=prompt_generator)
+        self._caller = caller
+        self._embed: Embed = _nothing
+        self._history = History(settings.monitoring.history)
+        self._built_in = False
         self._writers = Writers(settings, caller, self._tally, max_open_seconds=max_open_seconds)
+        self._finish = Finish(settings, self._extensions, count_text=self._count_text, report=self._say)
         self._chain = Chain(
             writers=self._writers,
-            finish=Finish(settings, self._extensions, count_text=self._count_text, report=self._say),
+            finish=self._finish,
             extensions=self._extensions,
             tally=self._tally,
             report=self._say,
@@ -113,8 +123,8 @@ class CondensationEngine:
             engine.register_plugin(CondenserPlugin(model, priority=MODEL_PRIORITY - place, uses_model=True))
         if extractive is not None:
             engine.register_plugin(CondenserPlugin(extractive, priority=EXTRACTIVE_PRIORITY, uses_model=False))
-        for validator in built_in_validators(settings.validation, count_text=engine._count_text):
-            engine.register_validator(validator)
+        engine._built_in = True
+        engine.configure(settings)
         return engine
 
     @classmethod
@@ -155,8 +165,25 @@ class CondensationEngine:
         """All of them, the highest priority first."""
         return self._writers.registry.plugins
 
-    def attach(self, *, count_text: Callable[[str], int], clock: Clock, report: Report) -> None:
-        """Serve a memory: count as it counts and ask its clock, unless told otherwise, and report to it."""
+    def configure(self, settings: CondensationSettings) -> None:
+        """Go by other settings from now on: the bounds, what is validated and measured, what is told.
+
+        Plugins, hooks, validators and collectors stay; what models were made with, and when views are condensed, too:
+        that is the memory's own.
+        """
+        self._settings = settings
+        self._caller.configure(seconds=settings.plugin_seconds)
+        self._writers.configure(settings)
+        self._finish.configure(settings)
+        self._history.resize(settings.monitoring.history)
+        judges = built_in_validators(settings.validation, count_text=self._count_text, embed=self._vectors)
+        self._extensions.configure(settings, judges if self._built_in else None)
+
+    def attach(
+        self, *, count_text: Callable[[str], int], clock: Clock, report: Report, embed: Embed | None = None
+    ) -> None:
+        """Serve a memory: count as it counts and ask its clock, unless told otherwise, embed and report as it does."""
+        self._embed = embed if embed is not None else _nothing
         self._count = self._own_count if self._own_count is not None else count_text
         self._clock = self._own_clock if self._own_clock is not None else clock
         self._report = report
@@ -213,6 +240,14 @@ class CondensationEngine:
         """What it did since it was made."""
         return self._tally.metrics(self._writers.open_seconds(self._clock()))
 
+    def history(self) -> tuple[CondensationRecord, ...]:
+        """The last attempts at summaries, oldest first; as many as `condensation.monitoring.history`."""
+        return self._history.records()
+
+    def tell_of_window(self, session_id: str, outcome: Outcome) -> None:
+        """Tell the collectors that messages left a view without a summary. Blocking."""
+        self._extensions.tell("on_fallback_to_window", session_id, outcome)
+
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken.
 
@@ -226,9 +261,13 @@ class CondensationEngine:
             condensed, by = yield from self._chain.first_of(candidates, job, context)
         except CondensationError as error:
             self._tally.failed(error.reason)
+            self._history.note(record_of(context, reason=error.reason, error=str(error)))
             self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
             raise
         self._tally.succeeded(by.name, degraded=condensed.degraded)
+        wanted = self._settings.validation.metrics
+        measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
+        self._history.note(record_of(context, writer=by.name, condensed=condensed, measures=measures))
         self._extensions.tell("on_condensation_success", context, condensed)
         return condensed
 
@@ -262,11 +301,26 @@ class CondensationEngine:
     def _now(self) -> float:
         return self._clock()
 
+    def _vectors(self, texts: list[str]) -> list[list[float]] | None:
+        """Vectors by the memory's embedder; `None` without one, or where it fails, which is reported."""
+        given = self._caller.ask(
+            "embedder",
+            lambda: (self._embed(texts),),
+            lambda answer: answer if isinstance(answer, tuple) else None,
+            owner=self._embed,
+        )
+        return given.value[0] if isinstance(given, Given) else None
+
     def _count_text(self, text: str) -> int:
         return self._count(text)
 
     def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
         self._report(name, reason, **details)
+
+
+def _nothing(texts: list[str]) -> None:
+    """An engine outside a memory has no embedder."""
+    del texts
 
 
 def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind

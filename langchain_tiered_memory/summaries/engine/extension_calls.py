@@ -61,6 +61,10 @@ class ExtensionCaller:
         self._lock = forks.Lock()
         self._hanging: dict[tuple[int, str], threading.Thread] = {}
 
+    def configure(self, *, seconds: float) -> None:
+        """How long one may take from now on."""
+        self._seconds = seconds
+
     def ask(
         self,
         who: str,

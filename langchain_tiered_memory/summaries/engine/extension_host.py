@@ -11,6 +11,7 @@ from langchain_tiered_memory.extensions import (
     CondensationValidator,
     PromptGenerator,
     TelemetryCollector,
+    ValidatingPlugin,
     Verdict,
 )
 from langchain_tiered_memory.sql import forks
@@ -24,7 +25,7 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.extensions import CondensationContext
+    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.types.outcomes import FailureReason
@@ -57,6 +58,14 @@ class Extensions:
         self.hooks: tuple[CondensationHook, ...] = ()
         self.collectors: tuple[TelemetryCollector, ...] = ()
         self.validators: tuple[CondensationValidator, ...] = ()
+
+    def configure(self, settings: CondensationSettings, built_in: list[CondensationValidator] | None) -> None:
+        """Other settings from now on; `built_in` validators, where given, in the place of those that are there."""
+        with self._lock:
+            if built_in is not None:
+                own = tuple(one for one in self.validators if not isinstance(one, BUILT_IN))
+                self.validators = (*built_in, *own)
+            self._settings = settings
 
     def add_hook(self, hook: CondensationHook) -> None:
         """Called from now on.
@@ -100,8 +109,9 @@ class Extensions:
             raise SettingsError(msg)
         self.prompts = generator
 
-    def tell(self, method: str, context: CondensationContext, *details: object) -> None:
-        """Tell the collectors that override `method`."""
+    def tell(self, method: str, context: CondensationContext | str, *details: object) -> None:
+        """Tell the collectors that override `method`; `context` may be a session's id, where nothing is written."""
+        session_id = context if isinstance(context, str) else context.session_id
         if not self._settings.monitoring.telemetry:
             return
         for one in self.collectors:
@@ -113,7 +123,7 @@ class Extensions:
                 lambda told=told: told(context, *details),  # type: ignore[misc]
                 lambda _: True,
                 owner=one,
-                session_id=context.session_id,
+                session_id=session_id,
             )
 
     def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
@@ -202,6 +212,23 @@ class Extensions:
                 why = "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
                 return reason_of(validator), f"{validator.name}: {why}"
         return None
+
+    def own_rejection(
+        self, plugin: CondensationPlugin, job: CondenseJob, text: str, context: CondensationContext
+    ) -> str | None:
+        """Why a plugin does not take its own text, where it has a say in that."""
+        if not self._settings.validation.enabled or not isinstance(plugin, ValidatingPlugin):
+            return None
+        given = self._door.ask(
+            f"plugin {plugin.name}.validate",
+            lambda: plugin.validate(job, text),
+            lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
+            owner=plugin,
+            session_id=context.session_id,
+        )
+        if not isinstance(given, Given) or given.value.valid:
+            return None
+        return "; ".join(str(issue) for issue in given.value.issues) or "no reason given"
 
     def _asked(self, method: str) -> list[CondensationHook]:
         if not self._settings.monitoring.hooks:

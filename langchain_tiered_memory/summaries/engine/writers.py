@@ -51,6 +51,16 @@ class Writers:
         self._lock = forks.Lock()
         self._breakers: dict[str, CircuitBreaker] = {}
 
+    def configure(self, settings: CondensationSettings) -> None:
+        """Bounds from now on. What breakers and the bound on calls know is forgotten where theirs are others."""
+        if settings.max_calls_per_minute != self._settings.max_calls_per_minute:
+            self._meter = Meter(settings.max_calls_per_minute, self._tally)
+        with self._lock:
+            bounds = (settings.breaker_failures, settings.breaker_seconds)
+            if bounds != (self._settings.breaker_failures, self._settings.breaker_seconds):
+                self._breakers.clear()
+            self._settings = settings
+
     def candidates(self, context: CondensationContext) -> list[CondensationPlugin]:
         """Who wants the job, best first. Blocking."""
         return [plugin for plugin in self.registry.plugins if self._wants(plugin, context)]

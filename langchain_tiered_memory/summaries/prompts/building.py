@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.summaries.fact_lists import render_facts
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FORMS
 from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_source, plain_label, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -62,12 +61,10 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
     )
     parts = [
         f"<session>\n{_about(job)}\n</session>",
-        f"<facts>\n{neutralised_source(render_facts(job.facts))}\n</facts>" if job.facts else "",
         "<sources>\n" + "\n".join(_fenced(job, number) for number in range(len(job.sources))) + "\n</sources>",
         f"<task>\n{task}\n</task>",
     ]
-    human = "\n\n".join(part for part in parts if part)
-    return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage(human)]
+    return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage("\n\n".join(parts))]
 
 
 def build_repair(prompt: list[BaseMessage], answer: str, *, wrong: str) -> list[BaseMessage]:

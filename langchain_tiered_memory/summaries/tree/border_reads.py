@@ -12,11 +12,12 @@ from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, summaries, tasks
-from langchain_tiered_memory.transcript.summary_reads import FINISHED, SummaryReads
+from langchain_tiered_memory.summaries.tree.cover import Node
+from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT, SummaryReads
 from langchain_tiered_memory.types.drafts import WaitingEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import Connection, RowMapping
 
@@ -123,6 +124,32 @@ class BorderReads(SummaryReads):
             spans += readable(connection, connection.execute(unfinished).mappings(), _span)
         return sorted(spans)
 
+    def roots_before(self, ref: SessionRef, *, up_to: int, without: Collection[str]) -> list[Node]:
+        """Of the highest finished summaries those that end at `up_to` or before, as headlines without their text.
+
+        For what a cover has no room to tell one by one: reading their texts would take as long as there are of them.
+        """
+        columns = [summaries.c[name] for name in ("id", "level", "first_seq", "last_seq", "entry_count")]
+        query = (
+            select(*columns)
+            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT), summaries.c.last_seq <= up_to)
+            .order_by(summaries.c.first_seq, summaries.c.last_seq)
+        )
+        with self.database.read() as connection:
+            found = readable(connection, connection.execute(query).mappings(), _headline)
+        return [one for one in found if one.id not in without]
+
+    def condensed_tokens(self, ref: SessionRef, *, up_to: int) -> int:
+        """Tokens of the messages that finished summaries of level 1 stand for, up to a border."""
+        query = select(func.coalesce(func.sum(summaries.c.source_tokens), 0)).where(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.last_seq <= up_to,
+            summaries.c.state.in_(FINISHED),
+        )
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
     def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
         """The first message of a track behind `after` that no finished summary stands for."""
         free = select(func.min(entries.c.seq)).where(
@@ -189,6 +216,19 @@ def _waiting_entry(row: RowMapping) -> WaitingEntry:
 def _border(row: RowMapping) -> tuple[str, int, int]:
     check(summaries, {name: row[name] for name in ("first_seq", "last_seq")})
     return row["id"], row["first_seq"], row["last_seq"]
+
+
+def _headline(row: RowMapping) -> Node:
+    check(summaries, row)
+    return Node(
+        id=row["id"],
+        level=row["level"],
+        first_seq=row["first_seq"],
+        last_seq=row["last_seq"],
+        entry_count=row["entry_count"],
+        tokens=0,
+        resolution="headline",
+    )
 
 
 def _span(row: RowMapping) -> tuple[int, int, int]:

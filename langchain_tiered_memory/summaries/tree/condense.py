@@ -19,9 +19,8 @@ from langchain_tiered_memory.messages.open_calls import unfinished_calls
 from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
-from langchain_tiered_memory.summaries.fact_lists import cap_facts, render_facts
-from langchain_tiered_memory.summaries.fact_merge import merge_facts
-from langchain_tiered_memory.summaries.facts import extract_facts
+from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_chunk, told_in
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.triggers import due_entries, due_summaries
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 _LOOK_AHEAD = 64
 """Messages read to find the next chunk; doubled while it is not among them."""
 _WAITING_SUMMARIES = 64
+_FACTS_BESIDE = 500
+"""Of the facts below a summary of a higher level, how many of the weightiest its writer is told and judged by."""
 _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
 """Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
@@ -122,14 +123,16 @@ def _plan_level_1(runtime: Runtime, ref: SessionRef, track: str) -> SummaryPlan 
 
 
 def _make(runtime: Runtime, ref: SessionRef, summary: Summary) -> Flow[int]:
+    entries: Sequence[Entry] = ()
     if summary.level == 1:
         entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
-        sources, facts = _entry_sources(runtime, entries)
+        sources, facts = _entry_sources(runtime, entries), facts_of_chunk(entries)
         participants = tuple(dict.fromkeys(source.speaker for source in sources if source.speaker))
         from_tools = any(entry.role == "tool" for entry in entries)
     else:
         below = runtime.store.tree.by_id(ref, summary.sources)
-        sources, facts, participants = _summary_sources(below)
+        sources, participants = _summary_sources(below), ()
+        facts = runtime.store.facts.for_span(ref, summary.first_seq, summary.last_seq, limit=_FACTS_BESIDE)
         from_tools = any(one.from_tools for one in below)
     if len(sources) < len(summary.sources):
         missing = len(summary.sources) - len(sources)
@@ -155,6 +158,11 @@ def _make(runtime: Runtime, ref: SessionRef, summary: Summary) -> Flow[int]:
     if written is None:
         return 0
     written = replace(written, from_tools=from_tools)
+    if summary.level == 1:
+        written = replace(written, facts=told_in(written.text, entries, facts))
+    else:
+        _, taken_up = facts_of_summary(written.text, (), facts)
+        written = replace(written, taken_up=tuple(taken_up))
     event = runtime.event(
         EventName.SUMMARY_MADE,
         f"level {summary.level}, {summary.entry_count} messages, {job.source_tokens} to {written.tokens} tokens",
@@ -170,10 +178,10 @@ def _make(runtime: Runtime, ref: SessionRef, summary: Summary) -> Flow[int]:
     return int(done)
 
 
-def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[tuple[SourceText, ...], list[Fact]]:
+def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
     same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
     waiting = unfinished_calls(entries)
-    sources = tuple(
+    return tuple(
         SourceText(
             id=entry.id,
             text=entry.text,
@@ -188,19 +196,12 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[tuple[So
         )
         for position, entry in enumerate(entries)
     )
-    first_user = next((entry.seq for entry in entries if entry.role == "user"), None)
-    is_beginning = bool(entries) and entries[0].seq <= 2  # noqa: PLR2004 - a system prompt may stand before it
-    return sources, extract_facts(entries, goal_seq=first_user if is_beginning else None)
 
 
-def _summary_sources(below: Sequence[Summary]) -> tuple[tuple[SourceText, ...], list[Fact], tuple[str, ...]]:
-    facts: list[Fact] = []
-    for summary in below:
-        facts = merge_facts(facts, summary.facts)
-    sources = tuple(
+def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:
+    return tuple(
         SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq) for one in below
     )
-    return sources, facts, ()
 
 
 def _job(
@@ -209,18 +210,16 @@ def _job(
     summary: Summary,
     *,
     sources: tuple[SourceText, ...],
-    facts: list[Fact],
+    facts: Sequence[Fact],
     participants: tuple[str, ...],
 ) -> CondenseJob:
     source_tokens = sum(source.tokens for source in sources)
     size = target_and_cap(runtime.settings.tree.level(summary.level), source_tokens)
-    cap = runtime.settings.tree.facts_cap(summary.level)
-    kept, _ = cap_facts(facts, max_tokens=cap, count_text=runtime.counter.count_text)
     return CondenseJob(
         level=summary.level,
         strategy=summary.strategy,
         sources=sources,
-        facts=tuple(kept),
+        facts=tuple(facts),
         target_tokens=size.target_tokens,
         max_tokens=size.max_tokens,
         session_id=ref.session_id,
@@ -285,23 +284,18 @@ def _put_off(
 
 
 def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Written:
-    count = runtime.counter.count_text
-    room = max(0, job.source_tokens - condensed.tokens)
-    cap = min(runtime.settings.tree.facts_cap(job.level), room)
     # As it will be stored: what is counted here is compared with what is read there.
     text = storable(condensed.text)
-    storable_facts = [replace(fact, text=storable(fact.text)) for fact in job.facts]
-    facts, _ = cap_facts(storable_facts, max_tokens=cap, count_text=count)
-    whole = text + ("\n" + render_facts(facts) if facts else "")
+    beside = "\n".join((text, *(fact.text for fact in job.facts)))
     texts = [without_marked(source.text) for source in job.sources]
     return Written(
         text=text,
-        tokens=count(whole),
-        facts=tuple(facts),
+        tokens=runtime.counter.count_text(text),
+        facts=(),
         model=condensed.model,
         spent=condensed.spent,
-        kept_identifiers=kept_share(texts, whole),
-        information_loss=information_loss(texts, text, facts),
+        kept_identifiers=kept_share(texts, beside),
+        information_loss=information_loss(texts, text, job.facts),
         source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
         passages=passage_drafts(text, max_words=runtime.settings.recall.passage_words),
         degraded=condensed.degraded,

@@ -1,8 +1,9 @@
-"""The cover of a view: which summaries stand for what is older, without gap or overlap, within a cap.
+"""The cover of a view: which summaries stand for what is older, at which resolution, without gap or overlap.
 
-A cover starts from the highest summaries, which together stand for everything condensed. It is refined from its recent
-end while the cap lasts; what does not fit becomes one line that names its span. Pure: the flow fetches children and
-counts tokens.
+A cover starts from the highest summaries, each as a headline, which together stand for everything condensed. What is
+left of its room is given out from its recent end: headlines become summaries in short, then whole, then what stands
+below them. Where not even the headlines fit, the oldest are joined into one line. So what is condensed is always
+told, however briefly. Pure: the caller reads what stands below, renders and counts.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FILLED_SHARE = 0.85
-"""A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
-changing its first bytes."""
-PROSE_SHARE = 0.3
-"""A cover is refined into this share of what it may fill; facts take the rest."""
-APPENDED_SHARE = 0.9
-"""What a condensation appends may fill this share of the room that is left."""
+NEWEST_SHARE = 0.4
+"""Of the room that is left, what the newest stretch may take before the next older one chooses. The last share goes
+to the oldest, and what nobody took is offered once more, the newest first."""
+JOINED_SHARE = 0.6
+"""Where the headlines alone do not fit, the oldest are joined until the rest take this share: so the newest are told
+in more than a line, and the next ones need not be joined at once."""
+OPENED_FROM = 1.25
+"""A summary is opened into the level below it where the room is so many times what it takes itself."""
 
-
-GapReason: TypeAlias = Literal["of_branch", "not_in_view", "slid", "pruned"]
-"""`of_branch`: their summary also stands for messages of another branch, and cannot be shown on this one;
-`not_in_view`: the view does not show their level; `slid`, `pruned`: the guard left them out."""
+Resolution: TypeAlias = Literal["headline", "short", "whole"]
+GapReason: TypeAlias = Literal["of_branch", "slid", "pruned"]
+"""`of_branch`: their summary also stands for messages of another branch, and cannot be shown on this one; `slid`,
+`pruned`: the guard left them out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +40,72 @@ class Node:
     entry_count: int
     tokens: int
     """As rendered in the view."""
-    facts: tuple[int, ...] | None = None
-    """Indexes of the summary's facts that are shown beneath it; `None`: all of them."""
+    resolution: Resolution = "whole"
+    text: str = ""
+    """As rendered, where it is not shown whole: it stays so until the view is condensed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Neighbouring nodes that do not fit, or messages that are not condensed yet: one line."""
+    """Messages that nothing tells of: they are not condensed yet, or cannot be shown. One line."""
 
     first_seq: int
     last_seq: int
     entry_count: int
-    ids: tuple[str, ...]
-    """Summaries to expand; empty for messages that no summary stands for yet."""
     why: GapReason | None = None
-    """`None`: they do not fit, or (without `ids`) are not condensed yet."""
+    """`None`: they are not condensed yet."""
 
 
-CoverItem: TypeAlias = Node | Gap
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """Neighbours that have no room for a line each, in one headline."""
+
+    first_seq: int
+    last_seq: int
+    entry_count: int
+    """Messages that its summaries stand for."""
+    ids: tuple[str, ...]
+    """The summaries, oldest first."""
+    tokens: int = 0
+    text: str = ""
+    gaps: tuple[Gap, ...] = ()
+    """Messages between them that nothing tells of."""
+
+
+CoverItem: TypeAlias = Node | Joint | Gap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A summary with each way to show it, the briefest first; no way that takes as much as a fuller one."""
+
+    id: str
+    level: int
+    first_seq: int
+    last_seq: int
+    entry_count: int
+    forms: tuple[Node, ...]
+
+    @property
+    def briefest(self) -> Node:
+        """The headline; or the whole, where it is no longer than that."""
+        return self.forms[0]
+
+    @property
+    def readable(self) -> Node:
+        """The briefest way that says more than a line, where there is one."""
+        return next((form for form in self.forms if form.resolution != "headline"), self.forms[-1])
+
+    def within(self, room: int) -> Node:
+        """The fullest way within `room` tokens; the briefest, where none is."""
+        return next((form for form in reversed(self.forms) if form.tokens <= room), self.briefest)
+
+
+def forms_of(headline: Node, short: Node, whole: Node) -> tuple[Node, ...]:
+    """The ways to show a summary, the briefest first, without those that save nothing."""
+    shorter = [short] if short.tokens < whole.tokens else []
+    least = (*shorter, whole)[0].tokens
+    return (*([headline] if headline.tokens < least else []), *shorter, whole)
 
 
 def in_order(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
@@ -64,8 +114,30 @@ def in_order(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
 
 
 def nodes_of(items: Sequence[CoverItem]) -> list[Node]:
-    """The items that show a summary."""
+    """The items that show one summary."""
     return [item for item in items if isinstance(item, Node)]
+
+
+def gaps_of(items: Sequence[CoverItem]) -> list[Gap]:
+    """What nothing tells of, also between neighbours that were joined."""
+    found: list[Gap] = []
+    for item in items:
+        if isinstance(item, Gap):
+            found.append(item)
+        elif isinstance(item, Joint):
+            found += item.gaps
+    return found
+
+
+def summary_ids_of(items: Sequence[CoverItem]) -> tuple[str, ...]:
+    """The summaries that are told, in a line of their own or in a joint one."""
+    ids: list[str] = []
+    for item in items:
+        if isinstance(item, Node):
+            ids.append(item.id)
+        elif isinstance(item, Joint):
+            ids += item.ids
+    return tuple(ids)
 
 
 def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
@@ -73,102 +145,15 @@ def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
     result: list[CoverItem] = []
     for item in in_order(items):
         last = result[-1] if result else None
-        if isinstance(item, Gap) and isinstance(last, Gap) and _alike(item, last):
+        if isinstance(item, Gap) and isinstance(last, Gap) and item.why == last.why:
             result[-1] = replace(
                 last,
                 last_seq=max(last.last_seq, item.last_seq),
                 entry_count=last.entry_count + item.entry_count,
-                ids=last.ids + item.ids,
             )
         else:
             result.append(item)
     return tuple(result)
-
-
-def _alike(one: Gap, other: Gap) -> bool:
-    return bool(one.ids) == bool(other.ids) and one.why == other.why
-
-
-def between(nodes: Sequence[Node], *, border: int) -> list[Gap]:
-    """Lines for what lies before, between and behind `nodes`, up to `border`; counted by `seq`s."""
-    lines: list[Gap] = []
-    reached = 0
-    for node in (*in_order(nodes), None):
-        starts = node.first_seq if node is not None else border + 1
-        if starts > reached + 1:
-            span = starts - 1 - reached
-            lines.append(Gap(first_seq=reached + 1, last_seq=starts - 1, entry_count=span, ids=(), why="not_in_view"))
-        reached = max(reached, node.last_seq if node is not None else border)
-    return lines
-
-
-def newest_gap(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Gap | None:
-    """The most recent gap whose last summary was not looked into yet."""
-    gaps = [item for item in items if isinstance(item, Gap) and item.ids and item.ids[-1] not in tried]
-    return max(gaps, key=lambda gap: gap.last_seq, default=None)
-
-
-def opened(
-    items: Sequence[CoverItem], gap: Gap, last: Node, below: Sequence[Node], *, rest_ends: int
-) -> tuple[CoverItem, ...]:
-    """`items` with the last summary of a gap, `last`, taken out of it and replaced by what stands below it.
-
-    Args:
-        items: The cover.
-        gap: One of its gaps.
-        last: The summary that the gap's last id names.
-        below: What stands below that.
-        rest_ends: The last message that the gap's other summaries stand for: behind `last`'s own first one, where
-            tracks are interleaved.
-    """
-    rest = gap.ids[:-1]
-    left: list[CoverItem] = []
-    if rest:
-        left = [
-            Gap(
-                first_seq=gap.first_seq,
-                last_seq=max(rest_ends, gap.first_seq),
-                entry_count=max(gap.entry_count - last.entry_count, 0),
-                ids=rest,
-            )
-        ]
-    return in_order([item for item in items if item is not gap] + left + list(below))
-
-
-def fitted(items: Sequence[CoverItem], *, cap: int, gap_tokens: Callable[[Gap], int]) -> tuple[CoverItem, ...]:
-    """`items` within `cap` tokens: what does not fit becomes gaps.
-
-    The highest levels stay longest, for they say most of the history per token; among equals the more recent.
-    """
-    chosen = merged_gaps(items)
-    while tokens_of(chosen, gap_tokens=gap_tokens) > cap:
-        nodes = nodes_of(chosen)
-        if not nodes:
-            return as_one_gap(chosen)
-        weakest = min(nodes, key=lambda node: (node.level, node.last_seq))
-        gap = Gap(
-            first_seq=weakest.first_seq,
-            last_seq=weakest.last_seq,
-            entry_count=weakest.entry_count,
-            ids=(weakest.id,),
-        )
-        chosen = merged_gaps([gap if item is weakest else item for item in chosen])
-    return chosen
-
-
-def as_one_gap(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
-    """One line for everything that `items` stand for."""
-    if len(items) < 2:  # noqa: PLR2004 - one is one
-        return tuple(items)
-    ids = [(item.id,) if isinstance(item, Node) else item.ids for item in in_order(items)]
-    return (
-        Gap(
-            first_seq=min(item.first_seq for item in items),
-            last_seq=max(item.last_seq for item in items),
-            entry_count=sum(item.entry_count for item in items),
-            ids=tuple(one for some in ids for one in some),
-        ),
-    )
 
 
 def tokens_of(items: Sequence[CoverItem], *, gap_tokens: Callable[[Gap], int]) -> int:
@@ -176,15 +161,118 @@ def tokens_of(items: Sequence[CoverItem], *, gap_tokens: Callable[[Gap], int]) -
     return sum(gap_tokens(item) if isinstance(item, Gap) else item.tokens for item in items)
 
 
-def next_to_refine(items: Sequence[CoverItem], *, tried: frozenset[str]) -> Node | None:
-    """The node to look into next: the most recent above level 1 that was not tried yet."""
-    open_nodes = [node for node in nodes_of(items) if node.level > 1 and node.id not in tried]
-    return max(open_nodes, key=lambda node: (node.last_seq, node.level), default=None)
+def best_cover(
+    parts: Sequence[Choice | Joint | Gap],
+    *,
+    room: int,
+    below: Callable[[Choice], Sequence[Choice]],
+    joined: Callable[[Sequence[CoverItem]], Joint],
+    gap_tokens: Callable[[Gap], int],
+) -> tuple[CoverItem, ...]:
+    """A cover of all `parts` in `room` tokens, wherever one joint line fits; each as full as its share allows.
+
+    Args:
+        parts: What is to be told, in order.
+        room: Tokens.
+        below: The summaries right below one; empty, where it is not to be opened.
+        joined: One line for neighbours.
+        gap_tokens: Counts the line that stands for a gap.
+    """
+    lines = merged_gaps([part for part in parts if not isinstance(part, Choice)])
+    choices = [part for part in parts if isinstance(part, Choice)]
+    left = room - tokens_of(lines, gap_tokens=gap_tokens)
+    if sum(choice.briefest.tokens for choice in choices) > left:
+        headlines: list[CoverItem] = [*lines, *(choice.briefest for choice in choices)]
+        told = joined_oldest(
+            headlines, room=round(JOINED_SHARE * room), most=room, joined=joined, gap_tokens=gap_tokens
+        )
+        shown = {node.id for node in nodes_of(told)}
+        lines = tuple(item for item in told if not isinstance(item, Node))
+        choices = [choice for choice in choices if choice.id in shown]
+        left = room - tokens_of(lines, gap_tokens=gap_tokens)
+    return in_order([*lines, *allotted(choices, room=left, below=below)])
 
 
-def refined(items: Sequence[CoverItem], node: Node, children: Sequence[Node]) -> tuple[CoverItem, ...]:
-    """`items` with `node` replaced by the level below it."""
-    return in_order([item for item in items if item is not node] + list(children))
+def joined_oldest(
+    items: Sequence[CoverItem],
+    *,
+    room: int,
+    most: int,
+    joined: Callable[[Sequence[CoverItem]], Joint],
+    gap_tokens: Callable[[Gap], int],
+) -> tuple[CoverItem, ...]:
+    """`items` with as many of the oldest in one line as it takes to come down to `room`.
+
+    The newest stands alone where that fits in `most` tokens.
+    """
+    ordered = in_order(items)
+    behind = tokens_of(ordered, gap_tokens=gap_tokens)
+    last = len(ordered) - 1
+    for count, item in enumerate(ordered, 1):
+        behind -= gap_tokens(item) if isinstance(item, Gap) else item.tokens
+        if count == 1 or behind > (most if count == last else room):
+            continue
+        line = joined(ordered[:count])
+        if line.tokens + behind <= (most if count >= last else room):
+            return (line, *ordered[count:])
+    return (joined(ordered),) if summary_ids_of(ordered) else ordered
+
+
+def allotted(
+    choices: Sequence[Choice],
+    *,
+    room: int,
+    below: Callable[[Choice], Sequence[Choice]],
+    readable: bool = False,
+) -> tuple[Node, ...]:
+    """Each summary at the fullest resolution that its share of `room` allows, the newest choosing first.
+
+    First as many as can be are told in more than a line; then what is left is shared out, and what a share was too
+    small for is offered again.
+
+    Args:
+        choices: In order.
+        room: Tokens; the briefest form of each stands even where they do not fit.
+        below: As for `best_cover`.
+        readable: Whether each is at least in short.
+    """
+    least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
+    left = room - sum(least)
+    for place in range(len(choices) - 1, -1, -1):
+        more = choices[place].readable.tokens - least[place]
+        if more <= left:
+            least[place] += more
+            left -= more
+    chosen: dict[int, tuple[Node, ...]] = {}
+    to_share = max(left, 0)
+    for place in range(len(choices) - 1, -1, -1):
+        share = to_share if place == 0 else round(to_share * max(NEWEST_SHARE, 1 / (place + 1)))
+        to_share -= share
+        chosen[place] = _fullest(choices[place], share + least[place], below)
+        left -= _tokens(chosen[place]) - least[place]
+    for place in range(len(choices) - 1, -1, -1):
+        taken = _tokens(chosen[place])
+        fuller = _fullest(choices[place], max(left, 0) + taken, below)
+        if _tokens(fuller) > taken:
+            chosen[place] = fuller
+            left -= _tokens(fuller) - taken
+    return tuple(node for place in range(len(choices)) for node in chosen[place])
+
+
+def _fullest(choice: Choice, room: int, below: Callable[[Choice], Sequence[Choice]]) -> tuple[Node, ...]:
+    """What tells most of a summary within `room`: a form of its own, or those below it, each at least in short."""
+    own = choice.within(room)
+    if choice.level > 1 and room >= OPENED_FROM * own.tokens:
+        children = below(choice)
+        if children and sum(child.readable.tokens for child in children) <= room:
+            opened = allotted(children, room=room, below=below, readable=True)
+            if own.tokens < _tokens(opened) <= room:
+                return opened
+    return (own,)
+
+
+def _tokens(nodes: Sequence[Node]) -> int:
+    return sum(node.tokens for node in nodes)
 
 
 def selected(

@@ -6,7 +6,6 @@ Bullets, sentences and blocks of code stay whole; a heading whose section has go
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,10 +18,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import LevelSettings
 
 HEADROOM = 1.15
-"""A summary may exceed its target by this factor. With the default ratios (0.5, 0.3, 0.2) what is written then stays
-under 0.8 tokens per token of history."""
+"""A summary may exceed what its writer is told to aim at by this factor: for a writer that counts badly, for marks and
+labels, and for what the audit appends."""
 
-_HEADROOM_TOKENS = 32  # of a small target: its headings alone take this much
+LEAST_TOKENS = 40
+"""What a summary of very little may have: in fewer nothing is said."""
+
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]+\*\*:?[ \t]*$)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S")
@@ -39,15 +40,14 @@ class Size:
 
 
 def target_and_cap(level: LevelSettings, source_tokens: int) -> Size:
-    """The size of a summary of `source_tokens` tokens: its target and its cap, neither above the source's own tokens.
+    """The size of a summary of `source_tokens` tokens: its cap with everything in it, and what to aim at below that.
 
-    The target is the level's ratio of the source, at least `min_tokens`; the cap is the target with some headroom,
-    within `max_tokens`.
+    The cap is the level's ratio of the source, at least `min_tokens`, at most `max_tokens`, and never more than the
+    source itself.
     """
     ceiling = max(1, min(level.max_tokens, source_tokens))
-    target = max(1, min(max(round(source_tokens * level.target_ratio), level.min_tokens), ceiling))
-    headroom = max(math.ceil(target * HEADROOM), target + _HEADROOM_TOKENS)
-    return Size(target_tokens=target, max_tokens=min(headroom, ceiling))
+    cap = min(max(round(source_tokens * level.target_ratio), level.min_tokens, LEAST_TOKENS), ceiling)
+    return Size(target_tokens=max(1, round(cap / HEADROOM)), max_tokens=cap)
 
 
 @dataclass(slots=True)

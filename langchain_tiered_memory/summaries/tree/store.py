@@ -7,20 +7,21 @@ message is ever under two summaries, and two processes can never make the same s
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
 
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, storable, summaries, unpacked
+from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
 from langchain_tiered_memory.sql.session_rows import (
     advance_epoch,
     insert_all,
     lock_session,
     lock_session_of_summary,
 )
+from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
+from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
 from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
 from langchain_tiered_memory.summaries.tree.reservations import reserve
 from langchain_tiered_memory.transcript import derived_rows
@@ -178,15 +179,16 @@ class Tree(BorderReads):
                 return False
             finished, touched = row["state"] in FINISHED, bool(row["touched"])
             text = storable(written.text)
-            facts = [dataclasses.replace(fact, text=storable(fact.text)) for fact in written.facts]
             connection.execute(
                 update(summaries)
                 .where(summaries.c.id == summary.id)
                 .values(
                     state=row["state"] if finished else SummaryState.ACTIVE,
                     text=text,
-                    text_digest=digest_of_summary(text, facts),
-                    facts=derived_rows.facts_to_json(facts),
+                    text_digest=digest_of_summary(text, ()),
+                    facts="[]",
+                    # What was read before the edit is out of date with it: it is read again.
+                    facts_read=0 if touched and summary.level == 1 else READER_VERSION,
                     tokens=written.tokens,
                     counter=counter_mark(written.counter) if written.counter else None,
                     degraded=written.degraded,
@@ -223,6 +225,10 @@ class Tree(BorderReads):
                     )
             if summary.level == 1 and not finished and _comes_late(connection, ref, summary):
                 advance_epoch(connection, ref.key)
+            if summary.level == 1:
+                write_facts(connection, ref.key, summary.id, () if touched else written.facts)
+            elif not finished:
+                take_up(connection, ref.key, written.taken_up)
             _index_summary(connection, ref, summary, written)
             write_down(connection, event, ref.key)
             return True
@@ -282,9 +288,12 @@ class Tree(BorderReads):
             connection.execute(update(summaries).where(mine).values(lease_owner=None, lease_until=None, retry_at=now))
 
     def archive(self, ref: SessionRef) -> None:
-        """The session was closed: its highest summaries are archived."""
+        """The session was closed: its highest summaries are archived, unless it was opened again meanwhile."""
+        closed = select(sessions.c.key).where(sessions.c.key == ref.key, sessions.c.ended_at.is_not(None))
         with self.database.write() as connection:
             lock_session(connection, ref.key)
+            if connection.scalar(closed) is None:
+                return
             connection.execute(
                 update(summaries)
                 .where(summaries.c.session_key == ref.key, summaries.c.state == SummaryState.ACTIVE)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
-from langchain_tiered_memory.summaries.fact_lists import render_facts
 from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
@@ -45,7 +44,7 @@ class CondenseJob:
     """`detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical` or `handoff`."""
     sources: tuple[SourceText, ...]
     facts: tuple[Fact, ...]
-    """Durable facts that will stand beside the text verbatim: the text need not repeat them."""
+    """Facts of what it stands for, which are kept whatever the text says: the text is judged together with them."""
     target_tokens: int
     """What to aim at."""
     max_tokens: int
@@ -72,7 +71,7 @@ class CondenseJob:
     @property
     def known(self) -> tuple[str, ...]:
         """What a writer is told beside the sources: names, the title, facts."""
-        return (*self.participants, *([self.title] if self.title else ()), render_facts(self.facts))
+        return (*self.participants, *([self.title] if self.title else ()), *(fact.text for fact in self.facts))
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
         """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can."""

@@ -55,6 +55,10 @@ class Finish:
         self._count = count_text
         self._report = report
 
+    def configure(self, settings: CondensationSettings) -> None:
+        """Which of them are switched on from now on."""
+        self._settings = settings
+
     def taken(
         self, job: CondenseJob, written: Condensed, context: CondensationContext, *, quotes: bool = False
     ) -> Condensed:

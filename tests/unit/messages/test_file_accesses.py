@@ -130,6 +130,33 @@ def test_a_search_finds_the_paths_that_stand_on_lines_of_their_own() -> None:
     assert touched(ToolMessage(text, tool_call_id="c1")) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("grep_files", '[{"file": "src/a.py", "line": 3}, {"path": "b.py", "text": "see \\"c.py\\""}]'),
+        ("brain_search", '{"results": [{"file": "src/a.py", "score": 0.4}, {"file_path": "b.py"}], "file_count": "2"}'),
+        ("search_files", '[{"file": "src/a.py", "line": 3},\n {"file": "b.py", "text": "cut off he'),
+        ("grep_files", "src/a.py:3: def go\nb.py:12: go()\nno.py is not one\n12:30: neither"),
+    ],
+)
+def test_what_a_search_found_is_read_from_json_and_from_lines(name: str, text: str) -> None:
+    assert touched(ToolMessage(text, tool_call_id="c1", name=name)) == [("search", "src/a.py"), ("search", "b.py")]
+
+
+def test_a_list_of_paths_is_what_a_listing_found() -> None:
+    text = '["src/a.py", "src/b.py", "done", "see src/no.py"]'
+    assert touched(ToolMessage(text, tool_call_id="c1", name="glob_files")) == [
+        ("list", "src/a.py"),
+        ("list", "src/b.py"),
+    ]
+    assert touched(calling("glob_files", path="src")) == [("list", "src")]
+
+
+def test_a_shell_finds_no_file_in_a_line_of_a_log() -> None:
+    text = "example.com:80: refused\napp.main:12: started"
+    assert touched(ToolMessage(text, tool_call_id="c1", name="bash")) == []
+
+
 def test_a_result_finds_at_most_fifty_files() -> None:
     text = "\n".join(f"src/part_{n}.py" for n in range(500))
     assert len(touches_of(ToolMessage(text, tool_call_id="c1", name="glob"), SETTINGS)) == 50

@@ -286,13 +286,28 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_a_named_one_is_an_error(
         with pytest.raises(CheckpointError, match="damaged"):
             restored(memory, colour, newer.id)
         runtime = runtime_of(memory)
-        assert driven(colour, last_sound, runtime, ref_of(session)) == older.id
+        assert driven(colour, last_sound, runtime, ref_of(session)).id == older.id
         assert [(one.kind, one.what) for one in memory.verify().problems] == [("damaged_checkpoint", f"s/{newer.id}")]
         damage(memory, older.id)
         with pytest.raises(CheckpointError, match="none of the 2"):
             driven(colour, restore, runtime, "s")
         with pytest.raises(CheckpointError, match="none of the 2"):
             driven(colour, last_sound, runtime, ref_of(session))
+
+
+@both
+def test_an_emergency_is_no_good_checkpoint_while_there_is_a_calm_one(colour: Colour) -> None:
+    with memory_with() as memory:
+        session = memory.session("s")
+        session.add_messages(turn(1))
+        runtime = runtime_of(memory)
+        urgent = [saved(memory, reasons=("context_size", "critical")) for _ in range(2)]
+        assert driven(colour, last_sound, runtime, ref_of(session), besides=urgent[1].id).id == urgent[0].id
+        calm = saved(memory, reasons=("danger",))
+        newest = saved(memory, reasons=("critical",))
+        assert driven(colour, last_sound, runtime, ref_of(session)).id == calm.id
+        damage(memory, calm.id)
+        assert driven(colour, last_sound, runtime, ref_of(session), besides=newest.id).id == urgent[1].id
 
 
 def test_a_session_without_a_checkpoint_has_no_last_sound_one() -> None:

@@ -10,10 +10,11 @@ from langchain_tiered_memory.summaries.rendering import (
     is_new_sitting,
     neutralised,
     recall_block,
+    short_block,
     summary_block,
 )
-from langchain_tiered_memory.summaries.tree.cover import Gap, Node
-from langchain_tiered_memory.types.records import Entry, Fact, Role, Summary, SummaryState
+from langchain_tiered_memory.summaries.tree.cover import Gap, Joint, Node
+from langchain_tiered_memory.types.records import Entry, Role, Summary, SummaryState
 
 DAY = 86_400.0
 
@@ -71,18 +72,16 @@ def test_a_degraded_or_stale_summary_says_so() -> None:
     assert ", provisional, before an edit]" in summary_block(summary("x", degraded=True, stale=True))
 
 
-def test_facts_stand_word_for_word_beneath_their_summary() -> None:
-    fact = Fact(kind="decision", text="We chose SQLite over a spreadsheet.", seq=12, at=0.0)
-    assert "We chose SQLite over a spreadsheet." in summary_block(summary("prose", facts=(fact,)))
+def test_a_summary_in_short_says_that_there_is_more() -> None:
+    lines = ("- We chose SQLite for order 4711.", "- beans", "- and more beans", "- tea")
+    shown = short_block(summary("\n".join(["## Themes", *lines])))
+    head, line = shown.splitlines()
+    assert head == "[messages 11-60, 1970-01-01 to 1970-01-02, level 2, id abcdef01, in short]"
+    assert line == lines[0]
 
 
-def test_a_gap_names_its_span_its_count_and_what_to_expand() -> None:
-    gap = Gap(first_seq=1, last_seq=40, entry_count=38, ids=("a" * 32, "b" * 32, "c" * 32, "d" * 32))
-    assert gap_line(gap) == "[messages 1-40: 38 not shown; expand aaaaaaaa, bbbbbbbb, cccccccc and 1 more]"
-
-
-def test_a_gap_without_a_summary_says_that_nothing_is_condensed_yet() -> None:
-    assert gap_line(Gap(first_seq=5, last_seq=9, entry_count=5, ids=())).endswith("5 not shown, not condensed yet]")
+def test_a_gap_says_that_nothing_is_condensed_yet() -> None:
+    assert gap_line(Gap(first_seq=5, last_seq=9, entry_count=5)) == "[messages 5-9: 5 not shown, not condensed yet]"
 
 
 @given(
@@ -117,6 +116,22 @@ def test_user_messages_stand_word_for_word_behind_the_cover() -> None:
     node = Node(id="abcdef0123456789", level=2, first_seq=11, last_seq=60, entry_count=50, tokens=9)
     block = history_block([node], {node.id: summary("beans")}, [(entry(3, "under 900 euros"), "under 900 euros")])
     assert block.index("beans") < block.index("user: under 900 euros")
+
+
+def test_what_is_not_shown_whole_stands_as_the_plan_has_it() -> None:
+    brief = Node(
+        id="abcdef0123456789",
+        level=2,
+        first_seq=11,
+        last_seq=60,
+        entry_count=50,
+        tokens=9,
+        resolution="headline",
+        text="[11-60: beans]",
+    )
+    line = Joint(first_seq=1, last_seq=10, entry_count=10, ids=("a", "b"), text="[1-10: rice]")
+    block = history_block([line, brief], {}, ())
+    assert block.index("[1-10: rice]") < block.index("[11-60: beans]")
 
 
 def test_another_day_is_another_sitting_even_after_a_short_pause() -> None:

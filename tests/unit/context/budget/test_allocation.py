@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.budget.allocation import View, split
+from langchain_tiered_memory.context.budget.allocation import View, no_room_beside, split
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.settings import ContextSettings
 
@@ -33,9 +33,12 @@ def test_a_budget_below_one_is_refused(budget: int) -> None:
         split(budget, fixed=0, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
 
 
-def test_a_system_prompt_that_fills_the_budget_is_named_as_the_cause() -> None:
-    with pytest.raises(BudgetError, match="system prompt and the tool schemas take 990 of 990"):
-        split(990, fixed=990, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
+@pytest.mark.parametrize(("fixed", "is_full"), [(982, False), (983, True), (990, True), (5000, True)])
+def test_a_system_prompt_that_fills_the_budget_leaves_no_room_and_no_share(fixed: int, is_full: bool) -> None:  # noqa: FBT001
+    found = split(990, fixed=fixed, ratio=1.0, has_query=True, view="default", settings=SETTINGS)
+    assert found.is_full is is_full
+    assert found.recall >= 0
+    assert "system prompt and the tool schemas take 990 of 990" in no_room_beside(990, 990, ratio=1.0)
 
 
 @given(

@@ -84,6 +84,10 @@ def _numbered(one: PruneItem, key: int) -> PruneItem:
         (item(category="current_task", priority=1), "always_keep"),
         (item(category="current_task", must_stay=True), "always_keep"),
         (item(category="current_task", priority=2), "undecided"),
+        (item(category="current_task", priority=2, relevant=True), "essential"),
+        (item(category="current_task", priority=3, relevant=True), "undecided"),
+        (item(category="old_history", priority=2, relevant=True), "essential"),
+        (item(category="recent_history", priority=2), "undecided"),
         (item(category="recent_history", relevant=True), "essential"),
         (item(category="recent_history"), "undecided"),
         (item(category="old_history", referenced=True), "undecided"),
@@ -118,6 +122,32 @@ def test_old_history_that_nobody_refers_to_goes_before_anything_scored() -> None
     found = pruned([old, item(2)], 150)
     assert found.kept == (2,)
     assert found.dropped[0].reason == "old, and not referred to lately"
+
+
+def test_what_is_essential_goes_when_nothing_undecided_is_left() -> None:
+    essential = item(1, relevant=True)
+    undecided = item(2, age=0, bond="task", kind="active_code", references=5)
+    assert score(undecided) > score(essential)
+    assert pruned([essential, undecided], 100).kept == (1,)
+    assert pruned([essential, undecided], 50).dropped[-1].reason.startswith("essential, and there is no room")
+
+
+def test_what_is_kept_if_there_is_space_goes_before_what_is_kept_if_it_is_relevant() -> None:
+    spare, recent = item(1, age=0, references=5, priority=3), item(2, priority=2)
+    assert score(spare) > score(recent)
+    assert pruned([spare, recent], 100).kept == (2,)
+    assert pruned([spare, recent], 100).dropped[0].reason.startswith("kept only if there is space")
+    relevant = [item(1, age=0, category="examples", relevant=True, priority=3), item(2, relevant=True, priority=2)]
+    assert pruned(relevant, 100).kept == (2,)
+
+
+@given(items_of_a_context, st.integers(0, 5000))
+def test_rows_and_branches_decide_before_scores(items: list[PruneItem], target: int) -> None:
+    ranks = {"always_prune": 0, "prune": 1, "undecided": 2, "essential": 3}
+    gone = [one.key for one in pruned(items, target).dropped]
+    by_key = {one.key: one for one in items}
+    order = [(ranks[verdict(by_key[key])], -by_key[key].priority) for key in gone]
+    assert order == sorted(order)
 
 
 def test_it_goes_only_as_far_as_the_target_asks() -> None:

@@ -1,27 +1,54 @@
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.summaries.tree.cover import (
+    Choice,
+    CoverItem,
     Gap,
+    Joint,
     Node,
-    fitted,
+    Resolution,
+    allotted,
+    best_cover,
+    forms_of,
+    gaps_of,
+    in_order,
+    joined_oldest,
     merged_gaps,
-    next_to_refine,
-    refined,
     selected,
+    summary_ids_of,
     tokens_of,
 )
 
 GAP_TOKENS = 12
+LINE_TOKENS = 20
 
 
 def gap_tokens(_: Gap) -> int:
     return GAP_TOKENS
 
 
-def node(name: str, *, level: int = 1, first: int = 1, last: int = 10, tokens: int = 100) -> Node:
-    return Node(id=name, level=level, first_seq=first, last_seq=last, entry_count=last - first + 1, tokens=tokens)
+def node(
+    name: str,
+    *,
+    level: int = 1,
+    first: int = 1,
+    last: int = 10,
+    tokens: int = 100,
+    resolution: Resolution = "whole",
+) -> Node:
+    return Node(
+        id=name,
+        level=level,
+        first_seq=first,
+        last_seq=last,
+        entry_count=last - first + 1,
+        tokens=tokens,
+        resolution=resolution,
+    )
 
 
 def row(count: int, *, level: int = 1, tokens: int = 100, width: int = 10) -> list[Node]:
@@ -31,70 +58,135 @@ def row(count: int, *, level: int = 1, tokens: int = 100, width: int = 10) -> li
     ]
 
 
-def test_what_fits_is_left_as_it_is() -> None:
-    nodes = row(3)
-    assert fitted(nodes, cap=300, gap_tokens=gap_tokens) == tuple(nodes)
+def choice(name: str, *, level: int = 1, first: int = 1, last: int = 10, whole: int = 300, short: int = 100) -> Choice:
+    forms = forms_of(
+        node(name, level=level, first=first, last=last, tokens=25, resolution="headline"),
+        node(name, level=level, first=first, last=last, tokens=short, resolution="short"),
+        node(name, level=level, first=first, last=last, tokens=whole),
+    )
+    return Choice(id=name, level=level, first_seq=first, last_seq=last, entry_count=last - first + 1, forms=forms)
 
 
-def test_neighbours_that_do_not_fit_become_one_line_that_names_them() -> None:
-    chosen = fitted(row(4), cap=250, gap_tokens=gap_tokens)
-    gap = chosen[0]
-    assert isinstance(gap, Gap)
-    assert (gap.first_seq, gap.last_seq, gap.entry_count, gap.ids) == (1, 20, 20, ("1.0", "1.1"))
-    assert [item.id for item in chosen[1:] if isinstance(item, Node)] == ["1.2", "1.3"]
-
-
-def test_higher_levels_stay_before_lower_ones() -> None:
-    items = [node("top", level=3, first=1, last=100), *row(3, width=10)]
-    shifted = [items[0], *(node(one.id, first=one.first_seq + 100, last=one.last_seq + 100) for one in items[1:])]
-    chosen = fitted(shifted, cap=150, gap_tokens=gap_tokens)
-    assert [item.id for item in chosen if isinstance(item, Node)] == ["top"]
-
-
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 400)), max_size=30), st.integers(0, 3000))
-def test_a_fitted_cover_still_stands_for_everything_once(parts: list[tuple[int, int]], cap: int) -> None:
-    nodes = [
-        node(str(number), level=level, first=number * 10 + 1, last=number * 10 + 10, tokens=tokens)
-        for number, (level, tokens) in enumerate(parts)
+def line_of(count: int, *, level: int = 1, whole: int = 300, short: int = 100) -> list[Choice]:
+    return [
+        choice(str(number), level=level, first=number * 10 + 1, last=number * 10 + 10, whole=whole, short=short)
+        for number in range(count)
     ]
-    chosen = fitted(nodes, cap=cap, gap_tokens=gap_tokens)
-    ids = [one for item in chosen for one in ((item.id,) if isinstance(item, Node) else item.ids)]
-    assert sorted(ids) == sorted(one.id for one in nodes)
-    assert sum(item.entry_count for item in chosen) == sum(one.entry_count for one in nodes)
-    only_gaps = all(isinstance(item, Gap) for item in chosen)
-    assert only_gaps or tokens_of(chosen, gap_tokens=gap_tokens) <= cap
 
 
-def test_refinement_looks_at_the_most_recent_node_first_and_never_at_level_1() -> None:
-    items = [
-        node("a", level=2, first=1, last=50),
-        node("b", level=2, first=51, last=99),
-        node("c", first=100, last=110),
+def joined(items: Sequence[CoverItem]) -> Joint:
+    gaps = tuple(gaps_of(items))
+    counted = sum(item.entry_count for item in items if not isinstance(item, Gap))
+    return Joint(
+        first_seq=min(item.first_seq for item in items),
+        last_seq=max(item.last_seq for item in items),
+        entry_count=counted,
+        ids=summary_ids_of(items),
+        tokens=LINE_TOKENS,
+        text="joined",
+        gaps=gaps,
+    )
+
+
+def cover(parts: Sequence[Choice | Joint | Gap], room: int) -> tuple[CoverItem, ...]:
+    return best_cover(parts, room=room, below=lambda _: (), joined=joined, gap_tokens=gap_tokens)
+
+
+def resolutions(items: Sequence[CoverItem]) -> list[str]:
+    return [item.resolution if isinstance(item, Node) else type(item).__name__ for item in items]
+
+
+def test_what_fits_is_told_whole() -> None:
+    assert resolutions(cover(line_of(3), 900)) == ["whole"] * 3
+
+
+def test_when_room_is_short_the_oldest_are_told_more_briefly_and_nothing_is_dropped() -> None:
+    assert resolutions(cover(line_of(4), 700)) == ["short", "short", "short", "whole"]
+    assert resolutions(cover(line_of(4), 330)) == ["headline", "short", "short", "short"]
+    assert resolutions(cover(line_of(4), 100)) == ["headline"] * 4
+
+
+def test_where_not_even_headlines_fit_the_oldest_are_joined_and_the_newest_keeps_more_than_a_line() -> None:
+    told = cover(line_of(40), 300)
+    assert isinstance(told[0], Joint)
+    assert told[0].ids[0] == "0"
+    assert resolutions(told)[-1] == "short"
+    assert tokens_of(told, gap_tokens=gap_tokens) <= 300
+
+
+def test_one_line_stands_for_everything_however_small_the_room() -> None:
+    told = cover(line_of(7), 3)
+    assert len(told) == 1
+    assert summary_ids_of(told) == tuple(str(number) for number in range(7))
+
+
+def test_a_form_that_saves_nothing_is_none() -> None:
+    assert resolutions(choice("a", whole=20, short=24).forms) == ["whole"]
+    assert resolutions(choice("a", whole=90, short=90).forms) == ["headline", "whole"]
+
+
+def test_a_summary_is_opened_where_what_stands_below_tells_more_and_fits_at_least_in_short() -> None:
+    top = choice("top", level=2, first=1, last=40, whole=300)
+    below = line_of(4)
+    assert [one.id for one in allotted([top], room=700, below=lambda _: below)] == ["0", "1", "2", "3"]
+    assert [one.id for one in allotted([top], room=399, below=lambda _: below)] == ["top"]
+    assert [one.id for one in allotted([top], room=10_000, below=lambda _: ())] == ["top"]
+
+
+parts_of_a_history = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(1, 400), st.integers(1, 400), st.sampled_from(["told", "told", "gap"])),
+    max_size=30,
+)
+
+
+@given(parts_of_a_history, st.integers(0, 3000))
+def test_a_cover_tells_of_every_summary_once_and_keeps_to_its_room_wherever_one_line_fits(
+    drawn: list[tuple[int, int, int, str]], room: int
+) -> None:
+    parts: list[Choice | Joint | Gap] = []
+    for number, (level, whole, short, kind) in enumerate(drawn):
+        first, last = number * 10 + 1, number * 10 + 10
+        if kind == "gap":
+            parts.append(Gap(first_seq=first, last_seq=last, entry_count=10))
+        else:
+            parts.append(choice(str(number), level=level, first=first, last=last, whole=whole, short=short))
+    told = cover(parts, room)
+    assert sorted(summary_ids_of(told)) == sorted(part.id for part in parts if isinstance(part, Choice))
+    assert sum(gap.entry_count for gap in gaps_of(told)) == 10 * sum(isinstance(part, Gap) for part in parts)
+    assert sum(item.entry_count for item in told if not isinstance(item, Gap)) == 10 * len(summary_ids_of(told))
+    assert in_order(told) == told
+    if summary_ids_of(told) and room >= LINE_TOKENS:
+        assert tokens_of(told, gap_tokens=gap_tokens) <= room
+
+
+@given(parts_of_a_history, st.integers(0, 3000))
+def test_more_room_never_tells_less(drawn: list[tuple[int, int, int, str]], room: int) -> None:
+    parts = [
+        choice(str(number), level=level, first=number * 10 + 1, last=number * 10 + 10, whole=whole, short=short)
+        for number, (level, whole, short, _) in enumerate(drawn)
     ]
-    found = next_to_refine(items, tried=frozenset())
-    assert found is not None
-    assert found.id == "b"
-    assert next_to_refine(items, tried=frozenset({"a", "b"})) is None
+    lines = len(cover(parts, room))
+    assert len(cover(parts, room * 2 + 50)) >= lines
 
 
-def test_a_refined_node_is_replaced_by_the_level_below_it_in_place() -> None:
-    parent = node("p", level=2, first=11, last=30)
-    items = [node("a", first=1, last=10), parent, node("z", first=31, last=40)]
-    finer = refined(items, parent, [node("y", first=21, last=30), node("x", first=11, last=20)])
-    assert [item.id for item in finer if isinstance(item, Node)] == ["a", "x", "y", "z"]
+def test_the_oldest_are_joined_until_the_rest_fits() -> None:
+    told = joined_oldest(row(5, tokens=25), room=80, most=80, joined=joined, gap_tokens=gap_tokens)
+    assert [type(item).__name__ for item in told] == ["Joint", "Node", "Node"]
 
 
-def test_gaps_of_messages_that_are_not_condensed_stay_apart_from_gaps_that_can_be_expanded() -> None:
-    raw = Gap(first_seq=11, last_seq=20, entry_count=10, ids=())
-    items = [Gap(first_seq=1, last_seq=10, entry_count=10, ids=("a",)), raw]
-    assert merged_gaps(items) == tuple(items)
+def test_neighbouring_gaps_of_one_kind_are_one_line() -> None:
+    raw = [Gap(first_seq=first, last_seq=first + 4, entry_count=5) for first in (1, 6)]
+    other = Gap(first_seq=11, last_seq=20, entry_count=10, why="of_branch")
+    assert merged_gaps([*raw, other]) == (Gap(first_seq=1, last_seq=10, entry_count=10), other)
 
 
 def test_a_plan_survives_its_way_through_json() -> None:
+    gap = Gap(first_seq=11, last_seq=20, entry_count=9, why="of_branch")
+    line = Joint(first_seq=1, last_seq=9, entry_count=9, ids=("b", "c"), tokens=30, text="[1-9]", gaps=(gap,))
     plan = ViewPlan(
         border=20,
         tail_from=19,
-        items=(node("a"), Gap(first_seq=11, last_seq=20, entry_count=9, ids=("b", "c"))),
+        items=(line, node("a", resolution="short"), gap),
         skip=("d",),
         queries=(3, 5),
         ratio=1.25,

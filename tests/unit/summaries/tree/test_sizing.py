@@ -29,14 +29,30 @@ SECTIONED = "\n".join(
 
 
 @pytest.mark.parametrize(
-    ("level", "source", "target"), [(1, 2000, 1000), (1, 600, 300), (2, 5000, 1500), (3, 4500, 400)]
+    ("level", "source", "cap"), [(1, 2000, 1000), (1, 600, 300), (2, 5000, 1500), (2, 4000, 1200), (3, 4500, 400)]
 )
-def test_the_target_is_the_share_of_the_level(level: int, source: int, target: int) -> None:
-    assert target_and_cap(TreeSettings().level(level), source).target_tokens == target
+def test_the_cap_is_the_share_of_the_level_and_the_aim_leaves_room_for_what_is_added(
+    level: int, source: int, cap: int
+) -> None:
+    size = target_and_cap(TreeSettings().level(level), source)
+    assert size.max_tokens == cap
+    assert 0.8 * cap < size.target_tokens < 0.9 * cap
 
 
-def test_a_level_does_not_aim_below_its_minimum() -> None:
-    assert target_and_cap(TreeSettings().level(3), 500).target_tokens == 200
+def test_a_level_may_have_its_minimum() -> None:
+    assert target_and_cap(TreeSettings().level(3), 500).max_tokens == 200
+
+
+@given(st.integers(0, 200_000), st.integers(3, 60))
+def test_from_the_third_level_on_a_summary_is_of_one_size_whatever_it_stands_for(source: int, level: int) -> None:
+    assert target_and_cap(TreeSettings().level(level), source) == target_and_cap(TreeSettings().level(3), source)
+    assert target_and_cap(TreeSettings().level(level), source).max_tokens <= 400
+
+
+@pytest.mark.parametrize("name", ["facts_tokens", "facts_growth", "max_facts_tokens"])
+def test_a_setting_of_the_lists_of_facts_is_passed_over_with_a_warning(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"tree.{name}: not used any more"):
+        assert TreeSettings(**{name: 3}) == TreeSettings()
 
 
 @given(st.integers(0, 100_000), st.floats(0.01, 1), st.integers(16, 5000), st.integers(0, 500))

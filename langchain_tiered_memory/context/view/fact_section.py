@@ -1,0 +1,75 @@
+"""Which facts a view shows: chosen when its plan is made, so that they stand still until the next condensation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.facts.listing import facts_list
+from langchain_tiered_memory.summaries.facts.told import stated_in
+from langchain_tiered_memory.summaries.facts.worth import chosen_facts
+from langchain_tiered_memory.summaries.rendering import facts_block, item_text
+from langchain_tiered_memory.summaries.tree.cover import nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.summaries.tree.cover import CoverItem
+    from langchain_tiered_memory.types.records import Fact
+
+_CANDIDATES = 4000
+"""Facts that are looked at: several times what the largest budget shows, and soon read."""
+_SAID_SHARE = 0.2
+"""Of the messages that the cover stands for, what their facts may take: beside their summaries, more would leave a
+condensation nothing to free."""
+_FRAMING_TOKENS = 8
+"""Of the message that they stand in."""
+_LEAST_TOKENS = 24
+"""Less room holds no fact beside the section's frame."""
+
+
+def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border: int, room: int) -> str:
+    """The facts of messages up to `border` that are worth most, as a list within `room` tokens, frame included.
+
+    Args:
+        inputs: Of the assembly.
+        items: The cover: what its prose states already is not listed again.
+        border: The last message that the cover stands for: later ones are shown themselves.
+        room: Tokens.
+    """
+    runtime = inputs.runtime
+    count = runtime.counter.count_text
+    if border == 0 or room < _LEAST_TOKENS:
+        return ""
+    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border)
+    left = min(room, round(_SAID_SHARE * said)) - count(facts_block("")) - _FRAMING_TOKENS
+    if left < _LEAST_TOKENS:
+        return ""
+    found = runtime.store.facts.candidates(
+        inputs.ref,
+        up_to=border,
+        track=inputs.track if inputs.alone else None,
+        without=inputs.off,
+        limit=_CANDIDATES,
+    )
+    known = inputs.library.summaries
+    missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
+    if missing:
+        inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
+    prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
+    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CANDIDATES), prose)
+    chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
+    return facts_list(chosen)
+
+
+def corrections_of(corrected: Sequence[Fact], prose: str) -> frozenset[str]:
+    """The facts that hold in the place of those that the prose still states: a former value never stands alone."""
+    later = {one.id: one.superseded_by for one in corrected}
+    found: set[str] = set()
+    for one, is_told in zip(corrected, stated_in(prose, corrected), strict=True):
+        successor = one.superseded_by if is_told else None
+        while successor in later:
+            successor = later[successor]
+        if successor is not None:
+            found.add(successor)
+    return frozenset(found)

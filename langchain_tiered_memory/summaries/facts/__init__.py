@@ -1,0 +1,1 @@
+"""Durable facts: read from messages, superseded by corrections, kept as rows, chosen and listed for a view."""

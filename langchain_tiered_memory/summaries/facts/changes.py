@@ -1,0 +1,84 @@
+"""How people say that something is no longer as they said: announcements of a change, and the values they take back."""
+
+from __future__ import annotations
+
+import re
+
+from langchain_tiered_memory.text import lexicon as cues
+
+_CHANGES = re.compile(
+    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
+    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait"
+    r"|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)|update (?:on"
+    r"|for|to|about)|updated?\b|revised|amended"
+    r"|changed?|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)"
+    r"|ignore (?:what|that|the)|i told you|i said"
+    r"|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)|brought forward|bumped|raised|lowered|cut to"
+    r"|increased to"
+    r"|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
+    r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now"
+    r"|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
+    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone"
+    r"|code|password|deadline|date|price|contact|owner|name|job)"
+    r"|should (?:be|have been|read)|meant|sorry,)\b"
+)
+_FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
+_CORRECTS = re.compile(
+    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
+    r"|mixed (?:\w+ )?up|was wrong"
+    r"|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change"
+    r"|correction|update)"
+    r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out"
+    r"|no longer|any ?more|instead"
+    r"|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to|from))\b"
+)
+_DENIED = re.compile(
+    r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
+    r"|isn['\u2019]t|aren['\u2019]t|used to be"
+    r"|told you|i said)\b[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
+    r"(?P<wrong>[$\u20ac\u00a3]?\w[\w.,:/@-]{0,80}+(?:\s\w[\w.:/-]{0,40}+){0,2})",
+    re.IGNORECASE,
+)
+_MOVES = re.compile(
+    r"\b(?:moved?|chang(?:ed?|ing)|went|gone|switch\w*|raised|lowered|cut|up|down|bumped|pushed|rescheduled"
+    r"|postponed|increased|reduced|dropped"
+    r"|migrat\w+|took over|takes over|taking over|inherited|renamed|revised|transferred)\b"
+)
+_ENDS_TEXT = (
+    "a an the to for of at on in by with and but or so as is are was were be been it its it's that this these those my "
+    "our your his her their we i you they he she now any anymore more if when because since only just too very really "
+    "quite sure going able here there what which who good bad too yet all much many enough one"
+)
+_ENDS = frozenset(_ENDS_TEXT.split())
+_LEAST_CHARS = 3
+
+
+def announces_change(text: str) -> bool:
+    """Whether a clause says that something is otherwise than before."""
+    low = cues.lowered(text)
+    return bool(_FIRST.match(low) or _CHANGES.search(low.rstrip(" .!")) or cues.TAKEN_BACK.search(low))
+
+
+def corrects(text: str) -> bool:
+    """Whether a clause takes something back outright: narrower than `announces_change`."""
+    low = cues.lowered(text)
+    return bool(_FIRST.match(low) or _CORRECTS.search(low))
+
+
+def denied_values(text: str) -> tuple[str, ...]:
+    """The values that a clause takes back, as it says them: "8080" of "8443, not 8080"."""
+    found: list[str] = []
+    for match in _DENIED.finditer(text):
+        if match["moved"] and not _MOVES.search(cues.lowered(text), 0, match.start()):
+            continue
+        words: list[str] = []
+        for word in match["wrong"].split():
+            if word.strip(".,:").casefold() in _ENDS:
+                break
+            words.append(word)
+            if word.endswith((",", ".", ":")):
+                break
+        wrong = " ".join(words).strip(".,:")
+        if len(wrong) >= _LEAST_CHARS or any(char.isdigit() for char in wrong):
+            found.append(wrong)
+    return tuple(found)

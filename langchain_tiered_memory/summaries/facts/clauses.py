@@ -1,0 +1,146 @@
+"""Cuts a sentence into the clauses that state something: without lead-ins, asides and a question behind it."""
+
+from __future__ import annotations
+
+import re
+
+MAX_WORDS = 30
+"""Longest clause, in words; what is longer is cut around what it states."""
+_MAX_CHARS = 320  # of a text without blanks between its words
+_LEAST_HALF = 4  # words of a half that stands alone
+_SPLIT_WORDS = 12  # a shorter sentence is one clause
+
+_LEAD = re.compile(
+    r"(?:(?:oh|ah|aw|hey|hi|hello|well|so|ok|okay|yeah|yes|yep|right|and|but|also|anyways?|btw|fyi|ps|p\.s\."
+    r"|by the way|just so you know"
+    r"|for the record|for what it['\u2019]?s worth|in case (?:it matters|you (?:need|wonder)\w*)"
+    r"|before i forget|one more thing|another thing"
+    r"|(?:a )?quick (?:note|one)|(?:a |just a )?heads[- ]up|just a note|(?:it )?turns out(?: that)?"
+    r"|it turned out(?: that)?|in the end|long story short|to be honest|as it happens|as far as i know|apparently"
+    r"|(?:i )?(?:just )?(?:think|guess|believe|suppose|should mention|should say|should add|found out|heard"
+    r"|wanted to (?:say|mention|add)|forgot to (?:say|mention|add))(?: that)?|as i (?:said|mentioned)"
+    r"|you know(?: what)?|look|listen|honestly|haha+|lol|remember that|note that|keep in mind(?: that)?"
+    r"|don['\u2019]t forget(?: that)?|remember|note|thanks|thank you|sure|great|good|perfect|cool|nice|got it)"
+    r"(?:[,:;!\u2026.\u2013\u2014-]{1,3}\s{1,3}|\s{1,3}(?=\S)))",
+    re.IGNORECASE,
+)
+_NEEDS_MARK = frozenset(
+    {
+        "right",
+        "good",
+        "great",
+        "cool",
+        "nice",
+        "perfect",
+        "sure",
+        "look",
+        "listen",
+        "remember",
+        "note",
+        "think",
+        "believe",
+        "guess",
+        "suppose",
+        "heard",
+        "found out",
+        "thanks",
+        "thank you",
+        "so",
+        "well",
+    }
+)
+_MOST_LEADS = 4
+_ASIDE = re.compile(
+    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
+    r"|i think|i guess)(?=[.!]*$)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
+    r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
+    r"(?:[ '\u2019]{1,2}[\w'\u2019-]{1,30}){0,14}\?+$",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:, (?:and|but|so|also|plus)|;| [\u2013\u2014]| -) (?=(?:i|we|my|our|the|for|there|please|let['\u2019]?s"
+    r"|[A-Z][\w'\u2019]{1,30})\b)"
+    r"|, (?=(?:by the way|btw)\b)"
+)
+_TAIL = re.compile(
+    r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
+    r"|everyone|nobody|not)|but (?:that|i|it)|if|though|although|because|since|as|i|hope\w*"
+    r"|please|just|oddly|hopefully|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
+    r"|for now|whatever)\b[^,;:]{0,80}$",
+    re.IGNORECASE,
+)
+_BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
+_SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
+
+
+def clauses(sentence: str) -> list[str]:
+    """What of `sentence` states something, in its own words; nothing for a question or the head of a list."""
+    said = " ".join(sentence.split())
+    if said.endswith(("?", "\uff1f", "\u061f")):
+        asks = _ASKS.search(said)
+        if asks is None:
+            return []
+        said = said[: asks.start()]
+    if said.endswith((":", "\uff1a")):
+        return []
+    found = (_without_lead(half) for half in _halves(said))
+    return [one for one in found if one]
+
+
+def trimmed(clause: str, *, keep: tuple[int, int]) -> str:
+    """`clause` without a last part that adds nothing to what stands at `keep`, and not longer than a clause may be."""
+    for pattern in (_TAIL, _BECAUSE):
+        tail = pattern.search(clause, keep[1])
+        if tail and not _SPECIFIC.search(tail[0]):
+            clause = clause[: tail.start()]
+    return shortened(clause, around=keep)
+
+
+def without_remark(clause: str) -> str:
+    """`clause` without a last part that only says how somebody feels about it: "and I'm glad"."""
+    tail = _TAIL.search(clause)
+    return clause[: tail.start()] if tail and not _SPECIFIC.search(tail[0]) else clause
+
+
+def shortened(said: str, *, around: tuple[int, int], max_words: int = MAX_WORDS) -> str:
+    """`said`, or at most `max_words` of its words around a span, with an ellipsis where something is missing."""
+    words = said.split(" ")
+    if len(words) <= max_words and len(said) <= _MAX_CHARS:
+        return said
+    first = max(0, min(said.count(" ", 0, around[0]) - max_words // 3, len(words) - max_words))
+    start = len(" ".join(words[:first])) + (1 if first else 0)
+    short = " ".join(words[first : first + max_words])
+    if len(short) > _MAX_CHARS:
+        cut = max(0, min(around[0] - start - _MAX_CHARS // 4, len(short) - _MAX_CHARS))
+        start, short = start + cut, short[cut : cut + _MAX_CHARS]
+    return f"{chr(0x2026) if start else ''}{short.strip()}{chr(0x2026) if start + len(short) < len(said) else ''}"
+
+
+def _halves(said: str) -> list[str]:
+    """A long sentence, cut where another one is only joined to it."""
+    if said.count(" ") < _SPLIT_WORDS:
+        return [said]
+    halves: list[str] = []
+    start = 0
+    for joint in _JOINT.finditer(said):
+        if said.count(" ", start, joint.start()) + 1 < _LEAST_HALF or said.count(" ", joint.end()) + 1 < _LEAST_HALF:
+            continue
+        halves.append(said[start : joint.start()])
+        start = joint.end()
+    return [*halves, said[start:]]
+
+
+def _without_lead(said: str) -> str:
+    for _ in range(_MOST_LEADS):
+        lead = _LEAD.match(said)
+        if lead is None:
+            break
+        bare = not lead[0].rstrip().endswith((",", ":", ";", "!", ".", "\u2026", "\u2013", "\u2014", "-"))
+        if bare and lead[0].strip().casefold().removesuffix(" that") in _NEEDS_MARK:
+            break
+        said = said[lead.end() :]
+    return _ASIDE.sub("", said).strip()

@@ -1,0 +1,176 @@
+"""How chosen facts read: terse, what is about one subject on one line.
+
+A fact is shown in its own words. What only served the moment goes: the announcement of a correction, the value that it
+takes back, an article. A subject stands before what is said of it only where the words around it are certain.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.facts.changes import denied_values
+from langchain_tiered_memory.summaries.facts.phrases import normalised
+from langchain_tiered_memory.text.fencing import neutralised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.types.records import Fact, FactKind, Role
+
+SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
+"""Who is named behind what they said. Nobody where it is the user's own."""
+MAX_LINE_CHARS = 150
+"""A subject stands before more than that once again: a value far from its subject is hard to place."""
+
+_ANNOUNCED = re.compile(
+    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)s?(?: on| for| about| to"
+    r"| of)?(?: the)? ?[:,-]? ?"
+    r"|scratch what i said(?: about| on)?(?: the)? ?[:,]? ?|scratch that[,:.] ?|actually,? "
+    r"|change of plans?[,:]? (?:for |on |about )?(?:the )?"
+    r"|sorry, i (?:mixed (?:things|it|that|them) up|was wrong|misread|mistyped"
+    r"|misspoke)\b[^:,]{0,20}[:,] (?:for (?:the )?)?|sorry, |(?:no|oh|hang on),? wait,? "
+    r"|i (?:was wrong|misspoke|changed my mind) (?:about|on) [^.:,]{1,60}[.:,] |i was wrong about (?:the )?"
+    r"|wait, |no, |nope, )",
+    re.IGNORECASE,
+)
+_ENDS_WITH_SUBJECT = re.compile(
+    r"(?<=[\w.%)]) (?:for|on|about|at) (?:(?:the|our) )?(?P<subject>[\w'-]{2,30}(?: [\w'-]{2,30}){0,3})$", re.IGNORECASE
+)
+_BEGINS_WITH_SUBJECT = re.compile(
+    r"^(?:for|on|about|at) (?:(?:the|our) )?(?P<subject>[\w'-]{2,30}(?: [\w'-]{2,30}){0,3})(?:,|:)? (?=\w)",
+    re.IGNORECASE,
+)
+_WE = re.compile(r"^(?:we|they)(?:['\u2019]re|['\u2019]ve| have| are)? (?=\w)", re.IGNORECASE)
+_IT_IS = re.compile(
+    r"^(?:it|that)(?: is|['\u2019]s| should be| will be| has to be) (?:now )?(?=[\w$\u20ac\u00a3/~.])", re.IGNORECASE
+)
+_OPENING = re.compile(
+    r"^(?:please|i|we) (?!(?:am|are|have|had|was|were|will|would|can|could|do|did|should|might|may|must"
+    r"|cannot)\b|\w+n['\u2019]t\b)"
+    r"(?=[a-z])",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"(?<=\w) (?:now|these days|all along|from now on|after all|for now|as well|again|already|though|too"
+    r"|oddly enough)$",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"(?:[Tt]he|[Oo]ur) (?=[^\W\d_A-Z])")
+NOBODY = frozenset({"user", "assistant", "other"})
+"""Subjects that begin with who speaks: what is said of these keeps its "I"."""
+_PARTICULAR: dict[FactKind, bool] = {
+    "goal": False,
+    "constraint": False,
+    "decision": True,
+    "identifier": True,
+    "number": True,
+    "path": True,
+    "question": False,
+    "statement": False,
+}
+"""Whose first word may go when it only says that somebody did something with a thing."""
+
+
+def facts_list(facts: Sequence[Fact]) -> str:
+    """The facts, a line a subject, in the order in which subjects were first spoken of; empty for none.
+
+    What an assistant said stands apart, so that it does not pass for the user's own.
+    """
+    groups: dict[tuple[str, str], list[Fact]] = {}
+    for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
+        groups.setdefault((SAID_BY.get(fact.by, ""), fact.subject or fact.id), []).append(fact)
+    lines = {said_by: list[str]() for said_by in ("", *sorted({by for by, _ in groups if by}))}
+    for (said_by, _), mine in groups.items():
+        lines[said_by] += _lines(mine)
+    heads = [line for by, said in lines.items() if said for line in ([f"({by})"] if by else []) + said]
+    return neutralised("\n".join(heads))
+
+
+def line_of(fact: Fact) -> str:
+    """A fact as it stands in the list by itself."""
+    return _led(fact.subject, shown_text(fact))
+
+
+def _lines(facts: Sequence[Fact]) -> list[str]:
+    """Facts of one subject and speaker, joined to lines of a bounded length."""
+    lines: list[str] = []
+    for fact in facts:
+        line = line_of(fact)
+        if lines and len(lines[-1]) + len(line) <= MAX_LINE_CHARS:
+            lines[-1] = f"{lines[-1]}; {_without_subject(fact.subject, line)}"
+        else:
+            lines.append(line)
+    return lines
+
+
+def shown_text(fact: Fact) -> str:
+    """A fact's words without announcement, denied value and full stop."""
+    said = " ".join(fact.text.split()).rstrip(" .!")
+    for wrong in denied_values(said):
+        said = _without_denied(said, wrong)
+    announced = _ANNOUNCED.match(said)
+    if announced and announced.end() < len(said):
+        said = said[announced.end() :]
+    said = _CLOSING.sub("", said)
+    if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
+        said = _OPENING.sub("", said, count=1)
+    article = _ARTICLE.match(said)
+    return said[article.end() :] if article else said
+
+
+def _without_denied(said: str, wrong: str) -> str:
+    """`said` without the value that it takes back, where the words around that are one of a few certain forms."""
+    place = said.find(wrong)
+    before, after = said[: max(place, 0)], said[place + len(wrong) :]
+    lead = _BEFORE_DENIED.search(before)
+    if place < 0 or lead is None:
+        return said
+    rest = _AFTER_DENIED.match(after)
+    behind = after[rest.end() :] if rest else after
+    if lead["opens"] is not None:
+        return behind or said
+    if lead["moved"] is not None:
+        return f"{before[: lead.start()]}{behind}" if behind.startswith(" to ") else said
+    kept = before[: lead.start()].rstrip(" ,:")
+    turned = lead["isnt"] is not None and rest is not None and rest["turn"] is not None
+    if turned and behind:
+        return f"{kept}: {behind.lstrip(' ,')}"
+    ends = not behind.strip(" .,") or (lead["isnt"] is None and not behind[:1].isalnum())
+    return f"{kept}{behind}" if ends and kept else said
+
+
+_BEFORE_DENIED = re.compile(
+    r"(?:(?P<opens>^(?:forget|ignore|scratch) (?:about )?(?:the )?)"
+    r"|(?P<moved> from )(?:the )?"
+    r"|(?P<isnt> (?:isn['\u2019]t|is not|is no longer|are no longer|aren['\u2019]t|no longer) )(?:the |at |on |in )?"
+    r"|,? (?:and |but )?(?:not|instead of|rather than) (?:the |at |on |in |using )?)$",
+    re.IGNORECASE,
+)
+_AFTER_DENIED = re.compile(
+    r"(?: any ?more)?(?P<turn>,? (?:but|it['\u2019]s|it is|they['\u2019]re|now) (?:now )?|, )?", re.IGNORECASE
+)
+
+
+def _led(subject: str, said: str) -> str:
+    """`said` with its subject before it where it begins or ends with "for the <subject>", and as it is elsewhere."""
+    if " " not in subject:
+        return said
+    for pattern in (_ENDS_WITH_SUBJECT, _BEGINS_WITH_SUBJECT):
+        found = pattern.search(said)
+        if found and normalised(found["subject"]) == subject:
+            rest = (said[: found.start()] or said[found.end() :]).strip(" ,:")
+            if not rest[:1]:
+                return said
+            return f"{found['subject']}: {_IT_IS.sub('', _WE.sub('', rest))}" if rest else said
+    return said
+
+
+def _without_subject(subject: str, line: str) -> str:
+    """A further fact on a subject's line, without a subject that it begins with."""
+    folded = line.casefold()
+    if subject and folded.startswith(f"{subject}: "):
+        return line[len(subject) + 2 :]
+    if subject and folded.startswith(f"{subject} "):
+        return line[len(subject) + 1 :]
+    return line

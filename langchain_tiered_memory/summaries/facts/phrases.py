@@ -1,0 +1,143 @@
+"""Noun phrases of a sentence: what it speaks of, found by determiners and by the words that end a phrase.
+
+No dictionary of nouns: a phrase begins behind an article or a possessive and ends before a verb, a preposition, a
+figure or a mark. The lists of these are short and English; a sentence in another language mostly has no phrase, and its
+facts stand without a subject.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MAX_PHRASE_WORDS = 4
+"""Words of a noun phrase; what is longer is cut at its end."""
+
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
+_EMPTY_TEXT = (
+    "a an the our my your his her its their this that these those some any new old current currently actual actually "
+    "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
+    "last next whole entire one other another own very quite most more thing best favorite favourite part "
+    "lot kind bit way time day all"
+)
+EMPTY_WORDS = frozenset(_EMPTY_TEXT.split())
+"""Words of a noun phrase that do not say what it is about."""
+_DETERMINERS_TEXT = (
+    "the my our this these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
+    "nuestro nuestra mi il lo"
+)
+DETERMINERS = frozenset(_DETERMINERS_TEXT.split())
+_OTHERS_TEXT = "your his her their its"
+POSSESSIVES = frozenset(_OTHERS_TEXT.split())
+_PREPOSITIONS_TEXT = (
+    "for of to at on in about with after under by from into around near over behind inside through until before during "
+    "as since within without von f\u00fcr zu bei mit pour sur dans de para sobre en"
+)
+PREPOSITIONS = frozenset(_PREPOSITIONS_TEXT.split())
+_VERBS_TEXT = (
+    "is are was were be been being am isn't aren't wasn't weren't has have had hasn't haven't hadn't will would can "
+    "could should shall may might must do does did don't doesn't didn't won't can't cannot couldn't wouldn't shouldn't "
+    "gets get got goes go went gone comes come came costs cost takes take took needs need makes make made lives live "
+    "runs run ran belongs belong sits sit sat stays stay stands stand stood starts start begins begin began ends opens "
+    "closes holds hold held keeps keep kept leaves leave left moves becomes became looks look seems seem says said "
+    "tells told works uses use wants want gives gave puts put weighs means meant knows knew likes loves thinks thought "
+    "handles manages leads owns signs expects arrives departs happens reads feels falls fell rises rose grows grew "
+    "pays paid buys bought sells sold sends sent writes wrote meets met wins won loses lost eats ate drinks drank "
+    "sleeps slept drives drove flies flew speaks spoke breaks broke builds built brings brought changes ist sind war "
+    "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
+)
+_VERBS = frozenset(_VERBS_TEXT.split())
+_ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
+"""Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
+_JOINTS_TEXT = (
+    "who which that where when while if because than then and or but so not no never always also too again already "
+    "still yet ever today tomorrow yesterday tonight here there i you he she it we they me him us them what how why "
+    "up down out off away back along anymore instead soon later earlier however though although either both each every"
+)
+_JOINTS = frozenset(_JOINTS_TEXT.split())
+_PARTICIPLE_CHARS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A noun phrase: its telling words as said, and where it stands."""
+
+    words: tuple[str, ...]
+    start: int
+    """Of its determiner."""
+    stop: int
+    before: str
+    """The word before it, in lower case; empty at the beginning or behind a mark."""
+    determiner: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its words, normalised."""
+        return tuple(singular(word.casefold()) for word in self.words)
+
+
+def singular(word: str) -> str:
+    """A word without a plural's or a possessive's ending."""
+    word = word.removesuffix("'s").removesuffix("\u2019s")
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word  # noqa: PLR2004 - "bus", "gas" keep theirs
+
+
+def normalised(noun: str) -> str:
+    """A noun phrase as subjects are compared: its telling words in lower case, without plurals' endings."""
+    words = (word.casefold() for word in noun.split())
+    return " ".join(singular(word) for word in words if word not in EMPTY_WORDS)
+
+
+def phrases(sentence: str) -> list[Phrase]:
+    """The noun phrases of a sentence that stand behind a determiner, in their order."""
+    if not (DETERMINERS | POSSESSIVES).intersection(sentence.casefold().split()):
+        return []
+    tokens = list(_TOKEN.finditer(sentence))
+    found: list[Phrase] = []
+    place = 0
+    while place < len(tokens):
+        word = tokens[place][0].casefold()
+        if word not in DETERMINERS and word not in POSSESSIVES:
+            place += 1
+            continue
+        behind = _words_behind(tokens, place + 1)
+        telling = [one[0] for one in behind if one[0].casefold() not in EMPTY_WORDS and len(one[0]) > 1]
+        if telling:
+            before = tokens[place - 1][0].casefold() if place else ""
+            found.append(Phrase(tuple(telling), tokens[place].start(), behind[-1].end(), before, word))
+        place += len(behind) + 1
+    return found
+
+
+def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]]:
+    words: list[re.Match[str]] = []
+    for place in range(first, min(first + MAX_PHRASE_WORDS + 1, len(tokens))):
+        token = tokens[place]
+        low = token[0].casefold().replace("\u2019", "'")
+        joint = low.split("'", 1)[0] if low not in _VERBS else low
+        telling = sum(one[0].casefold() not in EMPTY_WORDS for one in words)
+        if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or joint in _JOINTS:
+            break
+        if telling and (low in _VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
+            break
+        if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
+            break
+        if telling > 1 and low in _ASKED:
+            break
+        if not telling and low in _VERBS and words:
+            break
+        words.append(token)
+        if len(words) > MAX_PHRASE_WORDS:
+            break
+        if token[0].endswith(("'s", "\u2019s")):
+            break
+    return words[:MAX_PHRASE_WORDS]
+
+
+def _is_verb_before(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether what stands behind a word that ends like a plural makes it a verb: "tops out", "seats 40"."""
+    following = tokens[place + 1][0].casefold() if place + 1 < len(tokens) else ""
+    return following in _PARTICLES or following[:1].isdigit()
+
+
+_PARTICLES = frozenset({"out", "up", "down", "over", "off", "at", "around", "roughly", "exactly", "about"})

@@ -1,0 +1,249 @@
+"""What a clause states: its kind, its subject, attribute and value, and the signs by which it is weighed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.facts.changes import denied_values
+from langchain_tiered_memory.summaries.facts.clauses import without_remark
+from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
+from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
+from langchain_tiered_memory.summaries.facts.values import NAMED
+from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from langchain_tiered_memory.types.records import Entry, FactKind
+
+BRIEF_CHARS = 600
+"""Of an assistant's message: a longer one advises at length, and mentions much that nobody settled."""
+_MIN_GOAL_WORDS = 5
+_MIN_WORDS = 3
+_ANSWER_WORDS = 5
+_POINTS_BACK = re.compile(r"(?:it|that|they|this one|he|she)(?:['\u2019]\w+)?\b", re.IGNORECASE)
+_ANSWERS = frozenset({"path", "code", "date", "unit", "figure", "full name", "decision"})
+_FEW_WORDS = 9
+_MANY_WORDS = 18
+
+_NO_UNIT = (
+    "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
+    "|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
+)
+_DIGIT = re.compile(r"\d")
+_FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
+"""A figure with the word behind it: what it counts."""
+_CAPITALS = re.compile(r"[^\W\d_a-z][\w'\u2019-]*(?:\.(?=\w))?(?: [^\W\d_a-z][\w'\u2019-]*){0,3}")
+_OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
+_MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
+_ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
+"""Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
+_I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
+_PROPERTY = re.compile(
+    r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
+    r"|begins?|ends?"
+    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?|plays?|studies|called|named|married)\b"
+)
+_PROPERTIES = {
+    "weigh": "weight", "weighs": "weight", "weighed": "weight", "heavy": "weight", "costs": "cost", "cost": "cost",
+    "open": "opens", "close": "closes",
+    "start": "begins", "starts": "begins", "begin": "begins", "end": "ends", "arrive": "arrives",
+    "depart": "departs", "live": "lives", "work": "works", "play": "plays", "called": "name", "named": "name",
+}  # fmt: skip
+_NO_NAME_TEXT = (
+    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
+    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday "
+    "sunday a an it it's we "
+    "he she they you your my our his her their there here not just also please sorry actually english"
+)
+_NO_NAME = frozenset(_NO_NAME_TEXT.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a clause states."""
+
+    text: str
+    """The clause, behind the name of its subject where it only says "it"."""
+    kind: FactKind
+    subject: str
+    attribute: str
+    value: str
+    signs: frozenset[str]
+    span: tuple[int, int]
+    """Where its subject and its value stand."""
+    named: str = ""
+    """Its subject as it is said, for what the next sentence calls "it"."""
+
+    @property
+    def weight(self) -> float:
+        """How much it is worth showing, 0 to 1."""
+        return 1.0 if self.kind == "goal" else weight_of(self.signs)
+
+
+def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
+    """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
+    low = cues.lowered(without_remark(clause))
+    found = phrases(clause)
+    about = topic(found)
+    named = list(_names(clause))
+    shape, value = _shaped(clause, named, denied_values(clause))
+    signs = worded(low) | _formed(clause, shape, value, named)
+    if about:
+        signs.add("wide subject" if len(about.words) > 1 else "subject")
+        if about.determiner in ("my", "our"):
+            signs.add("own")
+    if entry.role == "assistant":
+        signs.add("long answer" if len(entry.text) > BRIEF_CHARS else "assistant")
+        if listed:
+            signs.add("listed")
+    kind = _kind(shape, signs, low, entry)
+    attribute = _attribute(about, found, clause, low)
+    return Statement(
+        clause,
+        kind,
+        _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role),
+        attribute,
+        value,
+        frozenset(signs),
+        _span(clause, about, value, signs),
+        " ".join(about.words) if about and len(about.words) > 1 else "",
+    )
+
+
+def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
+    """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
+    words = clause.count(" ") + 1
+    stated = statement(clause, entry, listed=listed)
+    if (
+        about
+        and not stated.named
+        and (words <= _ANSWER_WORDS or _POINTS_BACK.match(clause))
+        and stated.signs & _ANSWERS
+    ):
+        return statement(f"the {about}: {clause}", entry, listed=listed)
+    return None if clause.isascii() and words < _MIN_WORDS else stated
+
+
+def named_in(text: str) -> str:
+    """What a question is about, where it names it in two words or more."""
+    about = topic(phrases(text))
+    return " ".join(about.words) if about and len(about.words) > 1 else ""
+
+
+def is_ask(clause: str) -> bool:
+    """Whether a clause of a first message states what is wanted."""
+    low = cues.lowered(clause)
+    substantial = len(clause.split()) >= _MIN_GOAL_WORDS or not clause.isascii()
+    return substantial and bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low))
+
+
+def topic(found: Sequence[Phrase]) -> Phrase | None:
+    """The noun phrase that a clause is about: with most words, behind a preposition before one that is not."""
+    return max(found, key=lambda one: (len(one.words), one.before != ""), default=None)
+
+
+def _subject(about: Phrase | None, named: Sequence[re.Match[str]], *, attribute: str, speaker: str) -> str:
+    """Its noun phrase, who speaks of a property of their own, or the name that a clause begins with."""
+    if attribute in _ONE_VALUED and (about is None or len(about.words) == 1):
+        return f"{speaker.casefold()} {attribute}"
+    if about:
+        return " ".join(about.key)
+    return named[0][0].casefold() if named and named[0].start() == 0 else ""
+
+
+def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: str) -> str:
+    """Which property of its subject a clause tells: "budget" of "the budget for the ferry", "long", "weighs"."""
+    if about:
+        for other in found:
+            joint = clause[other.stop : about.start].strip().casefold()
+            if other is not about and joint in ("of", "for", "on", "to"):
+                return other.key[-1]
+        owned = _OWNED.match(clause, about.stop)
+        if owned and clause[about.start : about.stop].endswith(("'s", "\u2019s")):
+            return singular(owned[1].casefold())
+    if _MOVED_TO.search(clause):
+        return "lives"
+    told = _PROPERTY.search(low)
+    return _PROPERTIES.get(told[0], told[0]) if told else ""
+
+
+def _span(clause: str, about: Phrase | None, value: str, signs: set[str]) -> tuple[int, int]:
+    start, stop = (about.start, about.stop) if about else (0, 0)
+    place = clause.find(value) if value else -1
+    if place >= 0:
+        return (min(start, place) if about else place), max(stop, place + len(value))
+    return (start, stop) if about and "decision" in signs else (start, len(clause))
+
+
+def _kind(shape: str, signs: set[str], low: str, entry: Entry) -> FactKind:
+    if entry.role != "assistant" and "small talk" not in signs and ("constraint" in signs or cues.ORDER.match(low)):
+        return "constraint"
+    if "decision" in signs:
+        return "decision"
+    if shape == "path":
+        return "path"
+    if shape in ("figure", "date"):
+        return "number"
+    if shape in ("code", "full name"):
+        return "identifier"
+    return "question" if cues.QUESTION.search(low) else "statement"
+
+
+def _shaped(clause: str, named: Sequence[re.Match[str]], denied: Sequence[str]) -> tuple[str, str]:
+    """The strongest form in a clause, and what has it: the last of two, and never a value that it takes back."""
+
+    def last(matches: Iterable[re.Match[str]]) -> str:
+        found = [one[0].strip(" ,.") for one in matches]
+        holding = [one for one in found if not any(one in wrong or wrong in one for wrong in denied)]
+        return holding[-1] if holding else ""
+
+    figures = _DIGIT.search(clause) is not None
+    if ("/" in clause or "." in clause[:-1] or "\\" in clause) and (path := last(PATH.finditer(clause))):
+        return "path", path
+    if (figures or "@" in clause or "://" in clause) and (code := last(NAMED.finditer(clause))):
+        return "code", code
+    if figures:
+        if date := last(DATE.finditer(clause)):
+            return "date", date
+        if number := last(_FIGURE.finditer(clause)):
+            return "figure", number
+    if full := last(one for one in named if " " in one[0]):
+        return "full name", full
+    single = last(one for one in named if one.start() > 0)
+    return ("name", single) if single else ("", "")
+
+
+def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]]) -> set[str]:
+    signs = {shape} if shape else set()
+    if shape == "figure":
+        digits = sum(char.isdigit() for char in value)
+        signs = {"small figure"} if digits == 1 and value.isdigit() else {"figure"}
+        if not value.replace(",", "").replace(".", "").isdigit():
+            signs.add("unit")
+    if any(" " in one[0] for one in named):
+        signs.add("full name")
+    elif any(one.start() > 0 for one in named):
+        signs.add("name")
+    if QUOTED.search(clause):
+        signs.add("quoted")
+    words = clause.count(" ") + 1
+    if words <= _FEW_WORDS:
+        signs.add("few words")
+    elif words > _MANY_WORDS:
+        signs.add("many words")
+    return signs
+
+
+def _names(clause: str) -> Iterator[re.Match[str]]:
+    """Capitalised words that are names, as matches. One word at the start of a clause says nothing."""
+    for match in _CAPITALS.finditer(clause):
+        words = match[0].split()
+        if match.start() == 0 and len(words) == 1:
+            continue
+        if all(word.casefold().replace("\u2019", "'") in _NO_NAME for word in words):
+            continue
+        yield match

@@ -1,0 +1,230 @@
+"""The facts of a session, read and written; one method, one transaction."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, func, select, update
+
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, plans, summaries
+from langchain_tiered_memory.sql.schema import facts as table
+from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
+from langchain_tiered_memory.summaries.facts import rows
+from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
+from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.summary_reads import FINISHED
+from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from sqlalchemy import ColumnElement
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
+
+_SEARCHED = 20_000
+"""Facts that one question looks through, the weightiest: what more a session has is found by recall."""
+_BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
+_SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
+_LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class FactStore:
+    """Reads and writes facts."""
+
+    database: Database
+
+    def candidates(
+        self,
+        ref: SessionRef,
+        *,
+        up_to: int,
+        track: str | None = None,
+        without: Collection[int] = (),
+        limit: int,
+    ) -> list[Fact]:
+        """The facts of messages up to `up_to` that hold, in their order; the weightiest where there are more.
+
+        A fact is superseded only by one that is on this branch, whichever side of the border it stands on: a
+        correction among the recent messages is read there.
+
+        Args:
+            ref: The session.
+            up_to: The border: the last message that may state them.
+            track: Only what was said on this track; `None`: on all.
+            without: Numbers of messages that are not on this branch. What any of them states is not known there.
+            limit: The most to give.
+        """
+        mine = _of_track(ref, track)
+        with self.database.read() as connection:
+            standing = self._standing_without(connection, ref, track=track, without=without)
+            revived = [fact for fact, status in standing.items() if status == "active"]
+            silenced = {fact for fact, status in standing.items() if status != "active"}
+            # The border is near the end: facts are walked by their worth, until there are enough.
+            query = select(table).where(*mine, beside_index(table.c.seq) <= up_to, table.c.status == "active")
+            by_worth = query.order_by(*_BY_WORTH)
+            held = connection.execute(by_worth.limit(limit + len(silenced))).mappings()
+            found = {fact.id: fact for fact in readable(connection, held, rows.fact_of)}
+            found |= {fact.id: fact for fact in rows.facts_with(connection, ref.key, revived) if fact.seq <= up_to}
+        gone = frozenset(without)
+        left = [
+            replace(fact, status="active", superseded_by=None)
+            for fact in found.values()
+            if fact.id not in silenced and gone.isdisjoint(fact.sources)
+        ]
+        left.sort(key=lambda one: (one.weight, one.mentions, one.seq, one.id), reverse=True)
+        return sorted(left[:limit], key=lambda one: (one.seq, one.id))
+
+    def _standing_without(
+        self, connection: Connection, ref: SessionRef, *, track: str | None, without: Collection[int]
+    ) -> dict[str, str]:
+        """The status of each fact of a branch; empty where no fact is off it, so that what is stored is right."""
+        off: dict[str, None] = {}
+        if track is not None:
+            elsewhere = and_(table.c.session_key == ref.key, table.c.track != packed(track))
+            off |= dict.fromkeys(connection.scalars(select(table.c.id).where(elsewhere)))
+        if without:
+            off |= dict.fromkeys(rows.stated_by(connection, ref.key, list(without)))
+        if not off:
+            return {}
+        here = [fact for fact in rows.all_facts(connection, ref.key) if fact.id not in off]
+        gone = superseded(here)
+        return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
+
+    def search(self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False) -> list[Fact]:
+        """The facts whose words match a question best, best first, by BM25 over the facts of the session."""
+        wanted = list(dict.fromkeys(analyse(query)))
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too)
+        said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
+        average = sum(map(Counter.total, said)) / len(said) if said else 1.0
+        holders = {term: sum(term in one for one in said) for term in wanted}
+        scored: list[tuple[float, Fact]] = []
+        for fact, terms in zip(held, said, strict=True):
+            score = 0.0
+            for term in wanted:
+                if terms[term]:
+                    length = 1 - _LENGTH_SHARE + _LENGTH_SHARE * terms.total() / average
+                    rarity = math.log(1 + (len(held) - holders[term] + 0.5) / (holders[term] + 0.5))
+                    score += rarity * terms[term] * (_SATURATION + 1) / (terms[term] + _SATURATION * length)
+            if score:
+                scored.append((score, fact))
+        scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
+        return [fact for _, fact in scored[:k]]
+
+    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False) -> list[Fact]:
+        """The weightiest facts, those that are taken up most and the newest first."""
+        mine = () if superseded_too else (table.c.status == "active",)
+        query = select(table).where(table.c.session_key == ref.key, *mine)
+        by_worth = query.order_by(*_BY_WORTH)
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
+
+    def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
+        """The facts of messages up to `up_to` that do not hold any more, the latest first."""
+        mine = and_(table.c.session_key == ref.key, table.c.seq <= up_to, table.c.status == "superseded")
+        query = select(table).where(mine).order_by(table.c.seq.desc(), table.c.id).limit(limit)
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+
+    def for_span(self, ref: SessionRef, first_seq: int, last_seq: int, *, limit: int) -> list[Fact]:
+        """The facts of the messages of a span that hold, in their order; the weightiest where there are more."""
+        within = and_(table.c.session_key == ref.key, table.c.seq.between(first_seq, last_seq))
+        query = select(table).where(within, table.c.status == "active")
+        by_worth = query.order_by(*_BY_WORTH).limit(limit)
+        with self.database.read() as connection:
+            found = readable(connection, connection.execute(by_worth).mappings(), rows.fact_of)
+        return sorted(found, key=lambda one: (one.seq, one.id))
+
+    def of_summaries(self, ref: SessionRef, summary_ids: Sequence[str]) -> dict[str, list[Fact]]:
+        """The facts that were read for each of these level-1 summaries, in their order."""
+        found: dict[str, list[Fact]] = {one: [] for one in summary_ids}
+        with self.database.read() as connection:
+            for part in chunks(list(found)):
+                mine = and_(beside_index(table.c.session_key) == ref.key, table.c.summary_id.in_(part))
+                query = select(table).where(mine)
+                for row in connection.execute(query.order_by(table.c.seq, table.c.id)).mappings():
+                    found[row["summary_id"]] += readable(connection, [row], rows.fact_of)
+        return found
+
+    def unread(self, ref: SessionRef, limit: int) -> list[Summary]:
+        """Finished summaries whose facts are to be read, the oldest first.
+
+        Those of level 1 from before facts were rows, or with a message that was edited; of higher levels those that
+        carry a list of facts from then.
+        """
+        query = select(summaries).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
+        with self.database.read() as connection:
+            found = connection.execute(query.order_by(summaries.c.first_seq, summaries.c.level).limit(limit)).mappings()
+            return readable(connection, found, derived_rows.summary)
+
+    def unread_count(self, ref: SessionRef) -> int:
+        """How many finished summaries `unread` would give in all."""
+        query = select(func.count()).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact], *, tokens: int, counter: str) -> bool:
+        """Have these be the facts of a finished summary, and no list of facts stand on it.
+
+        Args:
+            ref: The session, as it was before the messages were read.
+            summary: As it was read.
+            facts: What its messages and its text state; none above level 1.
+            tokens: Of its text alone.
+            counter: Fingerprint of what counted them.
+
+        Returns:
+            `False` where a message was edited or removed, or the summary made again meanwhile: it is to be read again.
+        """
+        mine = and_(summaries.c.id == summary.id, summaries.c.session_key == ref.key)
+        with self.database.write() as connection:
+            session = lock_session(connection, ref.key)
+            row = connection.execute(select(summaries).where(mine)).mappings().one_or_none()
+            if session is None or row is None or session["epoch"] != ref.epoch or row["text"] != summary.text:
+                return False
+            listless = {
+                "facts": "[]",
+                "text_digest": digest_of_summary(summary.text, ()),
+                "tokens": tokens,
+                "counter": counter_mark(counter),
+            }
+            values = {"facts_read": READER_VERSION} | (listless if summary.facts else {})
+            connection.execute(update(summaries).where(mine).values(values))
+            if summary.level == 1:
+                rows.write_facts(connection, ref.key, summary.id, facts)
+            shown = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.first_seq)
+            if connection.execute(shown.limit(1)).first() is not None:
+                advance_epoch(connection, ref.key)
+            return True
+
+    def read_summaries(self, ref: SessionRef) -> frozenset[str]:
+        """The finished level-1 summaries whose facts were read as they are read now."""
+        mine = and_(summaries.c.session_key == ref.key, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+        query = select(summaries.c.id).where(mine, summaries.c.facts_read == READER_VERSION)
+        with self.database.read() as connection:
+            return frozenset(connection.scalars(query))
+
+    def unsettle(self, ref: SessionRef, summary_ids: Sequence[str] | None) -> None:
+        """Say that the facts of these summaries are to be read again; `None`: of all the session's."""
+        mine = summaries.c.session_key == ref.key
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            for part in [None] if summary_ids is None else chunks(list(summary_ids)):
+                these = mine if part is None else and_(mine, summaries.c.id.in_(part))
+                connection.execute(update(summaries).where(these).values(facts_read=0))
+
+
+def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
+    mine = (table.c.session_key == ref.key,)
+    return mine if track is None else (*mine, table.c.track == packed(track))

@@ -1,0 +1,226 @@
+"""Which fact takes the place of which.
+
+A fact is superseded by a later one about the same subject that says otherwise: one that denies its value ("8443, not
+8080"), one that announces a change ("is now", "correction"), or one that states the same property of it again with
+another value. Two properties of one subject stand beside each other, and what a user said is taken back by a user
+alone. The rules are pure and look at nothing but the facts: an edit, a branch or a removal gives its own answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from langchain_tiered_memory.summaries.facts.changes import announces_change, corrects, denied_values
+from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
+from langchain_tiered_memory.text.figures import states_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_tiered_memory.types.records import Fact, Role
+
+AUTHORITY: dict[Role, int] = {"user": 2, "other": 2, "system": 2, "assistant": 1, "tool": 0}
+"""Whose word counts against whose. `other` is also who said a fact that was kept before facts had a speaker."""
+_STAYS = frozenset({"goal", "question"})
+_BESIDE = frozenset({"i"})
+"""Subjects that so much is said of that two statements about one are mostly about two things."""
+_NEAREST = 40
+"""Of the earlier facts about one subject only so many of the latest are compared: what everything is about
+("the team") says little."""
+_MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
+_TELLING_WORDS = 2
+_FRAME_WORDS = 3
+_NEAR_SEQS = 12
+"""A correction that names nothing is about something said within so many messages before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    fact: Fact
+    about: frozenset[str]
+    said: str
+    shape: Shape
+    unit: str
+    value: str
+    changes: bool
+    corrects: bool
+    denied: tuple[str, ...]
+
+
+class Named(Protocol):
+    """What tells whether a fact may concern another: a `Fact`, or these columns of its row."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def seq(self) -> int: ...  # noqa: D102
+    @property
+    def subject(self) -> str: ...  # noqa: D102
+
+
+OneNamed = TypeVar("OneNamed", bound=Named)
+
+
+def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = None, after: int = 0) -> dict[str, str]:
+    """Id of each fact that does not hold any more -> id of the one that took its place.
+
+    Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others.
+
+    Args:
+        facts: In any order.
+        settled: What this function gave for the facts of the messages up to `after`, where others are new: then only
+            the new ones are judged, and of the settled ones only those are looked at that they may concern.
+        after: See there.
+    """
+    judged = [fact for fact in facts if fact.kind not in _STAYS and (settled is None or fact.seq > after)]
+    known_before = [] if settled is None else near(judged, [one for one in facts if one.seq <= after])
+    ordered = sorted(
+        (_look(fact) for fact in (*known_before, *judged)),
+        key=lambda one: (one.fact.seq, one.changes or bool(one.denied), one.fact.id),
+    )
+    gone: dict[str, str] = dict(settled or {})
+    about: dict[str, list[_Looked]] = {}
+    recent: list[_Looked] = []
+    for new in ordered:
+        if settled is None or new.fact.seq > after:
+            known = {
+                id(old): old
+                for old in (*_sharing(new, about), *(recent if new.denied and not new.about else ()))
+                if old.fact.id not in gone
+            }
+            gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
+        for word in new.about:
+            about.setdefault(word, []).append(new)
+        recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS] + [new]
+        recent = recent[-_NEAREST:]
+    return gone
+
+
+def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
+    """Those of `before` that `superseded` would compare with one of `new`: of a subject of theirs, or just before."""
+    wanted = frozenset(word for fact in new for word in _about(fact))
+    since = min((fact.seq for fact in new), default=0) - _NEAR_SEQS
+    seen: dict[str, int] = {}
+    last: dict[str, int] = {}
+    found: list[OneNamed] = []
+    for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
+        words = _about(fact) & wanted
+        # Of the message in which the last of them stands, all: their order is known when they are looked at.
+        few = [word for word in words if seen.get(word, 0) < _NEAREST or last[word] == fact.seq]
+        for word in words:
+            seen[word] = seen.get(word, 0) + 1
+            if word in few:
+                last[word] = fact.seq
+        if few or fact.seq >= since:
+            found.append(fact)
+    return found
+
+
+def _about(fact: Named) -> frozenset[str]:
+    return frozenset(fact.subject.split()) - _BESIDE
+
+
+def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]:
+    for word in new.about:
+        yield from about.get(word, ())[-_NEAREST:]
+
+
+def _look(fact: Fact) -> _Looked:
+    value = fact.value.casefold()
+    return _Looked(
+        fact=fact,
+        about=_about(fact),
+        said=folded(fact.text),
+        shape=shape_of(fact.value),
+        unit=unit_of(fact.value),
+        value=value,
+        changes=announces_change(fact.text),
+        corrects=corrects(fact.text),
+        denied=tuple(folded(one) for one in denied_values(fact.text)),
+    )
+
+
+def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
+    """Which of `known` `new` takes the place of."""
+    known = [
+        old
+        for old in known
+        if AUTHORITY[new.fact.by] >= AUTHORITY[old.fact.by]
+        and old.fact.id != new.fact.id
+        and (old.fact.seq < new.fact.seq or new.corrects or _denies(new, old))
+    ]
+    known.sort(key=lambda old: (old.fact.seq, old.fact.id))
+    denied = [old for old in known if _denies(new, old)]
+    if not new.about:
+        sure = [old for old in denied if any(_is_particular(one) for one in new.denied)]
+        return sure if len({old.fact.subject for old in sure}) == 1 else []
+    same = [old for old in known if _same_subject(new, old, known)]
+    alike = [old for old in same if _says_otherwise(new, old)]
+    if not new.changes and not denied:
+        return [old for old in alike if _restates(new, old)]
+    if not new.corrects:
+        alike = [old for old in alike if _takes_place(new, old)]
+    if new.shape in (Shape.WORDS, Shape.NAME):
+        alike = alike[-1:]
+    elif any(old.unit == new.unit for old in alike):
+        alike = [old for old in alike if old.unit == new.unit]
+    return [*alike, *(old for old in denied if not any(old is one for one in alike))]
+
+
+def folded(text: str) -> str:
+    """A text as values are looked up in it: in lower case, words without the marks around them."""
+    return " ".join(word.strip(_MARKS) for word in text.casefold().split())
+
+
+def _is_particular(value: str) -> bool:
+    return " " in value or "/" in value or any(char.isdigit() for char in value)
+
+
+def _denies(new: _Looked, old: _Looked) -> bool:
+    """Whether `new` takes back what `old` states, and neither names another subject."""
+    if old.denied and any(one in old.denied for one in new.denied):
+        return False  # both take it back
+    return any(one and f" {one} " in f" {old.said} " for one in new.denied)
+
+
+def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
+    if new.about == old.about:
+        return True
+    if (
+        not (new.corrects or new.denied)
+        or new.shape == Shape.WORDS
+        or not (new.about < old.about or old.about < new.about)
+    ):
+        return False
+    # A narrower or wider name of one thing, unless it could be a name of several.
+    wider = {one.about for one in known if new.about < one.about or one.about < new.about}
+    return len(wider) == 1 and not any(one.about == new.about for one in known)
+
+
+def _says_otherwise(new: _Looked, old: _Looked) -> bool:
+    if new.fact.attribute and old.fact.attribute and new.fact.attribute != old.fact.attribute:
+        return False
+    return new.shape == old.shape and (new.value != old.value or new.shape == Shape.WORDS)
+
+
+def _takes_place(new: _Looked, old: _Looked) -> bool:
+    """Whether `new`, which tells of some change, is about the same property as `old`."""
+    if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
+        frame = new.said.split()[:_FRAME_WORDS]
+        same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
+        return same or len(new.about) >= _TELLING_WORDS or frame == old.said.split()[:_FRAME_WORDS]
+    return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)
+
+
+def _restates(new: _Looked, old: _Looked) -> bool:
+    """Whether both state one property of their subject, the later one without saying that it changed."""
+    if new.shape == Shape.WORDS:
+        return False
+    if new.fact.attribute != old.fact.attribute or new.unit != old.unit:
+        return False
+    if new.shape == Shape.NAME or new.fact.attribute:
+        return bool(new.fact.attribute)
+    return states_figure(new.fact.text) and states_figure(old.fact.text)

@@ -1,0 +1,99 @@
+"""Which facts a view shows: as many as there is room for, from the whole span, by what they are worth a token."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
+from langchain_tiered_memory.summaries.facts.told import stated_in
+from langchain_tiered_memory.text.terms import analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from langchain_tiered_memory.types.records import Fact
+
+
+RAREST_TERMS = 4
+"""Of a fact, whose rarity counts: a long clause is not rarer for being long."""
+RARITY_ODDS = 3.0
+"""What the rarest words add to the log odds of a fact; fitted on statements planted into talk."""
+MENTION_ODDS = 0.3
+"""What each doubling of its mentions adds."""
+COST = 1.2
+"""How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
+SIMILARITY = 0.8
+"""Jaccard similarity of terms from which two facts with one value are told once."""
+_KEYS = 3
+_LEAST_TOKENS = 4
+_LEAST_ODDS = 1e-3
+
+
+def chosen_facts(
+    facts: Sequence[Fact],
+    *,
+    room: int,
+    count_text: Callable[[str], int],
+    told: str = "",
+    now: float,
+    first: Collection[str] = (),
+) -> list[Fact]:
+    """The facts worth showing, in their order.
+
+    The weightiest first, those with the rarest words before others: what a conversation says once is what is lost
+    when its messages fade. No place in the span is preferred, so early facts are not behind.
+
+    Args:
+        facts: Of the messages that are condensed; superseded ones are left out.
+        room: Tokens of the list, as `facts_list` writes it.
+        count_text: Counts a text.
+        told: Prose that is shown as well: what it states is not said again.
+        now: The time of the view; later ages may weigh.
+        first: Ids of those that are taken before all others: what they correct is shown.
+    """
+    del now
+    stated = stated_in(told, facts) if told else [False] * len(facts)
+    waiting = [fact for fact, is_told in zip(facts, stated, strict=True) if not is_told and fact.status == "active"]
+    terms = [frozenset(analyse(fact.text)) for fact in waiting]
+    seen = Counter(term for mine in terms for term in mine)
+    total = max(len(waiting), 1)
+    tokens = [count_text(line_of(fact)) + 1 for fact in waiting]
+    widest = math.log(1 + total)
+
+    def worth(place: int) -> float:
+        fact = waiting[place]
+        odds = math.log(max(fact.weight, _LEAST_ODDS) / max(1 - fact.weight, _LEAST_ODDS))
+        rare = sorted((math.log(1 + total / seen[term]) / widest for term in terms[place]), reverse=True)[:RAREST_TERMS]
+        return (
+            odds
+            + RARITY_ODDS * sum(rare) / RAREST_TERMS
+            + MENTION_ODDS * math.log2(max(fact.mentions, 1))
+            - COST * math.log(max(_LEAST_TOKENS, tokens[place]))
+        )
+
+    chosen: list[int] = []
+    sharing: dict[str, list[int]] = {}
+    left = room
+    for place in sorted(
+        range(len(waiting)), key=lambda one: (waiting[one].id not in first, -worth(one), -waiting[one].seq)
+    ):
+        if tokens[place] > left or not terms[place]:
+            continue
+        rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
+        near = {other for term in rarest for other in sharing.get(term, ())}
+        value = waiting[place].value
+        if any(value == waiting[other].value and _alike(terms[place], terms[other]) for other in near):
+            continue
+        chosen.append(place)
+        left -= tokens[place]
+        for term in rarest:
+            sharing.setdefault(term, []).append(place)
+    while chosen and count_text(facts_list([waiting[place] for place in chosen])) > room:
+        chosen.pop()
+    return [waiting[place] for place in sorted(chosen, key=lambda one: waiting[one].seq)]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= SIMILARITY * len(one | other)

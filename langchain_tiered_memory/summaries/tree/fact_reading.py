@@ -1,0 +1,81 @@
+"""Reads the facts of summaries that wait for it: their messages are read again, and no model is asked.
+
+A summary waits whose facts were never read (it was made before facts were rows) or of which a message was edited. Such
+a database's summaries of every level carry a list of facts, which goes at the same time: what counts from then on is
+their text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import stop_point
+from langchain_tiered_memory.summaries.facts.reading import read_facts
+from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
+
+_AT_ONCE = 4
+"""Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
+_TRIES = 3
+"""Of one summary whose session is written to again and again: then it waits for the next time."""
+
+
+def read_what_waits(runtime: Runtime, ref: SessionRef) -> Flow[None]:
+    """Read the facts of every summary of a session that waits for it."""
+    tries: dict[str, int] = {}
+    while _read_next(runtime, ref, tries):
+        yield from stop_point()
+
+
+def read_all(runtime: Runtime, ref: SessionRef) -> None:
+    """As `read_what_waits`, without a stop in between."""
+    tries: dict[str, int] = {}
+    while _read_next(runtime, ref, tries):
+        pass
+
+
+def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool:
+    """Read the facts of the oldest summary that waits; `False` where none does, or none can be read now."""
+    # Looked up each time: what is written between reading and writing is seen by the session's epoch.
+    now = runtime.store.transcript.find(ref.session_id)
+    waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
+    summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
+    if now is None or summary is None:
+        return False
+    tries[summary.id] = tries.get(summary.id, 0) + 1
+    tokens, counter = runtime.counter.count_text(summary.text), runtime.counter.fingerprint
+    facts = facts_of_summary_again(runtime, now, summary)
+    runtime.store.facts.replace(now, summary, facts, tokens=tokens, counter=counter)
+    return True
+
+
+def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) -> tuple[Fact, ...]:
+    """The facts of a finished summary, from its messages and its text; none above level 1."""
+    if summary.level > 1:
+        return ()
+    entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
+    facts = tuple(facts_of_chunk(entries))
+    # The text of a stale one says what a message said before it was edited.
+    return facts if summary.stale else told_in(summary.text, entries, facts)
+
+
+def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
+    """The facts of the messages of one summary; the first ask of a conversation that begins with them is its goal."""
+    first_user = next((entry.seq for entry in entries if entry.role == "user"), None)
+    is_beginning = bool(entries) and entries[0].seq <= 2  # noqa: PLR2004 - a system prompt may stand before it
+    return read_facts(entries, goal_seq=first_user if is_beginning else None)
+
+
+def told_in(text: str, entries: Sequence[Entry], known: Sequence[Fact]) -> tuple[Fact, ...]:
+    """`known`, those that a summary of the same messages states counted once more, and what it states besides."""
+    told, taken_up = facts_of_summary(text, entries, known)
+    again = frozenset(taken_up)
+    counted = (replace(fact, mentions=fact.mentions + 1) if fact.id in again else fact for fact in known)
+    return (*counted, *told)

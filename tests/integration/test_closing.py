@@ -1,0 +1,45 @@
+"""A session that is closed, and opened again by a further message."""
+
+from __future__ import annotations
+
+import pytest
+
+from langchain_tiered_memory.types.records import SummaryState
+from tests.colours import COLOURS, Colour, told
+from tests.memory_builders import conversation, open_memory, ref_of, store_of, summaries_of, turn
+
+pytestmark = pytest.mark.slow
+
+both = pytest.mark.parametrize("colour", COLOURS)
+
+
+@both
+def test_archived_tops_are_active_again_when_the_session_goes_on(colour: Colour) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(colour, session.add_messages, conversation(14))
+        told(colour, session.flush)
+        before = {one.id: one.state for one in summaries_of(session)}
+        assert SummaryState.ACTIVE in before.values()
+        told(colour, session.end)
+        closed = {one.id: one.state for one in summaries_of(session)}
+        assert {one for one, state in closed.items() if state is SummaryState.ARCHIVED} == {
+            one for one, state in before.items() if state is SummaryState.ACTIVE
+        }
+        told(colour, session.add_messages, turn(14))
+        assert {one.id: one.state for one in summaries_of(session)} == before
+        assert memory.verify().problems == ()
+        told(colour, session.end)
+        assert {one.id: one.state for one in summaries_of(session)} == closed, "and it can be closed again"
+
+
+def test_a_session_that_was_opened_again_meanwhile_is_not_archived() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages(conversation(6))
+        session.flush()
+        store = store_of(memory)
+        store.transcript.end(ref_of(session), now=1.0)
+        session.add_messages(turn(6))
+        store.tree.archive(ref_of(session))
+        assert SummaryState.ARCHIVED not in {one.state for one in summaries_of(session)}

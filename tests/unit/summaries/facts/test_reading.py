@@ -1,0 +1,105 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.summaries.facts.reading import MAX_FACTS_PER_ENTRY, fact_id, read_facts
+from langchain_tiered_memory.types.records import Fact
+from tests.fact_builders import entry, said
+
+
+def read(*texts: str) -> list[Fact]:
+    return read_facts([entry(seq, text) for seq, text in enumerate(texts, 2)])
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "value"),
+    [
+        ("Imke Hallberg looks after the coastal ferry.", "coastal ferry", "Imke Hallberg"),
+        ("They want 4300 euros for the coastal ferry.", "coastal ferry", "4300 euros"),
+        ("See plans/ferry_12.md before our board meeting.", "board meeting", "plans/ferry_12.md"),
+        ("By the way, the billing service runs version 2.4.1.", "billing service", "2.4.1"),
+        ("The deadline for the youth grant is March 3.", "youth grant", "March 3"),
+    ],
+)  # fmt: skip
+def test_a_statement_has_its_subject_and_its_value(text: str, subject: str, value: str) -> None:
+    (found,) = read(text)
+    assert (found.subject, found.value) == (subject, value)
+
+
+def test_a_statement_without_any_cue_is_read() -> None:
+    assert said(read("My sister Ana keeps bees behind the chapel.")) == ["My sister Ana keeps bees behind the chapel."]
+
+
+def test_what_is_particular_weighs_more_than_talk() -> None:
+    (fact,) = read("The gate code at the garden hall is 4471.")
+    talk = read("It is so nice that you always make time for the people around you!")
+    assert all(one.weight < fact.weight / 2 for one in talk)
+
+
+@pytest.mark.parametrize(
+    "text", ["How have you been?", "Wow, thanks!", "What does the harbour ferry cost?", "Here is:"]
+)
+def test_questions_and_greetings_state_nothing(text: str) -> None:
+    assert read(text) == []
+
+
+def test_what_stands_before_a_question_is_read() -> None:
+    assert said(read("My sister Ana lives in Graz, have you ever been there?")) == ["My sister Ana lives in Graz"]
+
+
+def test_an_answer_is_about_what_was_asked_for() -> None:
+    asked = entry(2, "What is the budget for the coastal ferry?", role="assistant")
+    (found,) = read_facts([asked, entry(3, "It's 4,300 euros.")])
+    assert (found.subject, found.value, found.seq) == ("coastal ferry", "4,300 euros", 3)
+
+
+def test_a_correction_in_two_sentences_is_one_fact() -> None:
+    (found,) = read("I was wrong about the coastal ferry. For the coastal ferry it is 40 kilos rather than 30 kilos.")
+    assert found.value == "40 kilos"
+
+
+def test_the_value_that_is_taken_back_is_not_the_value() -> None:
+    (found,) = read("We moved the audit queue from 300 seats to 450 seats.")
+    assert found.value == "450 seats"
+
+
+def test_what_a_tool_or_a_system_prompt_says_is_no_fact() -> None:
+    texts = [entry(1, "The port is 8080.", role="tool"), entry(2, "The port is 8081.", role="system")]
+    assert read_facts(texts) == []
+
+
+def test_long_advice_of_an_assistant_weighs_little() -> None:
+    sentence = "The coastal ferry takes 300 litres of paint."
+    advice = sentence + " One could also think about it for a while." * 20
+    (short,) = read_facts([entry(2, sentence, role="assistant")])
+    assert all(one.weight < short.weight / 2 for one in read_facts([entry(2, advice, role="assistant")]))
+
+
+def test_the_ask_of_the_first_user_message_is_the_goal() -> None:
+    found = read_facts([entry(1, "Hi there! I want to build a billing service for our clinic.")])
+    assert [(one.kind, one.weight) for one in found] == [("goal", 1.0)]
+
+
+def test_a_pasted_log_does_not_crowd_out_the_rest() -> None:
+    log = "\n".join(f"the value{letter} is {number}00" for number, letter in enumerate("abcdefghijkl", 1))
+    assert len(read(log)) <= MAX_FACTS_PER_ENTRY
+
+
+@pytest.mark.parametrize(
+    "text", ["Die Miete beträgt 950 Euro.", "会议定于2024年3月5日举行。", "Notre budget est de 4 300 €."]
+)
+def test_other_languages_are_read_by_their_figures(text: str) -> None:
+    assert len(read(text)) == 1
+
+
+@given(st.lists(st.text(max_size=200), max_size=5))
+def test_a_fact_is_in_its_messages_words_and_has_a_stable_id(texts: list[str]) -> None:
+    entries = [entry(seq, text) for seq, text in enumerate(texts, 2)]
+    found = read_facts(entries)
+    assert found == read_facts(entries)
+    assert len({one.id for one in found}) == len(found)
+    for one in found:
+        assert one.id == fact_id(one.seq, one.kind, one.text)
+        assert len(one.id) == 16
+        assert 0 <= one.weight <= 1
+        assert one.sources == (one.seq,)

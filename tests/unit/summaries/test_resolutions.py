@@ -1,0 +1,68 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.models.token_counters import best_counter
+from langchain_tiered_memory.summaries.resolutions import (
+    HEADLINE_TOKENS,
+    SHORT_SHARE,
+    headline_of,
+    joint_headline,
+    short_of,
+)
+from tests.unit.summaries.test_rendering import DAY, summary
+
+COUNT = best_counter().count_text
+TEXT = """## Key points
+- Ann wants a grinder for the V60 under 900 euros, delivered before 12 May.
+- They talked about the weather for a while, and about nothing in particular.
+- Ben decided on the Comandante C40 grinder after he had compared it with two others.
+- It was nice.
+## Open
+- Who pays for the shipping of the grinder to Oslo?
+"""
+
+
+def test_a_summary_in_short_keeps_its_most_telling_lines_in_their_order() -> None:
+    found = short_of(summary(TEXT)).splitlines()
+    assert found
+    assert [line for line in TEXT.splitlines() if line in found] == found
+    assert any("Comandante" in line or "V60" in line for line in found)
+
+
+def test_prose_is_cut_into_its_sentences() -> None:
+    said = "Ann asked for a quote. " * 6 + "The quote of 4,711 euros came from Oslo on 12 May. " + "Ben read it. " * 8
+    brief = short_of(summary(said))
+    assert "The quote of 4,711 euros came from Oslo on 12 May." in brief
+    assert len(brief) < len(said) / 2
+
+
+@given(st.text(max_size=2000))
+def test_whatever_a_summary_says_in_short_it_takes_little_more_than_its_share_and_says_nothing_else(text: str) -> None:
+    brief = short_of(summary(text))
+    assert len(brief) <= max(0.6, SHORT_SHARE) * len(text) + 200
+    words = text.split()
+    assert all(word.rstrip("…") in text for word in brief.split())
+    assert not words or brief == "" or brief.split()
+
+
+@given(st.text(max_size=400), st.integers(1, 10**6), st.integers(0, 10**5), st.floats(0, 900 * DAY))
+def test_a_headline_is_one_line_of_at_most_25_tokens_that_names_messages_dates_and_id(
+    text: str, first: int, count: int, days: float
+) -> None:
+    line = headline_of(summary(text, first_seq=first, last_seq=first + count, last_at=days), count_text=COUNT)
+    assert len(line.splitlines()) == 1
+    assert line.startswith(f"[{first}-{first + count}, 1970-01")
+    assert "abcdef" in line
+    assert COUNT(line) <= HEADLINE_TOKENS
+
+
+def test_a_headline_says_what_it_is_about() -> None:
+    assert "grinder" in headline_of(summary(TEXT), count_text=COUNT)
+
+
+def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() -> None:
+    found = [summary(TEXT, id=f"{number}bcdef0123", first_seq=number * 10 + 1) for number in range(3)]
+    ids = ["aaaaaaaaaa", *(one.id for one in found)]
+    line = joint_headline(found, span=(1, 60), count=55, untold=5, ids=ids, count_text=COUNT)
+    assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told, ids 0bcdef 1bcdef 2bcdef and 1 before")
+    assert line.endswith("shipping, weather]")
