@@ -46,7 +46,7 @@ _CLOSERS = _words(
     " themselves due until i you he she it we they me him us them there here up down out off again also just very"
     " really too quite even only still already ever never always often sometimes soon now today yesterday tomorrow"
     " tonight ago later much many more most less least few all both one two three other others same such own well"
-    " back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
+    " around back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
     " es son no se"
 )
 _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end one
@@ -58,6 +58,10 @@ _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end 
     " true possible available clear hand end beginning start top bottom middle side point number moment morning"
     " evening night afternoon weekend today basic code clean inside outside waiting talk other others general"
     " particular order addition course least most love thanks hope look like photo image picture far further"
+    " experience experiences difference reminder message messages memory memories joy blast pic pics buddy dude"
+    " monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs"
+    " fri"
     " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
     " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )
