@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, 
 from langchain_tiered_memory.summaries.writers.telling import is_filler, telling
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, short_id
 from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.noun_phrases import subjects
+from langchain_tiered_memory.text.noun_phrases import CALENDAR, noun_phrases, subjects
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ HEADLINE_TOKENS = 25
 """The most that a headline takes: hundreds of messages then fit into a share of a small window."""
 _JOINT_TOKENS = 48
 """The most that one line for many neighbours takes: it names more topics."""
-_LEAST_SHARE = 0.35
+_LEAST_SHARE = 0.2
 """What the most telling statement may take behind an overview that took nearly all."""
 _HEADLINE_ID_CHARS = 6
 """Of an id in a headline: enough to expand it by, and half the tokens of what is shown above a summary."""
@@ -66,7 +66,7 @@ def short_of(summary: Summary, *, share: float = SHORT_SHARE) -> str:
         if not chosen and not overview:
             room = max(room, min(size, round(_LONGEST_SHARE * chars)))
         elif not chosen:
-            room = max(room, round(_LEAST_SHARE * chars) - len(overview) // 2)
+            room = max(room, round(_LEAST_SHARE * chars))
         if size <= room:
             chosen.add(place)
             room -= size
@@ -147,10 +147,13 @@ def topics_of(texts: Sequence[str]) -> list[str]:
     dull = _ROLES | frozenset(word.casefold() for name in speakers for word in (name, *name.split()))
     again = subjects(lines, dull=dull, count=_TOPICS)
     named = [name for line in lines for name in names(line)]
+    if not (turns or again):
+        once = Counter(phrase for _, found in read for one in found for phrase in noun_phrases(one.text))
+        again = [phrase for phrase, _ in once.most_common(_TOPICS)]
     found = dict.fromkeys(
         plain_label(word, max_chars=40) for word in (*sorted(turns, key=lambda one: -times[one]), *again[:4], *named)
     )
-    known = set[str](dull)
+    known = set[str](dull | CALENDAR)
     topics: list[str] = []
     for word in found:
         parts = word.casefold().split()

@@ -49,7 +49,13 @@ _CLOSERS = _words(
     " around back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
     " es son no se"
 )
-_WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end one
+CALENDAR = _words(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
+    " oct nov dec"
+)
+"""Days and months: they say when, and not what about."""
+_WEAK = CALENDAR | _words(  # adjectives and empty nouns: they neither are a topic nor end one
     "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week"
     " weeks month months year years moment part parts stuff people person guy guys man one ones example case fact"
     " sure idea first second third last next new old good great nice amazing awesome wonderful lovely big small"
@@ -59,9 +65,6 @@ _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end 
     " evening night afternoon weekend today basic code clean inside outside waiting talk other others general"
     " particular order addition course least most love thanks hope look like photo image picture far further"
     " experience experiences difference reminder message messages memory memories joy blast pic pics buddy dude"
-    " monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs"
-    " fri"
     " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
     " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )

@@ -19,6 +19,7 @@ from langchain_tiered_memory.summaries.writers.speakers import is_name_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifier_spans import Finding, findings
 from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.noun_phrases import CALENDAR
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -42,12 +43,6 @@ _MAX_QUESTION_CHARS = 160
 _MAX_OPEN = 6
 _MAX_MISSES = 12  # items in a row that are too long for the room left: then it is full
 _NO_NOUN = re.compile(r"^[\d.,]{1,20}[ -]\w{2,30}(?:ly|ed|ing)$")
-_CALENDAR_TEXT = (
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december mon tue tues wed thu thurs thur fri sat sun jan feb mar apr jun jul aug sep"
-    " sept oct nov dec"
-)
-_CALENDAR = frozenset(_CALENDAR_TEXT.split())
 _OUR_DAY = re.compile(DATE)
 _ASKS = ("?", "\uff1f", "\u061f")
 
@@ -171,7 +166,7 @@ class _Known:
         """Whether what was found in `times` sources is not worth its tokens in a list without sentences."""
         if finding.key in self._days or (self.are_summaries and _OUR_DAY.fullmatch(finding.text)):
             return True
-        if finding.rank == _NAME_RANK and (finding.key in _CALENDAR or is_name_of(finding.text, self._people)):
+        if finding.rank == _NAME_RANK and (finding.key in CALENDAR or is_name_of(finding.text, self._people)):
             return True
         if self.are_summaries and (times == 1 if finding.rank >= _NAME_RANK else _NO_NOUN.search(finding.text)):
             return True  # of a long stretch a name without its sentence tells nothing
