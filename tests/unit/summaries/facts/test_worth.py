@@ -20,3 +20,10 @@ def test_a_statement_that_is_repeated_is_told_once() -> None:
 def test_what_the_prose_states_is_not_said_again() -> None:
     told = "They settled the rest, and the gate code of hall Alder is 4000."
     assert said(chosen_facts(facts_of(*FACTS[:2]), room=99, count_text=words, told=told, now=0.0)) == FACTS[1:2]
+
+
+def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> None:
+    facts = facts_of(*FACTS, "We will see what they say tomorrow about the boat.")
+    least = facts[-1]
+    assert least not in chosen_facts(facts, room=27, count_text=words, now=0.0)
+    assert least in chosen_facts(facts, room=27, count_text=words, now=0.0, first={least.id})
