@@ -24,8 +24,8 @@ MAX_LINE_CHARS = 150
 """A subject stands before more than that once again: a value far from its subject is hard to place."""
 
 _ANNOUNCED = re.compile(
-    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)s?(?: on| for| about| to"
-    r"| of)?(?: the)? ?[:,-]? ?"
+    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)"
+    r"(?: (?:on|for|about|to|of)(?: the)? (?=[^:,]{1,60}[:,])| ?[:,-] ?(?:the )?)"
     r"|scratch what i said(?: about| on)?(?: the)? ?[:,]? ?|scratch that[,:.] ?|actually,? "
     r"|change of plans?[,:]? (?:for |on |about )?(?:the )?"
     r"|sorry, i (?:mixed (?:things|it|that|them) up|was wrong|misread|mistyped"
@@ -101,7 +101,8 @@ def _whose(fact: Fact) -> tuple[bool, str]:
 
 def line_of(fact: Fact) -> str:
     """A fact as it stands in the list by itself."""
-    line = _led(fact.subject, shown_text(fact))
+    said = shown_text(fact)
+    line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
     return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 
@@ -119,7 +120,7 @@ def _lines(facts: Sequence[Fact]) -> list[str]:
 
 def shown_text(fact: Fact) -> str:
     """A fact's words without announcement, denied value and full stop."""
-    said = " ".join(fact.text.split()).rstrip(" .!")
+    said = " ".join(fact.text.replace("**", "").split()).rstrip(" .!")
     for wrong in denied_values(said):
         said = _without_denied(said, wrong)
     announced = _ANNOUNCED.match(said)
