@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import (
     condensing,
+    cost_curve,
     cover_facts,
     cover_shares,
     embedding,
@@ -54,6 +55,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += unsound.main(["--messages", few])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
+    reports += cost_curve.main(["--quick"])
     few_workers = ["--workers", "1,2", "--seconds", "0.2", "--processes", "2"]
     reports += workers.main(few_workers if asked.tiny else [])
     reports += face_replay.main(["--quick"])

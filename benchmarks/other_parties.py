@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from benchmarks.face_replay import LatestSaver
@@ -143,12 +150,22 @@ class HermesLcm:
         budget: In tokens.
         summariser: Stands in for its auxiliary model.
         folder: Its checked-out source.
+        fresh_messages: Of the newest messages, how many stay whatever happens.
+        leaf_tokens: What it summarises at a time.
     """
 
     name = "hermes-lcm"
     fixed_tokens = 0
 
-    def __init__(self, budget: int, *, summariser: Summariser, folder: Path) -> None:
+    def __init__(
+        self,
+        budget: int,
+        *,
+        summariser: Summariser,
+        folder: Path,
+        fresh_messages: int = _FRESH_MESSAGES,
+        leaf_tokens: int = _LEAF_TOKENS,
+    ) -> None:
         _make_importable(folder)
         sys.modules["agent.auxiliary_client"].call_llm = self._called  # type: ignore[attr-defined] # a stub of ours
         engine, config = import_module("hermes_lcm.engine"), import_module("hermes_lcm.config").LCMConfig()
@@ -156,12 +173,17 @@ class HermesLcm:
         self._summariser = summariser
         self._folder = tempfile.TemporaryDirectory()
         config.database_path = str(Path(self._folder.name) / "lcm.db")
-        config.fresh_tail_count, config.leaf_chunk_tokens = _FRESH_MESSAGES, _LEAF_TOKENS
+        config.fresh_tail_count, config.leaf_chunk_tokens = fresh_messages, leaf_tokens
         config.incremental_max_depth, config.max_assembly_tokens = -1, budget
         self._engine = engine.LCMEngine(config=config)
         self._engine.on_session_start("run")
         self._engine.context_length, self._engine.threshold_tokens = budget, round(_COMPRESSES_FROM * budget)
-        self._messages: list[dict[str, str]] = [{"role": "system", "content": "You are an assistant."}]
+        self._messages: list[dict[str, Any]] = [{"role": "system", "content": "You are an assistant."}]
+        self._counts: dict[int, tuple[dict[str, Any], int]] = {}
+        self.tools: list[dict[str, Any]] = self._engine.get_tool_schemas()
+        """What its agent is offered with every request."""
+        self.tool_tokens = 0
+        """Of those, where they are to count: the agent tells it what a whole request took."""
 
     @staticmethod
     def missing(folder: Path | None) -> str | None:
@@ -172,20 +194,28 @@ class HermesLcm:
 
     def add(self, message: BaseMessage, at: float) -> None:  # noqa: ARG002 - the interface
         """See `Party`."""
-        role = "assistant" if isinstance(message, AIMessage) else "user"
-        self._messages = [*self._messages, {"role": role, "content": str(message.text)}]
+        [said] = convert_to_openai_messages([message])
+        said["content"] = str(message.text)
+        self._messages = [*self._messages, said]
 
     def context(self) -> Sequence[BaseMessage]:
         """See `Party`."""
-        tokens = self._count(self._messages)
+        tokens = self.tool_tokens + sum(self._tokens_of(one) for one in self._messages)
         if tokens > self._engine.threshold_tokens:
             self._messages = self._engine.compress(self._messages, current_tokens=tokens)
-        kinds = {"assistant": AIMessage, "system": SystemMessage}
-        return [kinds.get(one["role"], HumanMessage)(one.get("content") or "") for one in self._messages]
+        return convert_to_messages([one | {"content": one.get("content") or ""} for one in self._messages])
 
     def close(self) -> None:
         """See `Party`."""
         self._folder.cleanup()
+
+    def _tokens_of(self, message: dict[str, Any]) -> int:
+        """By its own count, each message once."""
+        held, tokens = self._counts.get(id(message), (None, 0))
+        if held is not message:
+            tokens = self._count([message])
+            self._counts[id(message)] = (message, tokens)
+        return tokens
 
     def _called(self, *, messages: Sequence[dict[str, str]], **_: Any) -> Any:  # noqa: ANN401 - as its own client answers
         answer = self._summariser.model.invoke([HumanMessage(one["content"]) for one in messages])

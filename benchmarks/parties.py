@@ -7,7 +7,7 @@ take a fixed share of it, the rest is for messages.
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
@@ -68,7 +68,7 @@ class Counting:
         return PRIMING_TOKENS + self(messages)
 
     def _one(self, message: BaseMessage) -> int:
-        key = f"{message.type}:{message.text}"
+        key = f"{message.type}:{message.text}:{message.tool_calls if isinstance(message, AIMessage) else ''}"
         if key not in self._known:
             self._known[key] = self._counter.count_message(message)
         return self._known[key]
@@ -84,6 +84,7 @@ class OurMemory:
         summariser: Its condensing model; `None` for the extractive condenser.
         recall: Whether the last user message is looked up; without, a context has no volatile part.
         embeddings: For recall.
+        settings: The defaults, if not given, with what falls due made in this thread.
     """
 
     fixed_tokens = 0  # told apart in its prompts, which are ours
@@ -97,6 +98,7 @@ class OurMemory:
         summariser: Summariser | None,
         recall: bool = False,
         embeddings: Embeddings | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.name = "this memory, with recall" if recall else "this memory"
         self.memory = TieredMemory.open(
@@ -104,7 +106,8 @@ class OurMemory:
             model=summariser.model if summariser else None,
             embeddings=embeddings,
             token_counter=counter,
-            settings=Settings(
+            settings=settings
+            or Settings(
                 tree=TreeSettings(background=False),
                 # Weeks of talk are held here in seconds: a bound per minute would stop the condensing.
                 condensation=CondensationSettings(max_calls_per_minute=None),
@@ -157,8 +160,9 @@ class Trimmed(WholeHistory):
 
     name = "trim_messages"
 
-    def __init__(self, budget: int, *, counting: Counting) -> None:
+    def __init__(self, budget: int, *, counting: Counting, start_on: Sequence[str] = ("human",)) -> None:
         super().__init__()
+        self._start_on = start_on
         self._budget = budget - PRIMING_TOKENS
         self._counting = counting
 
@@ -169,7 +173,7 @@ class Trimmed(WholeHistory):
             max_tokens=self._budget,
             token_counter=self._counting,
             strategy="last",
-            start_on="human",
+            start_on=self._start_on,
             include_system=True,
         )
         return kept
@@ -178,19 +182,32 @@ class Trimmed(WholeHistory):
 class Middleware:
     """langchain's `SummarizationMiddleware`, through the hook that an agent calls before its model.
 
-    What is left out of its prompt by default (all but the last 4,000 tokens) is left in.
+    Args:
+        budget: In tokens.
+        counting: Of tokens.
+        summariser: Its model.
+        keep: What stays; a quarter of the budget, if not given.
+        trim_tokens: All but so many are left out of its prompt; nothing is, if not given.
     """
 
     name = "SummarizationMiddleware"
 
-    def __init__(self, budget: int, *, counting: Counting, summariser: Summariser) -> None:
+    def __init__(
+        self,
+        budget: int,
+        *,
+        counting: Counting,
+        summariser: Summariser,
+        keep: tuple[Literal["messages", "tokens"], int] | None = None,
+        trim_tokens: int | None = None,
+    ) -> None:
         self.fixed_tokens = counting(AIMessage(DEFAULT_SUMMARY_PROMPT.replace("{messages}", "")))
         self._middleware = SummarizationMiddleware(
             model=summariser.model,
             trigger=("tokens", budget - PRIMING_TOKENS),
-            keep=("tokens", round(KEEP_SHARE * budget)),
+            keep=keep or ("tokens", round(KEEP_SHARE * budget)),
             token_counter=counting,
-            trim_tokens_to_summarize=None,
+            trim_tokens_to_summarize=trim_tokens,
         )
         self._messages: list[Any] = []
         self._numbers = count()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -21,7 +22,7 @@ from langchain_tiered_memory.conversations.reading import read_conversations
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _CORRECTED: Final = 0.15
@@ -110,16 +111,21 @@ def planted_talk(folder: Path, messages: int, *, seed: int = 0, facts_each: int 
         FileNotFoundError: when no file there is a conversation.
     """
     chance = random.Random(seed)
-    planter = _Planter(chance, facts_each=facts_each)
-    turns: list[Turn] = []
-    for number, (message, at) in enumerate(_said(folder, chance)):
-        if number == messages:
-            break
-        turns.append(planter.planted(number, message, at))
+    turns = _planted(islice(_said(folder, chance), messages), chance, facts_each=facts_each)
     if not turns:
         msg = f"{folder} holds no conversations: name a folder with files that `tiered-memory eval` reads"
         raise FileNotFoundError(msg)
-    return Conversation(turns=tuple(turns))
+    return Conversation(turns=turns)
+
+
+def with_facts(said: Iterable[tuple[BaseMessage, float]], *, seed: int = 0, facts_each: int = 16) -> tuple[Turn, ...]:
+    """Messages with their times, and a fact in every `facts_each`-th of them on average."""
+    return _planted(said, random.Random(seed), facts_each=facts_each)
+
+
+def _planted(said: Iterable[tuple[BaseMessage, float]], chance: random.Random, *, facts_each: int) -> tuple[Turn, ...]:
+    planter = _Planter(chance, facts_each=facts_each)
+    return tuple(planter.planted(number, message, at) for number, (message, at) in enumerate(said))
 
 
 def _said(folder: Path, chance: random.Random) -> Iterator[tuple[BaseMessage, float]]:

@@ -26,6 +26,7 @@ HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FILLED = 0.95  # of the size asked for
 _BULLET_TOKENS = 3
 _HEADING_TOKENS = 4
+_BEGINNING_CHARS = 12  # few sentences share so many; shorter ones are looked for one by one
 _SHARE = 0.5  # of what it read, where the prompt names no size
 
 
@@ -36,6 +37,29 @@ class Call:
     prompt: str
     read_tokens: int
     written_tokens: int
+
+
+class KnownSentences:
+    """Finds those of many sentences that a text has, in one walk over the text: by how each begins."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._numbers = {sentence: number for number, sentence in enumerate(known)}
+        self._short: list[str] = []
+        self._by_beginning: dict[str, list[str]] = {}
+        for sentence in self._numbers:
+            if len(sentence) < _BEGINNING_CHARS:
+                self._short.append(sentence)
+            else:
+                self._by_beginning.setdefault(sentence[:_BEGINNING_CHARS], []).append(sentence)
+
+    def found_in(self, text: str) -> list[str]:
+        """The sentences that stand somewhere in `text`, by where they stand first."""
+        places = {sentence: place for sentence in self._short if (place := text.find(sentence)) >= 0}
+        for place in range(len(text) - _BEGINNING_CHARS + 1):
+            for sentence in self._by_beginning.get(text[place : place + _BEGINNING_CHARS], ()):
+                if sentence not in places and text.startswith(sentence, place):
+                    places[sentence] = place
+        return sorted(places, key=lambda sentence: (places[sentence], self._numbers[sentence]))
 
 
 class Summariser:
@@ -53,6 +77,7 @@ class Summariser:
     ) -> None:
         said = (sentence for message in messages for sentence in sentences(str(message.text)))
         self._tokens = {sentence: counter.count_text(sentence) for sentence in dict.fromkeys(said)}
+        self._sentences = KnownSentences(self._tokens)
         self._counter = counter
         self._most_tokens = most_tokens
         self._share = share
@@ -84,8 +109,7 @@ class Summariser:
         return answer
 
     def _summary(self, prompt: str) -> str:
-        places = {sentence: place for sentence in self._tokens if (place := prompt.find(sentence)) >= 0}
-        found = sorted(places, key=lambda sentence: places[sentence])
+        found = self._sentences.found_in(prompt)
         headings = HEADING.findall(prompt)[:2] or ["Summary"]
         asked = AIM.search(prompt)
         if asked:

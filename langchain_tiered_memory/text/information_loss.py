@@ -46,16 +46,18 @@ def information_loss(sources: Sequence[str], summary: str, facts: Iterable[Fact]
     stated = {term for line in said for term in analyse(line)}
     stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
     folded = "\n".join(" ".join(line.casefold().split()) for line in said)
-    whole = lost = 0.0
+    whole: list[float] = []
+    lost: list[float] = []
     for term, count in words.items():
         weight = _rarity(count, len(lines))
-        whole += weight
-        lost += 0.0 if term in stated else weight
+        whole.append(weight)
+        lost.append(0.0 if term in stated else weight)
     for name, count in named.items():
         weight = IDENTIFIER_WEIGHT * _rarity(count, len(lines))
-        whole += weight
-        lost += 0.0 if name in stated_names or _stands(name, folded) else weight
-    return min(1.0, lost / whole)
+        whole.append(weight)
+        lost.append(0.0 if name in stated_names or _stands(name, folded) else weight)
+    # Sums that do not depend on the order of sets, which is another in each process.
+    return min(1.0, math.fsum(lost) / math.fsum(whole))
 
 
 def _measured(sources: Sequence[str]) -> list[str]:

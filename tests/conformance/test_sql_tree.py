@@ -262,6 +262,9 @@ def test_closing_a_session_archives_its_highest_summaries(store: SqlStore) -> No
     one, two = summarised(store, ref, 1, 1, 2), summarised(store, ref, 1, 3, 4)
     top = summarised(store, ref, 2, one)
     store.tree.archive(ref)
+    assert SummaryState.ARCHIVED not in {found.state for found in store.tree.all(ref)}  # it was not closed
+    store.transcript.end(ref, now=1.0)
+    store.tree.archive(ref)
     states = {found.id: found.state for found in store.tree.all(ref)}
     assert states == {
         one.id: SummaryState.SUPERSEDED,

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from benchmarks import (
     condensing,
+    cost_curve,
     cover_facts,
     embedding,
     fact_depth,
@@ -32,6 +33,7 @@ from benchmarks import (
 from benchmarks.agent_replay import agent_turns
 from benchmarks.agent_transcripts import Probe, Transcript, plain, read_transcripts, searchable
 from benchmarks.conversations import PlantedFact, conversation, shown_text, stated
+from benchmarks.curve_entries import NAMED_SETTINGS, entries
 from benchmarks.hops_source import named_in_documents, settings_set
 from benchmarks.made_up_run import made_up_run
 from benchmarks.paraphraser import Paraphraser
@@ -320,6 +322,35 @@ def test_transcript_probes_measure_a_made_up_run_beside_every_window(run: Run) -
     assert not found["figures"]["faults"]
     assert cost["counted_calls"] > 0
     assert "window+paths" in printed
+
+
+def test_cost_curve_bills_every_entry_for_all_that_it_sends_writes_and_condenses(run: Run, tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    found, printed = run(cost_curve.main, "--quick", "--record", str(record))
+    entered, left_out = entries(hermes=None)
+    points = found["figures"]["curve"]
+    for kind in ("agent", "chat"):
+        names = {entry.name for entry in entered if kind in entry.kinds}
+        assert {point["entry"] for point in points if point["kind"] == kind} == names
+    for point in points:
+        bill = point["bill"]
+        assert 0 < bill["cached"] < bill["sent"]
+        assert all(0 <= share <= 1 for share in point["shown"].values())
+        uncached, written = bill["sent"] - bill["cached"], bill["answered"] + bill["condensing_written"]
+        assert point["billed"]["cached 0.5, output 5"] == pytest.approx(
+            uncached + 0.5 * bill["cached"] + bill["condensing_read"] + 5 * written
+        )
+    mine = [point for point in points if point["ours"]]
+    assert {point["settings"] for point in mine} == set(NAMED_SETTINGS)
+    assert all(point["largest"] <= point["window"] and not point["over"] + point["invalid"] for point in mine)
+    assert any(point["bill"]["condensing_calls"] for point in mine)
+    (whole,) = (point for point in points if point["kind"] == "agent" and point["whole"])
+    assert set(whole["shown"].values()) == {1.0}
+    assert whole["over"] > 0
+    assert not any(point["edge"]["cached 0.1, output 1"] for point in points if not point["fits"])
+    assert all(line in printed for line in left_out)
+    again, _ = run(cost_curve.main, "--quick", "--record", str(record))
+    assert again["figures"] == found["figures"]
 
 
 def test_transcripts_are_read_from_a_folder_with_their_probes_and_times(tmp_path: Path) -> None:

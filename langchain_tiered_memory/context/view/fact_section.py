@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list
+from langchain_tiered_memory.summaries.facts.told import stated_in
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.rendering import facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
+    from langchain_tiered_memory.types.records import Fact
 
 _CANDIDATES = 4000
 """Facts that are looked at: several times what the largest budget shows, and soon read."""
@@ -54,5 +56,20 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
     missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
     if missing:
         inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
-    prose = (item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
-    return facts_list(chosen_facts(found, room=left, count_text=count, told="\n".join(prose), now=runtime.now()))
+    prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
+    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CANDIDATES), prose)
+    chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
+    return facts_list(chosen)
+
+
+def corrections_of(corrected: Sequence[Fact], prose: str) -> frozenset[str]:
+    """The facts that hold in the place of those that the prose still states: a former value never stands alone."""
+    later = {one.id: one.superseded_by for one in corrected}
+    found: set[str] = set()
+    for one, is_told in zip(corrected, stated_in(prose, corrected), strict=True):
+        successor = one.superseded_by if is_told else None
+        while successor in later:
+            successor = later[successor]
+        if successor is not None:
+            found.add(successor)
+    return frozenset(found)

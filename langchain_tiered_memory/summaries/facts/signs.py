@@ -181,7 +181,7 @@ PARTICULAR = frozenset({"path", "code", "unit", "date", "full name"})
 """A clause with one of these says something in particular however it is put."""
 ALWAYS = frozenset({"long answer", "listed", "asks"})
 """What speaks against a clause as much as ever then."""
-OF_ONESELF = -2.9
+OF_ONESELF = -3.3
 """Least log odds of what somebody tells of their own life: rather shown than not, behind what is more particular."""
 TALK = frozenset(
     {
@@ -204,6 +204,7 @@ BEARING = (
     | PERSONAL
     | {
         "figure",
+        "small figure",
         "name",
         "wide subject",
         "own",

@@ -34,6 +34,7 @@ _NO_UNIT = (
     "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
     "|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
 )
+_LONG_FIGURE = re.compile(r"\d\d")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
 """A figure with the word behind it: what it counts."""
@@ -236,7 +237,8 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
     signs = {shape} if shape else set()
     if shape == "figure":
         digits = sum(char.isdigit() for char in value)
-        signs = {"small figure"} if digits == 1 and value.isdigit() else {"figure"}
+        small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
+        signs = {"small figure"} if small else {"figure"}
         if not value.replace(",", "").replace(".", "").isdigit():
             signs.add("unit")
     if any(" " in one[0] for one in named):

@@ -11,7 +11,7 @@ from langchain_tiered_memory.summaries.facts.told import stated_in
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_tiered_memory.types.records import Fact
 
@@ -34,7 +34,13 @@ _LEAST_ODDS = 1e-3
 
 
 def chosen_facts(
-    facts: Sequence[Fact], *, room: int, count_text: Callable[[str], int], told: str = "", now: float
+    facts: Sequence[Fact],
+    *,
+    room: int,
+    count_text: Callable[[str], int],
+    told: str = "",
+    now: float,
+    first: Collection[str] = (),
 ) -> list[Fact]:
     """The facts worth showing, in their order.
 
@@ -47,13 +53,14 @@ def chosen_facts(
         count_text: Counts a text.
         told: Prose that is shown as well: what it states is not said again.
         now: The time of the view; later ages may weigh.
+        first: Ids of those that are taken before all others: what they correct is shown.
     """
     del now
     stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [
         fact
         for fact, is_told in zip(facts, stated, strict=True)
-        if not is_told and fact.status == "active" and fact.weight >= LEAST_SHOWN
+        if not is_told and fact.status == "active" and (fact.weight >= LEAST_SHOWN or fact.id in first)
     ]
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
@@ -75,7 +82,9 @@ def chosen_facts(
     chosen: list[int] = []
     sharing: dict[str, list[int]] = {}
     left = room
-    for place in sorted(range(len(waiting)), key=lambda one: (-worth(one), -waiting[one].seq)):
+    for place in sorted(
+        range(len(waiting)), key=lambda one: (waiting[one].id not in first, -worth(one), -waiting[one].seq)
+    ):
         if tokens[place] > left or not terms[place]:
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]

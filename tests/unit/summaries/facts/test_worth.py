@@ -60,3 +60,10 @@ def test_talk_is_left_out_however_much_room_there_is(talk: str) -> None:
 )
 def test_what_somebody_tells_of_their_life_has_its_place(fact: str) -> None:
     assert len(chosen_facts(facts_of(fact), room=99, count_text=words, now=0.0)) == 1
+
+
+def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> None:
+    facts = facts_of(*FACTS, "The bench stands by the old boat.")
+    least = facts[-1]
+    assert least not in chosen_facts(facts, room=27, count_text=words, now=0.0)
+    assert least in chosen_facts(facts, room=27, count_text=words, now=0.0, first={least.id})
