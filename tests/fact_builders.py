@@ -20,9 +20,9 @@ def entry(seq: int, text: str, *, role: Role = "user", name: str | None = None) 
     )  # fmt: skip
 
 
-def facts_of(*texts: str, role: Role = "user", first: int = 2) -> list[Fact]:
+def facts_of(*texts: str, role: Role = "user", first: int = 2, name: str | None = None) -> list[Fact]:
     """The facts of messages that say `texts`, numbered from `first`."""
-    return read_facts([entry(seq, text, role=role) for seq, text in enumerate(texts, first)])
+    return read_facts([entry(seq, text, role=role, name=name) for seq, text in enumerate(texts, first)])
 
 
 def said(facts: Sequence[Fact]) -> list[str]:

@@ -232,6 +232,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "value": _WORDS,
         "text": _WORDS,
         "by": _one_of(get_args(Role)),
+        "speaker": _NAME,
         "seq": _PLACE,
         "at": _NUMBER,
         "sources": _json(tuple[int, ...]),

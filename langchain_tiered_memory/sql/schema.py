@@ -298,6 +298,7 @@ facts = Table(
     Column("value", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("by", String(16), nullable=False),
+    Column("speaker", Text, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("at", Float, nullable=False),
     Column("sources", Text, nullable=False),

@@ -157,6 +157,8 @@ class Fact:
     at: float
     by: Role = "other"
     """Who says it: the label that tells a user's word from an assistant's or a tool's."""
+    speaker: str = ""
+    """The name of who says it, where its message has one: whom "I" and "my" mean."""
     subject: str = ""
     """What it is about, normalised: a later fact of the same kind and subject supersedes an earlier one."""
     attribute: str = ""

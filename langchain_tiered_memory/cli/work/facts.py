@@ -29,7 +29,12 @@ def print_facts(db: str, session_id: str, question: str | None, *, k: int, super
     for name in ("by", "since", "messages"):
         table.add_column(name)
     for fact in found:
-        table.add_row(Text(_said(fact)), fact.by, f"{utc(fact.at):%Y-%m-%d %H:%M}", Text(", ".join(fact.message_ids)))
+        table.add_row(
+            Text(_said(fact)),
+            Text(fact.speaker or fact.by),
+            f"{utc(fact.at):%Y-%m-%d %H:%M}",
+            Text(", ".join(fact.message_ids)),
+        )
     out().print(table)
 
 

@@ -55,10 +55,12 @@ _ASIDE = re.compile(
     r"|i think|i guess)(?=[.!]*$)",
     re.IGNORECASE,
 )
+_SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\]")
+"""A note of several words in brackets, of a picture or a sound that stood there: nobody said it."""
 _ASKS = re.compile(
     r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
     r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
-    r"(?:[ '\u2019]{1,2}[\w'\u2019-]{1,30}){0,14}\?+$",
+    r"(?:[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
     re.IGNORECASE,
 )
 _JOINT = re.compile(
@@ -79,13 +81,13 @@ _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
 def clauses(sentence: str) -> list[str]:
     """What of `sentence` states something, in its own words; nothing for a question or the head of a list."""
-    said = " ".join(sentence.split())
+    said = " ".join((_SHOWN.sub(" ", sentence) if "[" in sentence else sentence).split())
     if said.endswith(("?", "\uff1f", "\u061f")):
         asks = _ASKS.search(said)
         if asks is None:
             return []
         said = said[: asks.start()]
-    if said.endswith((":", "\uff1a")):
+    if said.rstrip("*_ ").endswith((":", "\uff1a")) or not said:
         return []
     found = (_without_lead(half) for half in _halves(said))
     return [one for one in found if one]

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.phrases import normalised
-from langchain_tiered_memory.text.fencing import neutralised
+from langchain_tiered_memory.text.fencing import neutralised, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.types.records import Fact, FactKind, Role
 
-SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
-"""Who is named behind what they said. Nobody where it is the user's own."""
+_SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
+"""Who is named above what they said, with a name or without one. Nobody where it is the user's own."""
 MAX_LINE_CHARS = 150
 """A subject stands before more than that once again: a value far from its subject is hard to place."""
 
 _ANNOUNCED = re.compile(
-    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)s?(?: on| for| about| to"
-    r"| of)?(?: the)? ?[:,-]? ?"
+    r"(?:(?:(?:small|slight|quick|minor|last[- ]minute) )?(?:correction|change|update)"
+    r"(?: (?:on|for|about|to|of)(?: the)? (?=[^:,]{1,60}[:,])| ?[:,-] ?(?:the )?)"
     r"|scratch what i said(?: about| on)?(?: the)? ?[:,]? ?|scratch that[,:.] ?|actually,? "
     r"|change of plans?[,:]? (?:for |on |about )?(?:the )?"
     r"|sorry, i (?:mixed (?:things|it|that|them) up|was wrong|misread|mistyped"
@@ -59,6 +59,8 @@ _CLOSING = re.compile(
 _ARTICLE = re.compile(r"(?:[Tt]he|[Oo]ur) (?=[^\W\d_A-Z])")
 NOBODY = frozenset({"user", "assistant", "other"})
 """Subjects that begin with who speaks: what is said of these keeps its "I"."""
+_HEADING = re.compile(r"\([^\n]*\)")
+"""What would read as the name of a speaker: a fact loses its brackets."""
 _PARTICULAR: dict[FactKind, bool] = {
     "goal": False,
     "constraint": False,
@@ -75,21 +77,33 @@ _PARTICULAR: dict[FactKind, bool] = {
 def facts_list(facts: Sequence[Fact]) -> str:
     """The facts, a line a subject, in the order in which subjects were first spoken of; empty for none.
 
-    What an assistant said stands apart, so that it does not pass for the user's own.
+    Each speaker's stand under their name in brackets, in the order in which they first spoke: "I" means them. The
+    user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass for
+    a user's.
     """
-    groups: dict[tuple[str, str], list[Fact]] = {}
+    said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
-        groups.setdefault((SAID_BY.get(fact.by, ""), fact.subject or fact.id), []).append(fact)
-    lines = {said_by: list[str]() for said_by in ("", *sorted({by for by, _ in groups if by}))}
-    for (said_by, _), mine in groups.items():
-        lines[said_by] += _lines(mine)
-    heads = [line for by, said in lines.items() if said for line in ([f"({by})"] if by else []) + said]
-    return neutralised("\n".join(heads))
+        about = said.setdefault(_whose(fact), {})
+        about.setdefault(fact.subject or fact.id, []).append(fact)
+    shown: list[str] = []
+    order = {whose: (whose[0], whose[1] != "", place) for place, whose in enumerate(said)}
+    for whose in sorted(said, key=order.__getitem__):
+        shown += [f"({whose[1]})"] if whose[1] else []
+        shown += [line for mine in said[whose].values() for line in _lines(mine)]
+    return neutralised("\n".join(shown))
+
+
+def _whose(fact: Fact) -> tuple[bool, str]:
+    """Whether another than a user says a fact, and the heading under which it stands."""
+    role = _SAID_BY.get(fact.by, "")
+    return role != "", " ".join(part for part in (role, plain_name(fact.speaker, fact.by)) if part)
 
 
 def line_of(fact: Fact) -> str:
     """A fact as it stands in the list by itself."""
-    return _led(fact.subject, shown_text(fact))
+    said = shown_text(fact)
+    line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
+    return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 
 def _lines(facts: Sequence[Fact]) -> list[str]:
@@ -106,7 +120,7 @@ def _lines(facts: Sequence[Fact]) -> list[str]:
 
 def shown_text(fact: Fact) -> str:
     """A fact's words without announcement, denied value and full stop."""
-    said = " ".join(fact.text.split()).rstrip(" .!")
+    said = " ".join(fact.text.replace("**", "").split()).rstrip(" .!")
     for wrong in denied_values(said):
         said = _without_denied(said, wrong)
     announced = _ANNOUNCED.match(said)

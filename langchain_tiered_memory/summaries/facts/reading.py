@@ -125,6 +125,7 @@ def _fact(clause: str, stated: Statement, entry: Entry) -> Fact:
         seq=entry.seq,
         at=entry.at,
         by=entry.role,
+        speaker=entry.name or "",
         subject=stated.subject,
         attribute=stated.attribute,
         value=stated.value,

@@ -11,6 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.talk import PERSONAL, signs_of_talk
 from langchain_tiered_memory.text import lexicon as cues
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "asks",
         re.compile(
-            r"(?:what|how|why|where|when|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b",
+            r"(?:what|how|why|where|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b",
         ),
     ),
 )
@@ -167,12 +168,60 @@ WEIGHTS: dict[str, float] = {
     "praises": -1.3,
     "long answer": -2.4,
     "listed": -1.0,
+    "announces": -2.0,
+    "reacts": -1.2,
+    "idles": -1.2,
+    "tells nothing": -1.8,
+    "tells little": -0.8,
+    "impersonal": -1.0,
+    "addresses": -0.5,
 }
 """Log odds of each sign; the empty one is what a clause begins with."""
 PARTICULAR = frozenset({"path", "code", "unit", "date", "full name"})
 """A clause with one of these says something in particular however it is put."""
 ALWAYS = frozenset({"long answer", "listed", "asks"})
 """What speaks against a clause as much as ever then."""
+OF_ONESELF = -3.3
+"""Least log odds of what somebody tells of their own life: rather shown than not, behind what is more particular."""
+TALK = frozenset(
+    {
+        "announces",
+        "reacts",
+        "idles",
+        "small talk",
+        "tells nothing",
+        "tells little",
+        "second person",
+        "asks",
+        "long answer",
+        "listed",
+        "marked up",
+        "hedges",
+    }
+)
+BEARING = (
+    PARTICULAR
+    | PERSONAL
+    | {
+        "figure",
+        "small figure",
+        "name",
+        "wide subject",
+        "own",
+        "in charge",
+        "personal",
+        "decision",
+        "constraint",
+        "correction",
+        "settles",
+        "first person",
+        "first plural",
+        "scheduled",
+        "placed",
+        "measured",
+    }
+)
+"""Signs that a clause is about somebody or something in particular."""
 EASED = 0.5
 """Of what speaks against a clause that says something in particular."""
 
@@ -194,12 +243,18 @@ def worded(low: str) -> set[str]:
             found.add(name)
     if cues.SMALL_TALK.match(low):
         found.add("small talk")
+    found |= signs_of_talk(low, words)
     return found
 
 
 def weight_of(signs: Iterable[str], *, weights: Mapping[str, float] = WEIGHTS) -> float:
     """The weight of a clause with these signs, 0 to 1: the logistic function of their sum."""
+    signs = frozenset(signs)
+    if not signs & BEARING:
+        signs |= {"impersonal"}
     given = [(sign, weights.get(sign, 0.0)) for sign in signs]
-    eased = EASED if any(sign in PARTICULAR for sign, _ in given) else 1.0
+    eased = EASED if signs & PARTICULAR else 1.0
     total = weights[""] + sum(odds * (eased if odds < 0 and sign not in ALWAYS else 1.0) for sign, odds in given)
+    if signs & PERSONAL and not signs & TALK:
+        total = max(total, OF_ONESELF)
     return round(1 / (1 + math.exp(-total)), 3)

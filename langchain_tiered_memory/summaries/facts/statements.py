@@ -10,6 +10,7 @@ from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
+from langchain_tiered_memory.summaries.facts.talk import is_talk
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
@@ -33,6 +34,7 @@ _NO_UNIT = (
     "a|an|the|and|or|of|for|to|at|on|in|by|with|per|is|are|was|were|it|that|this|so|but|not|from|as|now"
     "|if|i|we|you|he|she|they|when|which|who|instead|rather|after|before|each|every|ago|again|too"
 )
+_LONG_FIGURE = re.compile(r"\d\d")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1,20}}\b)?")
 """A figure with the word behind it: what it counts."""
@@ -41,11 +43,17 @@ _OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
 _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
 _ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
 """Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
+_CALLED = re.compile(
+    r"(?<=[a-z]), [^\W\d_a-z][^\W\d_A-Z]{1,20}[.!]*$|^(?i:wow|whoa|hey|hi|hello|oh|thanks|yeah|yes|no|ok|okay"
+    r"|aww?|congrats|sorry) [^\W\d_a-z][^\W\d_A-Z]{1,20}, (?=\w)"
+)
+"""Somebody is called by their name: "Totally agree, Mel", "Wow Mel, that is it"."""
 _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\b")
 _PROPERTY = re.compile(
     r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
     r"|begins?|ends?"
-    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?|plays?|studies|called|named|married)\b"
+    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?|plays?|studies|called|named"
+    r"|married)\b"
 )
 _PROPERTIES = {
     "weigh": "weight", "weighs": "weight", "weighed": "weight", "heavy": "weight", "costs": "cost", "cost": "cost",
@@ -89,9 +97,14 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     low = cues.lowered(without_remark(clause))
     found = phrases(clause)
     about = topic(found)
-    named = list(_names(clause))
+    called = [one.span() for one in _CALLED.finditer(clause)] if "," in clause else []
+    named = [
+        one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
+    ]
     shape, value = _shaped(clause, named, denied_values(clause))
     signs = worded(low) | _formed(clause, shape, value, named)
+    if called:
+        signs.add("addresses")
     if about:
         signs.add("wide subject" if len(about.words) > 1 else "subject")
         if about.determiner in ("my", "our"):
@@ -117,12 +130,15 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
     """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
     words = clause.count(" ") + 1
+    if is_talk(clause, cues.lowered(clause)):
+        return None
     stated = statement(clause, entry, listed=listed)
     if (
         about
         and not stated.named
         and (words <= _ANSWER_WORDS or _POINTS_BACK.match(clause))
         and stated.signs & _ANSWERS
+        and "**" not in clause
     ):
         return statement(f"the {about}: {clause}", entry, listed=listed)
     return None if clause.isascii() and words < _MIN_WORDS else stated
@@ -221,7 +237,8 @@ def _formed(clause: str, shape: str, value: str, named: Sequence[re.Match[str]])
     signs = {shape} if shape else set()
     if shape == "figure":
         digits = sum(char.isdigit() for char in value)
-        signs = {"small figure"} if digits == 1 and value.isdigit() else {"figure"}
+        small = digits == 1 and value.isdigit() and _LONG_FIGURE.search(clause) is None
+        signs = {"small figure"} if small else {"figure"}
         if not value.replace(",", "").replace(".", "").isdigit():
             signs.add("unit")
     if any(" " in one[0] for one in named):

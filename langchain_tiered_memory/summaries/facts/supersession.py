@@ -8,6 +8,7 @@ alone. The rules are pure and look at nothing but the facts: an edit, a branch o
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -31,6 +32,7 @@ _NEAREST = 40
 _MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
 _TELLING_WORDS = 2
 _FRAME_WORDS = 3
+_OWN = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself)\b")
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -46,6 +48,8 @@ class _Looked:
     changes: bool
     corrects: bool
     denied: tuple[str, ...]
+    is_own: bool
+    """Whether it speaks of who says it."""
 
 
 class Named(Protocol):
@@ -140,6 +144,7 @@ def _look(fact: Fact) -> _Looked:
         changes=announces_change(fact.text),
         corrects=corrects(fact.text),
         denied=tuple(folded(one) for one in denied_values(fact.text)),
+        is_own=bool(_OWN.search(fact.text.casefold())),
     )
 
 
@@ -150,6 +155,7 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
         for old in known
         if AUTHORITY[new.fact.by] >= AUTHORITY[old.fact.by]
         and old.fact.id != new.fact.id
+        and not _of_two_people(new, old)
         and (old.fact.seq < new.fact.seq or new.corrects or _denies(new, old))
     ]
     known.sort(key=lambda old: (old.fact.seq, old.fact.id))
@@ -168,6 +174,12 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     elif any(old.unit == new.unit for old in alike):
         alike = [old for old in alike if old.unit == new.unit]
     return [*alike, *(old for old in denied if not any(old is one for one in alike))]
+
+
+def _of_two_people(new: _Looked, old: _Looked) -> bool:
+    """Whether two named people each speak of themselves: both have a sister, a home and a job."""
+    names = {new.fact.speaker, old.fact.speaker}
+    return len(names - {""}) > 1 and new.is_own and old.is_own
 
 
 def folded(text: str) -> str:

@@ -102,6 +102,7 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
                 seq=source.seq,
                 at=source.at,
                 by=source.role,
+                speaker=source.name or "",
                 subject=stated.subject,
                 attribute=stated.attribute,
                 value=stated.value,

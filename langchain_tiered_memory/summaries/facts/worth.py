@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
+LEAST_SHOWN = 0.03
+"""What weighs less tells nothing that will matter later, however much room there is."""
 RAREST_TERMS = 4
 """Of a fact, whose rarity counts: a long clause is not rarer for being long."""
 RARITY_ODDS = 3.0
@@ -55,7 +57,11 @@ def chosen_facts(
     """
     del now
     stated = stated_in(told, facts) if told else [False] * len(facts)
-    waiting = [fact for fact, is_told in zip(facts, stated, strict=True) if not is_told and fact.status == "active"]
+    waiting = [
+        fact
+        for fact, is_told in zip(facts, stated, strict=True)
+        if not is_told and fact.status == "active" and (fact.weight >= LEAST_SHOWN or fact.id in first)
+    ]
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
     total = max(len(waiting), 1)

@@ -61,3 +61,20 @@ def test_an_assistant_does_not_take_back_what_its_user_said() -> None:
     claims = facts_of("Actually the api port is 8443, not 8080.", role="assistant", first=3)
     assert superseded([*said, *claims]) == {}
     assert list(superseded([*claims, *facts_of("The api port is 8080.", first=4)])) == [claims[0].id]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("My sister lives in Graz.", "My sister moved to Vienna."), ("I live in Graz.", "I moved to Linz.")],
+)
+def test_what_one_says_of_oneself_is_taken_back_by_oneself_alone(old: str, new: str) -> None:
+    ann = facts_of(old, name="Ann")
+    assert superseded([*ann, *facts_of(new, first=3, name="Bob")]) == {}
+    again = facts_of(new, first=4, name="Ann")
+    assert superseded([*ann, *again]) == {ann[0].id: again[0].id}
+
+
+def test_what_is_said_of_a_third_thing_is_taken_back_by_anybody() -> None:
+    old = facts_of("The api port is 8080.", name="Ann")
+    new = facts_of("Correction: the api port is 8443, not 8080.", first=3, name="Bob")
+    assert superseded([*old, *new]) == {old[0].id: new[0].id}

@@ -1,3 +1,5 @@
+import pytest
+
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from tests.fact_builders import facts_of, said, words
 
@@ -22,8 +24,46 @@ def test_what_the_prose_states_is_not_said_again() -> None:
     assert said(chosen_facts(facts_of(*FACTS[:2]), room=99, count_text=words, told=told, now=0.0)) == FACTS[1:2]
 
 
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "Totally agree, Iris.",
+        "Thanks Iris, really appreciate your kind words!",
+        "Long time no talk!",
+        "Patience is everything.",
+        "Here's a pic of it.",
+        "Here it is!",
+        "That's so sweet of you.",
+        "[shares an image: a photo of a lamp on a table]",
+        "Your garden really shines.",
+        "I'm gonna keep it up.",
+        "Laughter brings joy.",
+        "They sure are.",
+    ],
+)
+def test_talk_is_left_out_however_much_room_there_is(talk: str) -> None:
+    assert chosen_facts(facts_of(talk), room=999, count_text=words, now=0.0) == []
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "I just signed up for a welding class yesterday.",
+        "My brother works at the harbour office.",
+        "I'm allergic to shellfish.",
+        "We adopted a second cat last week.",
+        "I'm a big fan of rowing.",
+        "We're thinking of moving to the coast.",
+        "The gate code is 4471.",
+        "I am pregnant and due in May.",
+    ],
+)
+def test_what_somebody_tells_of_their_life_has_its_place(fact: str) -> None:
+    assert len(chosen_facts(facts_of(fact), room=99, count_text=words, now=0.0)) == 1
+
+
 def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> None:
-    facts = facts_of(*FACTS, "We will see what they say tomorrow about the boat.")
+    facts = facts_of(*FACTS, "The bench stands by the old boat.")
     least = facts[-1]
     assert least not in chosen_facts(facts, room=27, count_text=words, now=0.0)
     assert least in chosen_facts(facts, room=27, count_text=words, now=0.0, first={least.id})
