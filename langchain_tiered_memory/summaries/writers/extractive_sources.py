@@ -114,7 +114,7 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Uni
         weight *= _REPORTED_WEIGHT
     elif not has_assistant and kind == "decision" and cues.DECISION.search(low) is None:
         kind = "point"  # between people "it must be nice" decides nothing
-    when = unit.when or (day if not advised and is_event(unit.text) else "")
+    when = unit.when or (day if day and not advised and is_event(unit.text) else "")
     return replace(unit, text=_shortened(unit.text), weight=weight, kind=kind, when=when)
 
 
