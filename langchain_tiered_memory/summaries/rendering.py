@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.resolutions import short_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint
 from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutralised, plain_name, short_id
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Entry, Role, Summary
 
-TOOL_MARK = "[tool]"
-"""Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
 _MAX_TOOL_NAME_CHARS = 40
 
 HISTORY_NOTE = (

@@ -6,18 +6,21 @@ are cut from the summary's own text, so they say nothing that it does not, and n
 
 from __future__ import annotations
 
-import re
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.resolution_lines import Told, read_told
+from langchain_tiered_memory.summaries.writers.extractive_overview import subjects_told
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
+from langchain_tiered_memory.summaries.writers.telling import is_filler, telling
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, short_id
 from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.noun_phrases import subjects
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.noun_phrases import CALENDAR, noun_phrases, subjects
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.types.records import Summary
 
@@ -29,12 +32,12 @@ HEADLINE_TOKENS = 25
 """The most that a headline takes: hundreds of messages then fit into a share of a small window."""
 _JOINT_TOKENS = 48
 """The most that one line for many neighbours takes: it names more topics."""
+_LEAST_SHARE = 0.2
+"""What the most telling statement may take behind an overview that took nearly all."""
 _HEADLINE_ID_CHARS = 6
 """Of an id in a headline: enough to expand it by, and half the tokens of what is shown above a summary."""
 _NAMED_IDS = 3
 """Summaries that a joint line names."""
-_LONG_LINE_CHARS = 240
-"""A longer line is prose, and is cut into its sentences; a shorter one stays whole."""
 _MOST_CHARS = 20_000
 """Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
 _TOPICS = 12
@@ -42,35 +45,55 @@ _TOPICS = 12
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
-_WORD = re.compile(r"[^\W_][\w.-]{2,40}\b")
-_BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
-_SPEAKERS = frozenset({"user", "assistant", "system", "tool", "other", "facts", "figures", "topics", "said"})
+_ROLES = frozenset({"user", "assistant", "system", "tool", "other", "the"})
 
 
 def short_of(summary: Summary, *, share: float = SHORT_SHARE) -> str:
-    """The most telling sentences and bullets of a summary within `share` of its characters, in their order.
+    """The overview of a summary and its most telling statements, in their order, within `share` of its characters.
 
-    At least one, cut between words where it is longer than that; empty for a summary that says nothing.
+    At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
+    What an audit appended is left out: it is a list, for search and for the level above.
     """
-    lines = _lines(summary.text[:_MOST_CHARS])
-    chars = sum(len(line) for line, _ in lines)
-    room = round(share * chars)
-    units = [
-        Unit(text=line, kind=kind_of(line), source=place, tokens=len(line) / _CHARS_PER_TOKEN, weight=cue_weight(line))
-        for place, (line, _) in enumerate(lines)
-    ]
+    text = summary.text[:_MOST_CHARS]
+    overview, told = read_told(text)
+    if not overview and not told:
+        return _cut(text.strip(), max(1, round(share * len(text))))
+    chars = len(text)
+    room = round(share * chars) - len(overview)
     chosen: set[int] = set()
-    first: int | None = None
-    for place in in_order_of_worth(units):
-        if first is None:
-            first, room = place, max(room, min(len(lines[place][0]), round(_LONGEST_SHARE * chars)))
-        if len(lines[place][0]) <= room:
+    for place in _by_worth(told):
+        size = len(told[place].whole)
+        if not chosen and not overview:
+            room = max(room, min(size, round(_LONGEST_SHARE * chars)))
+        elif not chosen:
+            room = max(room, round(_LEAST_SHARE * chars))
+        if size <= room:
             chosen.add(place)
-            room -= len(lines[place][0])
-    if not chosen and first is not None:
-        return _cut(lines[first][0], max(room, 1))
-    return _joined([lines[place] for place in sorted(chosen)])
+            room -= size
+    if not chosen and told:
+        best = told[next(_by_worth(told))]
+        if not overview:
+            return _cut(best.whole, max(room, 1))
+        return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
+    return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
+
+
+def _by_worth(told: Sequence[Told]) -> Iterator[int]:
+    """The statements that tell most, first; fillers where there is nothing else."""
+    advised = [one.label.startswith("assistant") for one in told]
+    weights = [telling(one.text, advised=said) for one, said in zip(told, advised, strict=True)]
+    places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
+    units = [
+        Unit(
+            text=told[place].whole,
+            kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
+            source=0,
+            tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
+            weight=cue_weight(told[place].text) * weights[place],
+        )
+        for place in places
+    ]
+    return (places[index] for index in in_order_of_worth(units))
 
 
 def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
@@ -111,14 +134,39 @@ def joint_headline(
 
 
 def topics_of(texts: Sequence[str]) -> list[str]:
-    """Words that tell what texts are about, the most telling first: what comes up again, then names."""
-    lines = [line for text in texts for line, _ in _lines(text[: _MOST_CHARS // len(texts)])]
-    units = [Unit(text=line, kind="point", source=place, tokens=1.0) for place, line in enumerate(lines)]
-    shared = subjects(lines, dull=_SPEAKERS, count=_TOPICS)
-    named = [name for line in lines for name in names(line) if name.casefold() not in _SPEAKERS]
-    rare = [word for place in list(in_order_of_worth(units))[:1] for word in _WORD.findall(lines[place])]
-    found = dict.fromkeys(plain_label(word, max_chars=40) for word in (*shared[:4], *named, *shared[4:], *rare))
-    return [word for word in found if word and word.casefold() not in _SPEAKERS][:_TOPICS]
+    """Words that tell what texts are about: what their overviews name, else what comes up again, then names.
+
+    Subjects of several texts come first, then one of each.
+    """
+    read = [read_told(text[: _MOST_CHARS // len(texts)]) for text in texts]
+    told = [_subjects_of(overview) for overview, _ in read]
+    turns = [names[place] for place in range(_TOPICS) for names in told if place < len(names)]
+    times = Counter(one for names in told for one in dict.fromkeys(names))
+    lines = [one.text for _, found in read for one in found if not is_filler(one.text)]
+    speakers = [one.label.partition(" (")[0].rstrip(": ") for _, found in read for one in found]
+    dull = _ROLES | frozenset(word.casefold() for name in speakers for word in (name, *name.split()))
+    again = subjects(lines, dull=dull, count=_TOPICS)
+    named = [name for line in lines for name in names(line)]
+    if not (turns or again):
+        once = Counter(phrase for _, found in read for one in found for phrase in noun_phrases(one.text))
+        again = [phrase for phrase, _ in once.most_common(_TOPICS)]
+    found = dict.fromkeys(
+        plain_label(word, max_chars=40) for word in (*sorted(turns, key=lambda one: -times[one]), *again[:4], *named)
+    )
+    known = set[str](dull | CALENDAR)
+    topics: list[str] = []
+    for word in found:
+        parts = word.casefold().split()
+        if parts and known.isdisjoint(parts):
+            known.update(parts)
+            topics.append(word)
+    return topics[:_TOPICS]
+
+
+def _subjects_of(overview: str) -> list[str]:
+    """What an overview names: its subjects, or what was requested, and files worked on."""
+    named = subjects_told(overview)
+    return named or subjects([overview], dull=_ROLES, count=_TOPICS)
 
 
 def _with_topics(head: str, found: Sequence[str], *, most: int, count_text: Callable[[str], int]) -> str:
@@ -140,32 +188,14 @@ def _dates(first_at: float, last_at: float) -> str:
         return f"{first:%Y-%m-%d}"
     if (first.year, first.month) == (last.year, last.month):
         return f"{first:%Y-%m-%d}/{last:%d}"
-    return f"{first:%Y-%m-%d}/{last:%m-%d}" if first.year == last.year else f"{first:%Y-%m-%d}/{last:%Y-%m-%d}"
+    return f"{first:%Y-%m-%d}/{last:%m-%d}" if first.year == last.year else f"{first:%Y-%m}/{last:%Y-%m}"
 
 
-def _lines(text: str) -> list[tuple[str, bool]]:
-    """What a short rendering chooses from: bullets and sentences, and whether each stands on a line of its own."""
-    found: list[tuple[str, bool]] = []
-    for line in text.splitlines():
-        stripped = line.strip()
-        if not stripped or _HEADING.match(line):
-            continue
-        if len(stripped) <= _LONG_LINE_CHARS:
-            found.append((stripped, True))
-            continue
-        mark = _BULLET.match(line)
-        for place, piece in enumerate(pieces(stripped)):
-            own = place == 0
-            found.append((f"{mark[0].strip()} {piece.text}" if own and mark is not None else piece.text, own))
-    return found
-
-
-def _joined(chosen: Sequence[tuple[str, bool]]) -> str:
-    """Bullets and first sentences on lines of their own, sentences of the same prose side by side."""
-    text = ""
-    for line, own in chosen:
-        text += line if not text else f"\n{line}" if own or _BULLET.match(text.rsplit("\n", 1)[-1]) else f" {line}"
-    return text
+def _joined(chosen: Sequence[Told]) -> Iterator[str]:
+    """A line for each speaker of a line of the summary, sentences side by side."""
+    for _, run in groupby(chosen, key=lambda one: (one.line, one.label)):
+        first, *others = run
+        yield " ".join([f"{first.bullet}{first.whole}", *(one.text for one in others)])
 
 
 def _cut(line: str, chars: int) -> str:

@@ -46,10 +46,16 @@ _CLOSERS = _words(
     " themselves due until i you he she it we they me him us them there here up down out off again also just very"
     " really too quite even only still already ever never always often sometimes soon now today yesterday tomorrow"
     " tonight ago later much many more most less least few all both one two three other others same such own well"
-    " back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
+    " around back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
     " es son no se"
 )
-_WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end one
+CALENDAR = _words(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
+    " oct nov dec"
+)
+"""Days and months: they say when, and not what about."""
+_WEAK = CALENDAR | _words(  # adjectives and empty nouns: they neither are a topic nor end one
     "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week"
     " weeks month months year years moment part parts stuff people person guy guys man one ones example case fact"
     " sure idea first second third last next new old good great nice amazing awesome wonderful lovely big small"
@@ -58,6 +64,7 @@ _WEAK = _words(  # adjectives and empty nouns: they neither are a topic nor end 
     " true possible available clear hand end beginning start top bottom middle side point number moment morning"
     " evening night afternoon weekend today basic code clean inside outside waiting talk other others general"
     " particular order addition course least most love thanks hope look like photo image picture far further"
+    " experience experiences difference reminder message messages memory memories joy blast pic pics buddy dude"
     " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
     " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )

@@ -125,6 +125,11 @@ def _word(value: object) -> str:
     return " ".join(str(value).split())
 
 
+def leans(text: str) -> bool:
+    """Whether a sentence begins with a word for something that was named before it."""
+    return _LEANS.match(text) is not None
+
+
 def plain(text: str) -> str:
     """`text` without the marks of bold type, and a row of a table as its cells."""
     if text[:1] == "|" and text.rstrip()[-1:] == "|":
@@ -204,7 +209,7 @@ def _leaned(given: Iterable[Statement]) -> Iterator[Statement]:
     """Sentences that lean on the one before them, with it."""
     before: Statement | None = None
     for one in given:
-        if one.is_code or one.announces or not _LEANS.match(one.text):
+        if one.is_code or one.announces or not leans(one.text):
             if before:
                 yield before
             before = one

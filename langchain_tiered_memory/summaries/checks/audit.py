@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import APPENDED, SAID, STILL_OPEN, TOOL_MARK, TOOL_SAID
+from langchain_tiered_memory.summaries.writers.extractive_phrases import DATE, date_of
+from langchain_tiered_memory.summaries.writers.speakers import is_name_of
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifier_spans import Finding, findings
 from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.noun_phrases import CALENDAR
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -25,14 +28,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import SourceText
     from langchain_tiered_memory.types.records import Fact, Role
 
-_OPEN, _SAID, _CALL = "Still open: ", "Also said: ", "call "
-_TOOL_SAID = f"{TOOL_MARK} also said: "
-APPENDED = re.compile(rf"(?:{_OPEN}|{_SAID}|{re.escape(_TOOL_SAID)})")
-"""How a line begins that an audit appended."""
+_CALL = "call "
 
 _SEPARATOR = "; "
 _LINE = re.compile(
-    rf"^(?:{_OPEN}(?P<open>.*?)(?:\. (?={_SAID})|$))?(?:{_SAID}(?P<said>.*))?$|^{re.escape(_TOOL_SAID)}(?P<tool>.*)$"
+    rf"^(?:{STILL_OPEN}(?P<open>.*?)(?:\. (?={SAID})|$))?(?:{SAID}(?P<said>.*))?$|^{re.escape(TOOL_SAID)}(?P<tool>.*)$"
 )
 _SPOKEN = re.compile(r"^(?:[-*+] )?(?P<role>user|assistant|\[tool\])[^:\n]{0,60}: ")
 _WORTH: dict[Role, int] = {"user": 4, "other": 3, "assistant": 2, "tool": 1, "system": 0}
@@ -42,6 +42,8 @@ _MAX_SOURCE_CHARS = 60_000  # of one, half from each end: a pasted file names mo
 _MAX_QUESTION_CHARS = 160
 _MAX_OPEN = 6
 _MAX_MISSES = 12  # items in a row that are too long for the room left: then it is full
+_NO_NOUN = re.compile(r"^[\d.,]{1,20}[ -]\w{2,30}(?:ly|ed|ing)$")
+_OUR_DAY = re.compile(DATE)
 _ASKS = ("?", "\uff1f", "\u061f")
 
 
@@ -70,6 +72,7 @@ def audited(
     max_tokens: int,
     count_text: Callable[[str], int],
     share: float,
+    people: Sequence[str] = (),
 ) -> Audited:
     """`text` with what it dropped of its sources, in one line or two, three where a tool and an open question meet.
 
@@ -84,6 +87,7 @@ def audited(
         count_text: Tokens of a text. Called once for each item considered, some fifty times at most beyond those
             that are appended.
         share: Of `max_tokens`, the most for what is appended (0 to 1).
+        people: Who takes part: their names and nicknames tell nothing.
     """
     room = min(max_tokens - count_text(text), int(max_tokens * share))
     if room <= 0:
@@ -91,8 +95,8 @@ def audited(
     beside = "\n".join((text, *(fact.text for fact in facts)))
     chosen: list[_Item] = []
     misses = 0
-    left = room - count_text(f"\n{_SAID}")
-    for item in _missing(sources, beside):
+    left = room - count_text(f"\n{SAID}")
+    for item in _missing(sources, beside, people):
         if any(_states(_folded(other.text), _folded(item.text)) for other in chosen):
             continue  # a name within a phrase that stands there already
         tokens = count_text(item.text + _SEPARATOR)
@@ -115,17 +119,18 @@ def _lines(chosen: Sequence[_Item]) -> str:
     still_open = _SEPARATOR.join(item.text for item in chosen if item.is_open)
     said = _SEPARATOR.join(item.text for item in chosen if not item.is_open and item.role != "tool")
     found = _SEPARATOR.join(item.text for item in chosen if not item.is_open and item.role == "tool")
-    own = ". ".join((*([_OPEN + still_open] if still_open else ()), *([_SAID + said] if said else ())))
-    return "\n".join((*([own] if own else ()), *([_TOOL_SAID + found] if found else ())))
+    own = ". ".join((*([STILL_OPEN + still_open] if still_open else ()), *([SAID + said] if said else ())))
+    return "\n".join((*([own] if own else ()), *([TOOL_SAID + found] if found else ())))
 
 
-def _missing(sources: Sequence[SourceText], beside: str) -> Iterator[_Item]:
+def _missing(sources: Sequence[SourceText], beside: str, people: Sequence[str]) -> Iterator[_Item]:
     """What `beside` does not state, the most important first."""
     folded = _folded(beside)
     for item in _still_open(sources)[:_MAX_OPEN]:
         if _folded(item.text.removeprefix(_CALL)) not in folded:
             yield item
     stated = identifiers(beside)
+    known = _Known(sources, people)
     ranked: dict[str, tuple[int, int, Finding, Role]] = {}
     for role, part in _parts(sources):
         seen = set[str]()
@@ -135,16 +140,38 @@ def _missing(sources: Sequence[SourceText], beside: str) -> Iterator[_Item]:
             seen.add(finding.key)
             # Names are worth less than what nobody can guess: they count as if one step further away said them.
             worth = _WORTH[role] - (finding.rank >= _NAME_RANK)
-            known = ranked.get(finding.key)
-            if known is None:
+            before = ranked.get(finding.key)
+            if before is None:
                 ranked[finding.key] = (worth, 1, finding, role)
             else:
-                first = known if known[0] >= worth else (worth, 0, finding, role)
-                ranked[finding.key] = (first[0], known[1] + 1, first[2], first[3])
+                first = before if before[0] >= worth else (worth, 0, finding, role)
+                ranked[finding.key] = (first[0], before[1] + 1, first[2], first[3])
     order = sorted(enumerate(ranked.values()), key=lambda one: (-one[1][0], -one[1][1], one[1][2].rank, one[0]))
-    for _, (_, _, finding, role) in order:
+    for _, (_, times, finding, role) in order:
+        if known.tells_little(finding, times):
+            continue
         if finding.key not in stated and not _states(folded, finding.key):
             yield _Item(finding.text, role)
+
+
+class _Known:
+    """What every reader of a summary knows or cannot use: days of messages, who takes part, halves of code."""
+
+    def __init__(self, sources: Sequence[SourceText], people: Sequence[str]) -> None:
+        self._people = (*people, *(source.speaker for source in sources if source.role != "tool"))
+        self._days = {date_of(source.at).casefold() for source in sources}
+        self.are_summaries = any(not source.speaker for source in sources)
+
+    def tells_little(self, finding: Finding, times: int) -> bool:
+        """Whether what was found in `times` sources is not worth its tokens in a list without sentences."""
+        if finding.key in self._days or (self.are_summaries and _OUR_DAY.fullmatch(finding.text)):
+            return True
+        if finding.rank == _NAME_RANK and (finding.key in CALENDAR or is_name_of(finding.text, self._people)):
+            return True
+        if self.are_summaries and (times == 1 if finding.rank >= _NAME_RANK else _NO_NOUN.search(finding.text)):
+            return True  # of a long stretch a name without its sentence tells nothing
+        halves = (finding.text.count(one) != finding.text.count(other) for one, other in ("()", "[]", "{}"))
+        return any(halves) or finding.text.count('"') % 2 == 1
 
 
 def _parts(sources: Sequence[SourceText]) -> Iterator[tuple[Role, str]]:
@@ -205,7 +232,7 @@ def _still_open(sources: Sequence[SourceText]) -> list[_Item]:
 
 
 def _open_items(text: str) -> list[str]:
-    found = [_LINE.match(line) for line in text.splitlines() if line.startswith(_OPEN)]
+    found = [_LINE.match(line) for line in text.splitlines() if line.startswith(STILL_OPEN)]
     return [item for match in found if match and match["open"] for item in match["open"].split(_SEPARATOR)]
 
 

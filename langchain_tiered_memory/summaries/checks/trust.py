@@ -13,7 +13,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 

@@ -52,7 +52,7 @@ def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:
 
 def _is_stated(fact: Fact, lines: Sequence[_Line], by_term: dict[str, list[int]]) -> bool:
     terms = frozenset(analyse(fact.text))
-    known = [by_term.get(term, ()) for term in terms]
+    known = [by_term.get(term, ()) for term in sorted(terms)]
     if not terms or not any(known):
         return False
     value = " ".join(fact.value.casefold().split())

@@ -200,7 +200,8 @@ def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceTe
 
 def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:
     return tuple(
-        SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq) for one in below
+        SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq, first_at=one.first_at)
+        for one in below
     )
 
 

@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE,
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
+from langchain_tiered_memory.summaries.writers.speakers import speakers_of
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ _STRESS: dict[str, dict[ItemKind, float]] = {
     "handoff": {"progress": 1.3, "open": 1.4, "action": 1.4},
 }
 """What else a kind of statement is worth where a strategy is about it."""
+_SPREAD = 0.3  # from level 2 on: what each statement of a part takes from the worth of its others
 _CONCISE_SHARE = 0.6  # of the target
 _PLANNED = 0.92  # of the target, for the first guess at how many sentences fit
 _BULLET_TOKENS = 2  # what a sentence takes beside its words, on average
-_TRIES = 5
+_TRIES = 7
 _FULL = 0.96  # of the target: nearer is not worth another count
 _MOST_GROWTH = 1.6  # of the room from one try to the next
 _CAUTION = 0.98
@@ -64,6 +66,11 @@ class ExtractiveCondenser:
         cap = min(job.max_tokens, max(1, job.source_tokens))
         target = min(job.target_tokens, cap)
         stress = _STRESS.get(job.strategy, {})
+        if job.level > 1:
+            job = replace(
+                job,
+                participants=tuple(dict.fromkeys((*job.participants, *speakers_of(one.text for one in job.sources)))),
+            )
         units = [replace(unit, weight=unit.weight * stress.get(unit.kind, 1.0)) for unit in units_of(job)]
         text = self._fitting(job, units, target, cap) if units else self._nothing_said(job, cap)
         if not text:
@@ -86,7 +93,7 @@ class ExtractiveCondenser:
         target = max(1, round(target * _CONCISE_SHARE)) if job.strategy == CONCISE else target
         order: list[int] = []
         spent = 0.0
-        for index in in_order_of_worth(units, dull=dull):
+        for index in in_order_of_worth(units, dull=dull, spread=_SPREAD if job.level > 1 else 0.0):
             order.append(index)
             spent += units[index].tokens
             if spent > target * _SLACK or (job.strategy == CONCISE and len(order) == CONCISE_POINTS):

@@ -6,10 +6,11 @@ request or a decision in its own words, the days.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, files_named, tool_named
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ASKED_ABOUT,
@@ -37,10 +38,13 @@ LEAST_TOKENS = 60
 
 _DATED_TOKENS, _OUTCOME_TOKENS = 250, 250  # from here on there is room for the days, and for what came of it
 _SUBJECTS_SMALL, _SUBJECTS = 2, 4
+_MORE_SUBJECTS = 1  # of a stretch that summaries were made of
 _FULL_TOKENS = 160  # from here on there is room for all subjects
 _MAX_REQUEST_CHARS, _MAX_OUTCOME_CHARS = 130, 100
 _LEAST_BLANKS = 5  # of a request that is worth a headline
 _MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
+_WORD = re.compile(r"[\w+'-]+")
+_VAGUE = 0.6  # of a subject in one plain word
 _ASKS = ("?", "\uff1f", "\u061f")
 
 
@@ -54,14 +58,19 @@ def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: froz
     people = list(dict.fromkeys(name for unit in words for name in (unit.asker, unit.speaker) if name))
     has_assistant = "assistant" in {unit.speaker for unit in spoken}
     asker = next((name for name in people if name != "assistant"), "") if has_assistant else ""
-    earlier = [source.text.partition("\n")[0] for source in job.sources] if job.level > 1 else []
+    earlier = [source.text for source in job.sources] if job.level > 1 else []
     count = _SUBJECTS if target >= _FULL_TOKENS else _SUBJECTS_SMALL
+    count += _MORE_SUBJECTS if earlier else 0
     talk = _of_talk(words, people, asker, count=count, dull=dull, earlier=earlier)
     said = _with_calls(calls, words, asker, talk, earlier) if calls else talk
     if not said:
         return ""
     outcome = _outcome(words, said) if target >= _OUTCOME_TOKENS else ""
-    when = f" ({span_of(job.first_at, job.last_at)})" if target >= _DATED_TOKENS else ""
+    when = (
+        f" ({span_of(job.first_at, job.last_at)})"
+        if target >= _DATED_TOKENS or (earlier and target >= _FULL_TOKENS)
+        else ""
+    )
     return f"{said}{outcome}{when}."
 
 
@@ -74,7 +83,7 @@ def _of_talk(
         if asker in (unit.speaker, unit.asker)
     ]
     texts = theirs if asker else [unit.told for unit in words]
-    named = _named_before(earlier, count) or subjects(texts, dull=dull, count=count)
+    named = _named_before(earlier, count, dull) or subjects(texts, dull=dull, count=count)
     if asker and len(named) < _SUBJECTS_SMALL:
         named = subjects([unit.told for unit in words], dull=dull, count=count)
     if not named or not people:
@@ -86,23 +95,33 @@ def _of_talk(
     return f"{who} {ASKED_ABOUT if asks else TALKED} {listed(named)}"
 
 
-def _named_before(overviews: Sequence[str], count: int) -> list[str]:
-    """The subjects that overviews one level below name: those of several first, then each one's first."""
-    found = [
-        match["subjects"].replace(" and ", ", ").split(", ") for match in map(TOLD_SUBJECTS.search, overviews) if match
-    ]
-    if len(found) * 2 < len(overviews):
+def _named_before(below: Sequence[str], count: int, dull: frozenset[str]) -> list[str]:
+    """The subjects that overviews one level below name: what most of these parts speak of, and something of each."""
+    found = [subjects_told(text) for text in below]
+    if sum(map(bool, found)) * 2 < len(below):
         return []
-    times = Counter(one for names in found for one in dict.fromkeys(names))
-    shared = [one for one, often in times.most_common() if often > 1]
+    words = [frozenset(_WORD.findall(text.casefold())) for text in below]
+    spoken_of = {one: _heads_in(one, words) for names in found for one in names}
     turns = [names[place] for place in range(count) for names in found if place < len(names)]
     named: list[str] = []
-    said = set[str]()
-    for one in dict.fromkeys((*shared, *turns)):
-        if said.isdisjoint(one.casefold().split()):
+    said = set(dull)
+    for one in sorted(dict.fromkeys(turns), key=lambda one: -spoken_of[one]):
+        if said.isdisjoint(one.casefold().split()) and len(named) < count:
             said.update(one.casefold().split())
             named.append(one)
-    return named[:count]
+    return named
+
+
+def _heads_in(phrase: str, texts: Sequence[frozenset[str]]) -> float:
+    """In how many texts a subject's last word stands; what two words say is worth more than what one says."""
+    head = phrase.casefold().rpartition(" ")[2]
+    return sum(head in words for words in texts) * (1.0 if " " in phrase or not phrase.islower() else _VAGUE)
+
+
+def subjects_told(text: str) -> list[str]:
+    """The subjects that the overview of a finished summary of ours names."""
+    told = TOLD_SUBJECTS.search(text.partition("\n")[0])
+    return told["subjects"].replace(" and ", ", ").split(", ") if told else []
 
 
 def _few(people: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.writers.extractive_calls import is_call
 from langchain_tiered_memory.summaries.writers.extractive_overview import overview_of
 from langchain_tiered_memory.summaries.writers.extractive_phrases import OPEN, date_of, listed
@@ -52,7 +52,8 @@ class Form:
         for number, section in enumerate(self._sections):
             mine = [unit for unit in units if self._home.get(unit.kind, 0) == number]
             if mine:
-                heading = [f"## {section.heading}"] if homes != {0} else []  # alone, it would only repeat what it is
+                alone = len(homes) == 1 and "point" in section.kinds
+                heading = [] if alone else [f"## {section.heading}"]  # alone, it would only repeat what it is
                 blocks.append("\n".join([*heading, *self._lines(mine, first=number == 0)]))
         return "\n".join(blocks)
 

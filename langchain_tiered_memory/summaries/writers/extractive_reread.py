@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.audit import APPENDED
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import APPENDED, TOOL_MARK
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ANSWER,
     DAY_LINE,

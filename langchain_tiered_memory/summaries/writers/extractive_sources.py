@@ -7,11 +7,13 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.rendering import TOOL_MARK, speaker_label
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, kind_of
+from langchain_tiered_memory.summaries.writers.telling import is_event, is_filler, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
 from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, shown_lines, statements
@@ -39,6 +41,7 @@ _SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
+_MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _ASKS = ("?", "\uff1f", "\u061f")
 _DEFINITION = re.compile(
@@ -77,19 +80,58 @@ def units_of(job: CondenseJob) -> Iterator[Unit]:
 
 
 def _of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
+    """The statements of summaries that tell something alone, with the day that they were said on where it is known."""
+    read = list(_all_of_summaries(job))
+    yield from [one for one in read if not _is_spoken(one[1]) or not is_filler(one[1].told)] or read
+
+
+def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     last = len(job.sources) - 1
     has_assistant = "assistant" in job.participants or any("assistant: " in source.text for source in job.sources)
+    is_long = date_of(job.first_at) != date_of(job.last_at)
     for index, source in enumerate(job.sources):
         if source.same_as is None and source.text:
             for unit in units_of_summary(source, index, job.participants, is_last=index == last):
-                weight = cue_weight(unit.text) * unit.weight
-                if unit.speaker.startswith(TOOL_MARK):
-                    weight *= _REPORTED_WEIGHT
-                elif has_assistant and unit.speaker != "assistant":
-                    weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
-                elif has_assistant and unit.asked:
-                    weight *= _ANSWERED_WEIGHT
-                yield source, replace(unit, text=_shortened(unit.text), weight=weight)
+                day = (unit.day or _only_day(source)) if is_long else ""
+                yield source, _weighed(unit, day, has_assistant=has_assistant, is_high=job.level > _MERGED_LEVEL)
+
+
+def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Unit:
+    """A statement of a summary with its worth one level up, without a question that it does not need."""
+    if (not has_assistant or unit.asker == "assistant") and _tells_alone(unit):
+        unit = replace(unit, asked="", asker="")
+    low = cues.lowered(unit.text)
+    advised = unit.speaker == "assistant"
+    weight = cue_weight(unit.text) * unit.weight * (telling(unit.text, advised=advised) if _is_spoken(unit) else 1.0)
+    kind = unit.kind
+    if unit.speaker.startswith(TOOL_MARK):
+        weight *= _REPORTED_WEIGHT
+    elif has_assistant and not advised:
+        weight *= _WANTED_WEIGHT  # what somebody wants outlasts what was advised
+    elif has_assistant and unit.asked:
+        weight *= _ANSWERED_WEIGHT
+    elif advised and is_high:
+        weight *= _REPORTED_WEIGHT
+    elif not has_assistant and kind == "decision" and cues.DECISION.search(low) is None:
+        kind = "point"  # between people "it must be nice" decides nothing
+    when = unit.when or (day if not advised and is_event(unit.text) else "")
+    return replace(unit, text=_shortened(unit.text), weight=weight, kind=kind, when=when)
+
+
+def _is_spoken(unit: Unit) -> bool:
+    """Whether a statement is what somebody said in words: no call, no code, nothing that is open."""
+    return unit.kind != "open" and not unit.text.startswith((CODE, USED)) and not unit.speaker.startswith(TOOL_MARK)
+
+
+def _tells_alone(unit: Unit) -> bool:
+    """Whether an answer says without its question what it is about."""
+    return bool(unit.asked) and unit.text.count(" ") >= _LEAST_BLANKS and telling(unit.text) >= 1.0
+
+
+def _only_day(source: SourceText) -> str:
+    """The day that a summary tells of, where it is one."""
+    last = date_of(source.at)
+    return last if source.first_at is not None and date_of(source.first_at) == last else ""
 
 
 def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:

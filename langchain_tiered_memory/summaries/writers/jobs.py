@@ -31,6 +31,8 @@ class SourceText:
     kind: str | None = None
     same_as: str | None = None
     """Id of an earlier source that says nearly the same: this one need not be told again."""
+    first_at: float | None = None
+    """Of a summary, when what it covers began."""
     open_calls: tuple[str, ...] = ()
     """Tool calls of this message that no result came back for, in words."""
 

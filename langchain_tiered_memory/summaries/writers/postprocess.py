@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.checks.validators import SizeValidator
 from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.summaries.writers.speakers import speakers_of
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
@@ -158,7 +159,10 @@ class Finish:
             tokens = cap
         if self._settings.validation.audit and _says_something(text) and tokens <= cap:
             share = self._settings.validation.audit_share
-            mended = audited(text, job.sources, job.facts, max_tokens=cap, count_text=self._count, share=share)
+            people = (*job.participants, *(speakers_of(one.text for one in job.sources) if job.level > 1 else ()))
+            mended = audited(
+                text, job.sources, job.facts, max_tokens=cap, count_text=self._count, share=share, people=people
+            )
             text, notes = mended.text, (*notes, "mended") if mended.added else notes
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 

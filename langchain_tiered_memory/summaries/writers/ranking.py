@@ -114,19 +114,25 @@ def kind_of(text: str) -> ItemKind:
     return "point"
 
 
-def in_order_of_worth(units: Sequence[Unit], *, dull: frozenset[str] = frozenset()) -> Iterator[int]:
+def in_order_of_worth(
+    units: Sequence[Unit], *, dull: frozenset[str] = frozenset(), spread: float = 0.0
+) -> Iterator[int]:
     """Indexes of `units`, the one that adds most per token first.
 
     Args:
         units: The sentences of one job.
         dull: Casefolded words that tell nothing here, such as the speakers' names.
+        spread: What each unit chosen from a source before takes from the worth of its others: with more than 0, no
+            part of a long stretch is left out for another.
     """
     terms = _weighed(units, dull)
     told = set[str]()
+    chosen = Counter[int]()
 
     def gain(index: int) -> float:
         unit = units[index]
         worth = sum(weight * (_TOLD_AGAIN if term in told else 1.0) for term, weight in terms[index].items())
+        worth /= 1.0 + spread * chosen[unit.source]
         return worth * unit.weight * _KIND_WEIGHT[unit.kind] / (unit.tokens + _LINE_TOKENS)
 
     heap = [(-gain(index), index) for index in range(len(units))]
@@ -138,6 +144,7 @@ def in_order_of_worth(units: Sequence[Unit], *, dull: frozenset[str] = frozenset
             heapq.heappush(heap, (now, index))
             continue
         told.update(terms[index])
+        chosen[units[index].source] += 1
         yield index
 
 

@@ -41,7 +41,7 @@ def test_whatever_a_summary_says_in_short_it_takes_little_more_than_its_share_an
     brief = short_of(summary(text))
     assert len(brief) <= max(0.6, SHORT_SHARE) * len(text) + 200
     words = text.split()
-    assert all(word.rstrip("…") in text for word in brief.split())
+    assert all(word.strip("():,…") in text for word in brief.split())
     assert not words or brief == "" or brief.split()
 
 
@@ -66,3 +66,35 @@ def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() ->
     line = joint_headline(found, span=(1, 60), count=55, untold=5, ids=ids, count_text=COUNT)
     assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told, ids 0bcdef 1bcdef 2bcdef and 1 before")
     assert line.endswith("shipping, weather]")
+
+
+CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).
+## Themes
+- Caroline: I 100% agree, Mel.
+- Melanie: Luna and Oliver!
+- Melanie asked: Has this experience influenced your goals at all, now that you have met so many people there and heard what they say about it? Reply (Caroline, 27 Jun 2023): I went to a counseling workshop in Oslo last Friday. I was moved.
+- Melanie (3 Jul 2023): I just signed up for a pottery class in Bergen.
+Also said: 3 Jul 2023; Mel; Caro
+"""  # noqa: E501 - as a summary is
+
+
+def test_a_chat_in_short_begins_with_its_overview_and_leaves_fillers_and_appended_items_out() -> None:
+    first, *others = short_of(summary(CHAT), share=0.7).splitlines()
+    assert first == "Caroline and Melanie talked about pottery class, adoption and camping."
+    assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in "\n".join(others)
+    assert not any(word in "\n".join(others) for word in ("agree", "Luna", "Also said", "Reply"))
+
+
+def test_a_model_written_overview_comes_first() -> None:
+    text = f"## Overview\nAnn and Ben plan a ride to Oslo.\n{TEXT}"
+    assert short_of(summary(text)).startswith("Ann and Ben plan a ride to Oslo.\n")
+
+
+def test_nothing_but_appended_items_is_told_all_the_same() -> None:
+    assert short_of(summary("Also said: F-0000; F-0001; F-0002; F-0003; F-0004; F-0005; F-0006"))
+
+
+def test_a_headline_names_subjects_of_the_overview_and_nobody_who_speaks() -> None:
+    line = headline_of(summary(CHAT), count_text=COUNT)
+    assert "pottery class" in line
+    assert "Mel" not in line

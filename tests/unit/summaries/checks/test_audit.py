@@ -194,3 +194,11 @@ def test_unfinished_calls_are_told_by_name_and_arguments() -> None:
 
 def test_a_call_in_a_damaged_message_is_told_by_its_id() -> None:
     assert unfinished_calls([entry("{", calls=("call-7",))]) == {"m1": ("call-7",)}
+
+
+def test_days_of_messages_nicknames_and_halves_of_code_are_not_appended() -> None:
+    said = "On 1 Jan 1970 I told Mel and Caro and set rgba(255, then Oslo."
+    people = ("Melanie", "Caroline")
+    sources = [message(said)]
+    done = audited("nothing", sources, (), max_tokens=200, count_text=count, share=0.5, people=people)
+    assert done.added == ("Oslo",)

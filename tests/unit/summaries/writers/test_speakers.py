@@ -1,0 +1,17 @@
+from langchain_tiered_memory.summaries.writers.speakers import is_name_of, speakers_of
+
+
+def test_speakers_are_read_from_overviews_and_labels_and_no_tool_is_one() -> None:
+    text = (
+        "Ann, Ben and 2 others talked about the coast walk.\n- Carl (3 Mar 2026): We take the hostel.\n"
+        "- Dora asked: When? Reply (Ann): Soon.\n- [tool] fetch (3 Mar 2026): x\n- Decision: use the hostel"
+    )
+    assert speakers_of([text]) == ("Ann", "Ben", "Carl", "Dora")
+    assert speakers_of(["The user asked about ferries."]) == ()
+
+
+def test_a_nickname_is_the_beginning_of_a_name() -> None:
+    assert is_name_of("Mel", ["Melanie"])
+    assert is_name_of("Melanie", ["Melanie"])
+    assert not is_name_of("Oslo", ["Melanie"])
+    assert not is_name_of("mel", ["Melanie"])
