@@ -196,9 +196,9 @@ TALK = frozenset(
         "long answer",
         "listed",
         "marked up",
-        "hedges",
     }
 )
+"""Signs of talk: with one of these a clause is not shown for being about somebody's own life."""
 BEARING = (
     PARTICULAR
     | PERSONAL

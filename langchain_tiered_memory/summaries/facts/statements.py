@@ -138,6 +138,7 @@ def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) 
         and not stated.named
         and (words <= _ANSWER_WORDS or _POINTS_BACK.match(clause))
         and stated.signs & _ANSWERS
+        and not listed
         and "**" not in clause
     ):
         return statement(f"the {about}: {clause}", entry, listed=listed)

@@ -46,10 +46,13 @@ _COMMON_TEXT = (
     "essential huge first next new journey support progress joy happiness peace peaceful calming calm positive "
     "hugs luck"
 )
-_COMMON = frozenset(_COMMON_TEXT.split())
+COMMON = frozenset(_COMMON_TEXT.split())
 _FEW_TELLING = 2
-_LONG = 4
+"""Fewer words that are not common tell nothing."""
 _ENOUGH_TELLING = 3
+"""Fewer tell little."""
+_LONG = 4
+"""Characters from which a word of another script or language counts as several: it may be a whole clause."""
 
 SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -165,6 +168,13 @@ SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
 )
 """The pattern of each sign, for a clause in lower case. What "begins" is matched at its start, the rest anywhere."""
+_TELLERS_TEXT = (
+    "i i'm i've i'd i'll we we're we've we'd we'll my our he she they signed signing enrolled applied keen interested "
+    "big huge"
+)
+_TELLERS = frozenset(_TELLERS_TEXT.split())
+_OF_TELLERS = frozenset({"kin", "did", "plans", "has or is"})
+"""Signs that no clause without one of these words has."""
 AT_START = frozenset({"announces", "reacts", "idles"})
 PERSONAL = frozenset({"kin", "did", "plans", "has or is", "when"})
 """Signs that somebody tells of their own life."""
@@ -185,13 +195,18 @@ def is_talk(clause: str, low: str) -> bool:
         return True
     if not low.isascii():
         return False
-    return len(frozenset(_WORD.findall(low)) - _COMMON) < _FEW_TELLING and not _SICK.search(low)
+    return len(frozenset(_WORD.findall(low)) - COMMON) < _FEW_TELLING and not _SICK.search(low)
 
 
 def signs_of_talk(low: str, words: frozenset[str]) -> set[str]:
     """The signs of talk in a clause in lower case, given its words with plain apostrophes."""
-    found = {name for name, pattern in SIGNS if (pattern.match if name in AT_START else pattern.search)(low)}
-    telling = sum(_LONG if len(word) >= _LONG and not word.isascii() else 1 for word in words - _COMMON)
+    tells = not words.isdisjoint(_TELLERS)
+    found = {
+        name
+        for name, pattern in SIGNS
+        if (tells or name not in _OF_TELLERS) and (pattern.match if name in AT_START else pattern.search)(low)
+    }
+    telling = sum(_LONG if len(word) >= _LONG and not word.isascii() else 1 for word in words - COMMON)
     if telling < _FEW_TELLING:
         found.add("tells nothing")
     elif telling < _ENOUGH_TELLING:

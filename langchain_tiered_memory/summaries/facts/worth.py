@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
+from langchain_tiered_memory.summaries.facts.talk import COMMON
 from langchain_tiered_memory.summaries.facts.told import stated_in
 from langchain_tiered_memory.text.terms import analyse
 
@@ -28,6 +29,8 @@ COST = 1.2
 """How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
 SIMILARITY = 0.8
 """Jaccard similarity of terms from which two facts with one value are told once."""
+_COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
+"""Words that are rare only by chance: what they say is common."""
 _KEYS = 3
 _LEAST_TOKENS = 4
 _LEAST_ODDS = 1e-3
@@ -71,7 +74,8 @@ def chosen_facts(
     def worth(place: int) -> float:
         fact = waiting[place]
         odds = math.log(max(fact.weight, _LEAST_ODDS) / max(1 - fact.weight, _LEAST_ODDS))
-        rare = sorted((math.log(1 + total / seen[term]) / widest for term in terms[place]), reverse=True)[:RAREST_TERMS]
+        telling = terms[place] - _COMMON_TERMS
+        rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]
         return (
             odds
             + RARITY_ODDS * sum(rare) / RAREST_TERMS
