@@ -34,7 +34,7 @@ _NAMES = dict(_GROUPS)
 _RANK = {operation: rank for rank, (operation, _) in enumerate(_GROUPS)}
 
 
-_WHOLE_SHARE = 0.85
+_WHOLE_SHARE = 0.97
 """Of a room that is too small for all paths whole, for those that are."""
 
 
