@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.records import Group, Summary
 
-FILLED_SHARE = 0.5
+FILLED_SHARE = 0.75
 """A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
-changing its first bytes. Chosen with `benchmarks/prefix.py`."""
-APPENDED_SHARE = 0.7
+changing its first bytes. Half of it would keep 0.2 points more of each prefix (`benchmarks/prefix.py` at 4,000 tokens),
+and say less."""
+APPENDED_SHARE = 0.5
 """What a condensation appends may fill this share of the room that is left, and more where it could not be told in
 short otherwise."""
 LEVELS_SHARE = 0.8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
     from langchain_tiered_memory.types.records import Fact
 
-_CANDIDATES = 4000
-"""Facts that are looked at: several times what the largest budget shows, and soon read."""
+_CANDIDATES_EACH = 6
+"""Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
+more, however long the session is."""
+_TOKENS_EACH = 12
+"""Of a fact as it is listed, about."""
+_CORRECTED = 200
+"""Former values that are looked for in the prose, the weightiest."""
 _SAID_SHARE = 0.2
 """Of the messages that the cover stands for, what their facts may take: beside their summaries, more would leave a
 condensation nothing to free."""
@@ -41,7 +47,7 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
     count = runtime.counter.count_text
     if border == 0 or room < _LEAST_TOKENS:
         return ""
-    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border)
+    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(room / _SAID_SHARE))
     left = min(room, round(_SAID_SHARE * said)) - count(facts_block("")) - _FRAMING_TOKENS
     if left < _LEAST_TOKENS:
         return ""
@@ -50,14 +56,14 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
         up_to=border,
         track=inputs.track if inputs.alone else None,
         without=inputs.off,
-        limit=_CANDIDATES,
+        limit=_CANDIDATES_EACH * (left // _TOKENS_EACH + 1),
     )
     known = inputs.library.summaries
     missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
     if missing:
         inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
     prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
-    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CANDIDATES), prose)
+    corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CORRECTED), prose)
     chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
     return facts_list(chosen)
 

@@ -131,9 +131,9 @@ class FactStore:
             return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
 
     def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
-        """The facts of messages up to `up_to` that do not hold any more, the latest first."""
-        mine = and_(table.c.session_key == ref.key, table.c.seq <= up_to, table.c.status == "superseded")
-        query = select(table).where(mine).order_by(table.c.seq.desc(), table.c.id).limit(limit)
+        """The facts of messages up to `up_to` that do not hold any more, the weightiest first."""
+        mine = and_(table.c.session_key == ref.key, beside_index(table.c.seq) <= up_to, table.c.status == "superseded")
+        query = select(table).where(mine).order_by(*_BY_WORTH).limit(limit)
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), rows.fact_of)
 

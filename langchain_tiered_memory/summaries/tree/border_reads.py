@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
+_LEAST_CHUNK_TOKENS = 20
+"""Of the messages under one summary: two short ones. Bounds how many summaries are looked at."""
+
 
 @retried
 @dataclass(frozen=True, slots=True)
@@ -139,16 +142,23 @@ class BorderReads(SummaryReads):
             found = readable(connection, connection.execute(query).mappings(), _headline)
         return [one for one in found if one.id not in without]
 
-    def condensed_tokens(self, ref: SessionRef, *, up_to: int) -> int:
-        """Tokens of the messages that finished summaries of level 1 stand for, up to a border."""
-        query = select(func.coalesce(func.sum(summaries.c.source_tokens), 0)).where(
-            summaries.c.session_key == ref.key,
-            summaries.c.level == 1,
-            summaries.c.last_seq <= up_to,
-            summaries.c.state.in_(FINISHED),
+    def condensed_tokens(self, ref: SessionRef, *, up_to: int, enough: int) -> int:
+        """Tokens of the messages that finished summaries of level 1 stand for, up to a border; or `enough`, if more."""
+        each = (
+            select(summaries.c.source_tokens)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.last_seq <= up_to,
+                summaries.c.state.in_(FINISHED),
+            )
+            .order_by(summaries.c.last_seq.desc())
+            .limit(enough // _LEAST_CHUNK_TOKENS + 1)
+            .subquery()
         )
+        query = select(func.coalesce(func.sum(each.c.source_tokens), 0))
         with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+            return min(int(connection.scalar(query) or 0), enough)
 
     def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
         """The first message of a track behind `after` that no finished summary stands for."""
