@@ -1,8 +1,8 @@
 """Noun phrases of a sentence: what it speaks of, found by determiners and by the words that end a phrase.
 
-No dictionary of nouns: a phrase begins behind an article or a possessive and ends before a verb, a preposition, a
-figure or a mark. The lists of these are short and English; a sentence in another language mostly has no phrase, and its
-facts stand without a subject.
+No dictionary of nouns: a phrase begins behind an article or a possessive, or with whose it is ("Ann's"), and ends
+before a verb, a preposition, a figure or a mark. The lists of these are short and English; a sentence in another
+language mostly has no phrase, and its facts stand without a subject.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _DETERMINERS_TEXT = (
     "nuestro nuestra mi il lo"
 )
 DETERMINERS = frozenset(_DETERMINERS_TEXT.split())
+_OF_THINGS = frozenset({"the", "this", "these", "those"})
+"""Determiners behind which an owner is mostly no person."""
 _OTHERS_TEXT = "your his her their its"
 POSSESSIVES = frozenset(_OTHERS_TEXT.split())
 _PREPOSITIONS_TEXT = (
@@ -55,6 +57,12 @@ _JOINTS_TEXT = (
     "up down out off away back along anymore instead soon later earlier however though although either both each every"
 )
 _JOINTS = frozenset(_JOINTS_TEXT.split())
+_CONTRACTED_TEXT = (
+    "it that this there here what who how where when why he she let everything everyone everybody something someone "
+    "somebody nothing nobody one god"
+)
+_CONTRACTED = frozenset(_CONTRACTED_TEXT.split())
+"""What stands before "'s" for "is", "has" or "us"."""
 _PARTICIPLE_CHARS = 5
 
 
@@ -89,27 +97,42 @@ def normalised(noun: str) -> str:
 
 
 def phrases(sentence: str) -> list[Phrase]:
-    """The noun phrases of a sentence that stand behind a determiner, in their order."""
-    if not (DETERMINERS | POSSESSIVES).intersection(sentence.casefold().split()):
+    """The noun phrases of a sentence that stand behind a determiner or an owner's name, in their order."""
+    owns = "'s" in sentence or "\u2019s" in sentence
+    if not owns and not (DETERMINERS | POSSESSIVES).intersection(sentence.casefold().split()):
         return []
     tokens = list(_TOKEN.finditer(sentence))
     found: list[Phrase] = []
     place = 0
     while place < len(tokens):
         word = tokens[place][0].casefold()
-        if word not in DETERMINERS and word not in POSSESSIVES:
+        owned = _is_owner(tokens[place][0])
+        if word not in DETERMINERS and word not in POSSESSIVES and not owned:
             place += 1
             continue
-        behind = _words_behind(tokens, place + 1)
+        behind = _words_behind(tokens, place + 1, of_things=word in _OF_THINGS)
+        if owned and behind:  # whose it is tells it from everybody else's
+            behind = [tokens[place], *behind][:MAX_PHRASE_WORDS]
         telling = [one[0] for one in behind if one[0].casefold() not in EMPTY_WORDS and len(one[0]) > 1]
         if telling:
             before = tokens[place - 1][0].casefold() if place else ""
             found.append(Phrase(tuple(telling), tokens[place].start(), behind[-1].end(), before, word))
-        place += len(behind) + 1
+        place += max(len(behind), 1) if owned else len(behind) + 1
     return found
 
 
-def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]]:
+def _is_owner(word: str) -> bool:
+    """Whether a word is somebody's name in the possessive ("Ann's"), and not "It's" or "Let's"."""
+    name = word.removesuffix("'s").removesuffix("\u2019s")
+    return name != word and name[:1].isupper() and name.casefold() not in _CONTRACTED
+
+
+def _words_behind(tokens: list[re.Match[str]], first: int, *, of_things: bool) -> list[re.Match[str]]:
+    """The words of the phrase that begins at a token.
+
+    What belongs to a thing is one of its properties ("the ferry's budget"); what belongs to somebody is a thing of its
+    own ("my aunt's visa").
+    """
     words: list[re.Match[str]] = []
     for place in range(first, min(first + MAX_PHRASE_WORDS + 1, len(tokens))):
         token = tokens[place]
@@ -129,7 +152,7 @@ def _words_behind(tokens: list[re.Match[str]], first: int) -> list[re.Match[str]
         words.append(token)
         if len(words) > MAX_PHRASE_WORDS:
             break
-        if token[0].endswith(("'s", "\u2019s")):
+        if of_things and token[0].endswith(("'s", "\u2019s")):
             break
     return words[:MAX_PHRASE_WORDS]
 
