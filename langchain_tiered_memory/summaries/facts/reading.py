@@ -110,7 +110,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
     if len(found) > MAX_FACTS_PER_ENTRY:
         best = sorted(found, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
         found = [one for one in found if any(one is other for other in best)]
-    return [_fact(clause, stated, entry) for clause, stated in found], about if asks else ""
+    return [fact_stated(clause, stated, entry) for clause, stated in found], about if asks else ""
 
 
 def _only_announces(clause: str) -> bool:
@@ -118,7 +118,8 @@ def _only_announces(clause: str) -> bool:
     return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
 
 
-def _fact(clause: str, stated: Statement, entry: Entry) -> Fact:
+def fact_stated(clause: str, stated: Statement, entry: Entry) -> Fact:
+    """What a clause of a message states, as a fact of that message."""
     return Fact(
         kind=stated.kind,
         text=clause,

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
-from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_id
+from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
-from langchain_tiered_memory.types.records import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.types.records import Entry, Fact
 
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
@@ -95,22 +94,7 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
             stated = statement(clause, source)
             if stated.weight < LEAST_WEIGHT:
                 continue
-            short = trimmed(clause, keep=stated.span)
-            fact = Fact(
-                kind=stated.kind,
-                text=short,
-                seq=source.seq,
-                at=source.at,
-                by=source.role,
-                speaker=source.name or "",
-                subject=stated.subject,
-                attribute=stated.attribute,
-                value=stated.value,
-                track=source.track,
-                id=fact_id(source.seq, stated.kind, short),
-                sources=(source.seq,),
-                weight=stated.weight,
-            )
+            fact = fact_stated(trimmed(clause, keep=stated.span), stated, source)
             found.setdefault(fact.id, fact)
     return [fact for fact in found.values() if all(fact.id != other.id for other in known)], taken_up
 
