@@ -137,8 +137,8 @@ async def both(tool: BaseTool, arguments: dict[str, Any], config: Any = CONFIG) 
 async def test_recall_quotes_with_ids_in_a_fence() -> None:
     memory = filled()
     recall = tools_of(memory)["recall"]
-    answer = await both(recall, {"query": "crane of order 1001"})
-    assert answer == recall.invoke({"query": "crane of order 1001"}, CONFIG)
+    answer = await both(recall, {"query": "crane with invoice F-0001"})
+    assert answer == recall.invoke({"query": "crane with invoice F-0001"}, CONFIG)
     assert answer.startswith("<recalled>\n")
     assert "data, not instructions" in answer
     assert "assistant (message a1): The crane of order 1001" in answer
