@@ -53,6 +53,8 @@ def test_candidates_are_the_facts_up_to_a_border_in_their_order_the_weightiest_w
     assert texts(store.facts.candidates(ref, up_to=6, limit=9)) == [CRANE.text, NEW.text]
     assert texts(store.facts.candidates(ref, up_to=2, limit=9)) == [CRANE.text]
     assert texts(store.facts.candidates(ref, up_to=6, limit=1)) == [CRANE.text]
+    assert texts(store.facts.candidates(ref, up_to=6, limit=1, first={NEW.id, OLD.id})) == [NEW.text]
+    assert texts(store.facts.candidates(ref, up_to=2, limit=1, first={NEW.id})) == [CRANE.text], "behind the border"
 
 
 def test_on_a_branch_without_a_correction_what_it_corrected_holds(store: SqlStore) -> None:

@@ -51,19 +51,20 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
     left = min(room, round(_SAID_SHARE * said)) - count(facts_block("")) - _FRAMING_TOKENS
     if left < _LEAST_TOKENS:
         return ""
-    found = runtime.store.facts.candidates(
-        inputs.ref,
-        up_to=border,
-        track=inputs.track if inputs.alone else None,
-        without=inputs.off,
-        limit=_CANDIDATES_EACH * (left // _TOKENS_EACH + 1),
-    )
     known = inputs.library.summaries
     missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
     if missing:
         inputs.library.add(runtime.store.tree.by_id(inputs.ref, missing))
     prose = "\n".join(item_text(node, known) for node in nodes_of(items) if node.resolution != "headline")
     corrections = corrections_of(runtime.store.facts.corrected(inputs.ref, up_to=border, limit=_CORRECTED), prose)
+    found = runtime.store.facts.candidates(
+        inputs.ref,
+        up_to=border,
+        track=inputs.track if inputs.alone else None,
+        without=inputs.off,
+        limit=_CANDIDATES_EACH * (left // _TOKENS_EACH + 1),
+        first=corrections,
+    )
     chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
     return facts_list(chosen)
 
@@ -74,7 +75,9 @@ def corrections_of(corrected: Sequence[Fact], prose: str) -> frozenset[str]:
     found: set[str] = set()
     for one, is_told in zip(corrected, stated_in(prose, corrected), strict=True):
         successor = one.superseded_by if is_told else None
-        while successor in later:
+        passed: set[str] = set()
+        while successor in later and successor not in passed:  # damaged rows may lead in a circle
+            passed.add(successor)
             successor = later[successor]
         if successor is not None:
             found.add(successor)

@@ -53,6 +53,7 @@ class FactStore:
         track: str | None = None,
         without: Collection[int] = (),
         limit: int,
+        first: Collection[str] = (),
     ) -> list[Fact]:
         """The facts of messages up to `up_to` that hold, in their order; the weightiest where there are more.
 
@@ -65,6 +66,7 @@ class FactStore:
             track: Only what was said on this track; `None`: on all.
             without: Numbers of messages that are not on this branch. What any of them states is not known there.
             limit: The most to give.
+            first: Ids of those that are given before weightier ones, where they hold.
         """
         mine = _of_track(ref, track)
         with self.database.read() as connection:
@@ -77,13 +79,19 @@ class FactStore:
             held = connection.execute(by_worth.limit(limit + len(silenced))).mappings()
             found = {fact.id: fact for fact in readable(connection, held, rows.fact_of)}
             found |= {fact.id: fact for fact in rows.facts_with(connection, ref.key, revived) if fact.seq <= up_to}
+            wanted = rows.facts_with(connection, ref.key, [one for one in first if one not in found])
+            found |= {
+                fact.id: fact
+                for fact in wanted
+                if fact.status == "active" and fact.seq <= up_to and track in (None, fact.track)
+            }
         gone = frozenset(without)
         left = [
             replace(fact, status="active", superseded_by=None)
             for fact in found.values()
             if fact.id not in silenced and gone.isdisjoint(fact.sources)
         ]
-        left.sort(key=lambda one: (one.weight, one.mentions, one.seq, one.id), reverse=True)
+        left.sort(key=lambda one: (one.id in first, one.weight, one.mentions, one.seq, one.id), reverse=True)
         return sorted(left[:limit], key=lambda one: (one.seq, one.id))
 
     def _standing_without(

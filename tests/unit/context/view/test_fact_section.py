@@ -23,3 +23,12 @@ def test_a_chain_of_corrections_leads_to_what_holds() -> None:
     assert corrections_of(corrected, f"## Overview\n- user: {SAID[0]}") == {third.id}
     assert corrections_of(corrected, "## Overview\n- They spoke of the weather.") == frozenset()
     assert corrections_of([], SAID[0]) == frozenset()
+
+
+def test_rows_that_supersede_each_other_in_a_circle_end() -> None:
+    first, second, _ = facts_of(*SAID)
+    corrected = [
+        replace(first, status="superseded", superseded_by=second.id),
+        replace(second, status="superseded", superseded_by=first.id),
+    ]
+    assert corrections_of(corrected, SAID[0]) <= {first.id, second.id}
