@@ -59,7 +59,7 @@ _CLOSING = re.compile(
 _ARTICLE = re.compile(r"(?:[Tt]he|[Oo]ur) (?=[^\W\d_A-Z])")
 NOBODY = frozenset({"user", "assistant", "other"})
 """Subjects that begin with who speaks: what is said of these keeps its "I"."""
-_HEADING = re.compile(r"\([^\n]*\)")
+_HEADING = re.compile(r"\([^\n()]{0,200}\)")
 """What would read as the name of a speaker: a fact loses its brackets."""
 _PARTICULAR: dict[FactKind, bool] = {
     "goal": False,
