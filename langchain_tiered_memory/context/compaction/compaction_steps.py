@@ -18,6 +18,7 @@ from langchain_tiered_memory.context.budget.thresholds import due
 from langchain_tiered_memory.context.budget.zones import zone_of
 from langchain_tiered_memory.context.compaction.deadlines import until
 from langchain_tiered_memory.context.compaction.forecast import standing_before
+from langchain_tiered_memory.context.compaction.growth import best_size, cheaper_due, does_not_pay, filled_as_pays
 from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
 from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
@@ -72,7 +73,7 @@ def propose(
         why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
         return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
-    due_at = math.floor(min(question.window.allowed, question.window.tokens * percent / 100))
+    due_at = _due_at(inputs, question, start, percent=percent)
     why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
     if not why and start.plan.provisional and not slides_only(runtime) and _can_advance(inputs, start.plan):
         why = _MISSING_FINISHED
@@ -93,7 +94,7 @@ def propose(
             why=why,
         )
     proposal = Proposal(
-        inputs=inputs_for(question.ratio),
+        inputs=filled_as_pays(inputs_for(question.ratio), question, start, percent=percent),
         kept=kept,
         before=before,
         rendered=start,
@@ -119,7 +120,15 @@ def _why(
         last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
         if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
+        why = why or cheaper_due(inputs, question, start, percent=percent)
     return why or (_PREVIEWED if question.forced else "")
+
+
+def _due_at(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, percent: float) -> int:
+    """Billed tokens of a request at which its view is made smaller, as far as figures say."""
+    limit = math.floor(min(question.window.allowed, question.window.tokens * percent / 100))
+    best = best_size(inputs, question, start, percent=percent)
+    return limit if best is None else min(limit, billed(inputs, best))
 
 
 def _shows_all(plan: ViewPlan) -> bool:
@@ -228,6 +237,8 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     moved = found.plan.border > start.plan.border
     # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
     mends = start.plan.provisional and found.tokens <= proposal.inputs.room
+    if moved and complete and not mends and does_not_pay(question, proposal, found):
+        return proposal
     if moved and complete and freed <= 0 and not mends:
         return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
     if moved and complete and freed < least and proposal.fits and not mends and proposal.why != _PREVIEWED:

@@ -30,6 +30,8 @@ def needed(proposal: Proposal) -> Wish | None:
     """What a view needs in a model's words now or soon; `None` where that is nothing."""
     inputs, shown = proposal.inputs, proposal.rendered
     up_to = shown.plan.border
+    if proposal.due_at is None:
+        return Wish(track=inputs.track, up_to=up_to) if up_to else None
     left = min(proposal.due_at - proposal.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
     if left <= _soon(shown.tail, inputs.ratio, limit=proposal.due_at):
         up_to = max(up_to, standing_before(inputs, shown.tail, grows_by=max(round(left / inputs.ratio), 0)))

@@ -39,7 +39,8 @@ _SLACK_TOKENS = (0, 4, 16)
 def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the latest file work before its recent part, as far as there is room."""
     settings = inputs.runtime.settings.files
-    room = round(settings.filled_share * inputs.room) - rendered.tokens - inputs.allocation.files
+    filled = inputs.fill if inputs.fill is not None else round(settings.filled_share * inputs.room)
+    room = filled - rendered.tokens - inputs.allocation.files
     if not inputs.works_on_files or room < _LEAST_CUT_TOKENS or not rendered.plan.border:
         return rendered
     plan = rendered.plan
