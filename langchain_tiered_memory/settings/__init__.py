@@ -16,6 +16,7 @@ from langchain_tiered_memory.settings.condensation import (
 )
 from langchain_tiered_memory.settings.context import ContextSettings, RecallSettings, SectionShares, ViewSettings
 from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
+from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "Settings",
     "StrategySettings",
     "ThresholdSettings",
+    "TierRule",
+    "TierSettings",
     "TreeSettings",
     "ValidationSettings",
     "ViewSettings",
@@ -60,6 +63,7 @@ class Settings(Frozen):
     guard: GuardSettings = Field(default_factory=GuardSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     files: FileSettings = Field(default_factory=FileSettings)
+    tiers: TierSettings = Field(default_factory=TierSettings)
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     """Rewrites every text of a message before anything is counted, indexed or written."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
