@@ -110,13 +110,14 @@ _STARTING: dict[str, dict[str, Any]] = {
         "track": "main",
         "archived": False,
     },
-    "ltm_file_tiers": {"collected_at": None, "optimised_at": None, "crowded_at": None, "figures": "{}"},
+    "ltm_file_tiers": {"collected_at": None, "optimised_at": None, "crowded_at": None, "figures": "{}", "report": None},
     "ltm_kept_files": {
         "pinned": False,
         "modified_ns": None,  # the file is read again, and compared
         "dependencies": "[]",
         "accesses": 1,
         "accessed_at": 0.0,
+        "changed_at": 0.0,
         "deleted": False,
         "kind": "text",
     },

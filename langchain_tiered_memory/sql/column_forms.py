@@ -360,6 +360,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "optimised_at": _NUMBER,
         "crowded_at": _NUMBER,
         "figures": _json(dict[str, int]),
+        "report": _MAPPING,
     },
     "ltm_kept_files": {
         "session_key": _PLACE,
@@ -372,6 +373,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "modified_ns": _whole(),
         "checksum": _CHECKSUM,
         "dependencies": _NAMES,
+        "changed_at": _NUMBER,
         "accessed_at": _NUMBER,
         "access_order": _PLACE,
         "accesses": _PLACE,

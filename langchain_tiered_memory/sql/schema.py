@@ -434,6 +434,7 @@ file_tiers = Table(
     Column("optimised_at", Float),
     Column("crowded_at", Float),
     Column("figures", Text, nullable=False, server_default="{}"),
+    Column("report", Text),
 )
 
 kept_files = Table(
@@ -449,6 +450,7 @@ kept_files = Table(
     Column("modified_ns", BigInteger),
     Column("checksum", String(64), nullable=False),
     Column("dependencies", Text, nullable=False, server_default="[]"),
+    Column("changed_at", Float, nullable=False),
     Column("accessed_at", Float, nullable=False),
     Column("access_order", BigInteger, nullable=False),
     Column("accesses", BigInteger, nullable=False, server_default="1"),

@@ -31,6 +31,8 @@ class KeptFile:
     """In bytes."""
     modified_ns: int | None
     """When it was changed last, in nanoseconds since the epoch; `None` where its content was given."""
+    changed_at: float
+    """When it was first seen with the content that it has."""
     accessed_at: float
     accesses: int
     checksum: str
@@ -124,3 +126,77 @@ class CollectionReport:
     archived_checkpoints: int = 0
     utilisation: float = 0.0
     """Afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long something took, in seconds: over the last 2,000 times."""
+
+    count: int
+    """How often it was done, however long ago."""
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSize:
+    """How large one model call's context was."""
+
+    at: float
+    track: str
+    tokens: int
+    limit: int
+    """What the window leaves for it."""
+    zone: str
+
+    @property
+    def share(self) -> float:
+        """Of the limit."""
+        return self.tokens / self.limit if self.limit else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAlert:
+    """Something that a person may want to know of a run."""
+
+    at: float
+    name: str
+    """The event's name."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """How a run went, or goes: its files, their tiers, its contexts."""
+
+    session_id: str
+    started_at: float
+    at: float
+    sizes: TierSizes
+    counts: dict[str, int]
+    """Of the session, whichever process did it: `opened_new`, `opened_hot`, `opened_warm`, `opened_cold`, `promotions`,
+    `demotions`, `collections`, `optimisations`, `cleanups`, `offered`, `offered_tokens`."""
+    timings: dict[str, Timing]
+    """Of this run in this process, by what was timed: `hot`, `warm`, `cold`, `new` (an access to a file that was in
+    that tier), `collection`, `optimisation`."""
+    alerts: tuple[RunAlert, ...] = ()
+    """The last 100, oldest first."""
+    contexts: tuple[ContextSize, ...] = ()
+    """The last 2,000 of this process, oldest first."""
+    not_loaded: tuple[str, ...] = ()
+    """Critical files that could not be loaded."""
+
+    def __str__(self) -> str:
+        """One line for a log."""
+        files = ", ".join(f"{count} {tier}" for tier, count in self.sizes.files.items())
+        packed = f", compressed {self.sizes.compression:.1f} to 1" if self.sizes.compression else ""
+        times = "".join(
+            f", {tier} p99 {self.timings[tier].p99 * 1000:.1f} ms" for tier in self.sizes.files if tier in self.timings
+        )
+        largest = max((one.share for one in self.contexts), default=None)
+        window = f", contexts up to {largest:.0%} of the window" if largest is not None else ""
+        moved = f"{self.counts.get('promotions', 0)} promotions, {self.counts.get('demotions', 0)} demotions"
+        return f"{files}, {self.sizes.utilisation:.0%} full, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"

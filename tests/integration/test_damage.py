@@ -117,6 +117,8 @@ NOT_CHECKABLE = {
     "ltm_file_tiers.optimised_at": "a moment of which nothing else speaks",
     "ltm_file_tiers.crowded_at": "a moment of which nothing else speaks",
     "ltm_file_tiers.figures": "counts of what is over",
+    "ltm_file_tiers.report": "figures of what is over",
+    "ltm_kept_files.changed_at": "a moment of which nothing else speaks",
     "ltm_kept_files.tier": "where it was is kept nowhere else; limits are settings of the day, put in force when read",
     "ltm_kept_files.pinned": "a user's wish, kept nowhere else",
     "ltm_kept_files.kind": "what it was taken for when it was read",

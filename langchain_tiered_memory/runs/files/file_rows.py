@@ -41,6 +41,7 @@ def kept_file(row: Columns) -> KeptFile:
         size=row["size"],
         modified_ns=row["modified_ns"],
         accessed_at=row["accessed_at"],
+        changed_at=row["changed_at"],
         accesses=row["accesses"],
         checksum=row["checksum"],
         dependencies=rows.names_in(kept_files, row, "dependencies"),

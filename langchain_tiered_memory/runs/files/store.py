@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, delete, func, select, update
@@ -45,7 +45,7 @@ from langchain_tiered_memory.sql.schema import (
 )
 from langchain_tiered_memory.sql.session_rows import insert_if_absent
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.types.files import OpenedFile, TierMove
+from langchain_tiered_memory.types.files import OpenedFile, RunReport, TierMove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -184,6 +184,13 @@ class KeptFiles(KeptFileReads):
             _write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
         return moves
 
+    def save_report(self, ref: SessionRef, report: RunReport) -> None:
+        """Keep the figures of a run that ended, without each context, in the place of those of the one before."""
+        kept = replace(report, contexts=())
+        with self.database.write() as connection:
+            row = _locked(connection, ref)
+            _write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
         """Note that files are gone from the disk, or there again."""
         with self.database.write() as connection:
@@ -280,6 +287,8 @@ def _take_in(
         "deleted": seen.deleted,
     }
     is_other = before is None or before["checksum"] != seen.checksum
+    if is_other:
+        values["changed_at"] = file.accessed_at
     form = raw(content) if file.tier == "hot" else packed(content)
     if seen.content is not None:
         insert_content(connection, key, seen.checksum, form)
