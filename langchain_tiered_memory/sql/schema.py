@@ -379,6 +379,7 @@ checkpoints = Table(
     Column("langgraph_id", Text),
     Column("digest", String(64), nullable=False),
     Column("payload", LargeBinary, nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
     Index("ltm_checkpoints_session", "session_key", "key"),
     sqlite_autoincrement=True,
 )
@@ -436,6 +437,60 @@ Index(
     files.c.path_digest,
     sqlite_where=_written,
     postgresql_where=_written,
+)
+
+file_tiers = Table(
+    "ltm_file_tiers",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("next_order", BigInteger, nullable=False, server_default="1"),
+    Column("collected_at", Float),
+    Column("optimised_at", Float),
+    Column("crowded_at", Float),
+    Column("figures", Text, nullable=False, server_default="{}"),
+    Column("report", Text),
+)
+
+kept_files = Table(
+    "ltm_kept_files",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("path_digest", String(32), primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("tier", String(8), nullable=False),
+    Column("pinned", Boolean, nullable=False, server_default=text("false")),
+    Column("kind", String(16), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_ns", BigInteger),
+    Column("checksum", String(64), nullable=False),
+    Column("dependencies", Text, nullable=False, server_default="[]"),
+    Column("changed_at", Float, nullable=False),
+    Column("accessed_at", Float, nullable=False),
+    Column("access_order", BigInteger, nullable=False),
+    Column("accesses", BigInteger, nullable=False, server_default="1"),
+    Column("deleted", Boolean, nullable=False, server_default=text("false")),
+    Index("ltm_kept_files_tier", "session_key", "tier", "access_order"),
+    Index("ltm_kept_files_content", "session_key", "checksum"),
+)
+
+file_contents = Table(
+    "ltm_file_contents",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("checksum", String(64), primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("form", String(8), nullable=False),
+    Column("dictionary", BigInteger),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+file_dictionaries = Table(
+    "ltm_file_dictionaries",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("payload", LargeBinary, nullable=False),
 )
 
 # What was forgotten is known again by keyed digests: nothing in these two tables can be read, or guessed from outside.

@@ -22,6 +22,7 @@ from langchain_tiered_memory.context.compaction.growth import best_size, cheaper
 from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
 from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
+from langchain_tiered_memory.context.view.held_calls import with_shorter_held
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.planning import plan_view
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
@@ -285,7 +286,7 @@ def _renewed(proposal: Proposal, *, complete: bool) -> RenderedView:
     plan = plan_view(proposal.inputs, previous)
     if previous is not None:
         plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
-    rendered = render_view(proposal.inputs, plan)
+    rendered = with_shorter_held(proposal.inputs, render_view(proposal.inputs, plan))
     rendered = with_file_work(proposal.inputs, rendered)
     return with_files(proposal.inputs, rendered)
 
