@@ -104,7 +104,7 @@ class CondensationSettings(Frozen):
     """Ask the condensing model for each summary the moment its trigger holds, one call a summary. Off: rules write it
     at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
     where a history fits its window, never."""
-    batch_tokens: int = Field(default=24_000, ge=0)
+    batch_tokens: int = Field(default=32_000, ge=0)
     """What one call for several summaries may read and write, at most; bounded by the model's window, too. 0: one call
     for each."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
