@@ -48,7 +48,7 @@ together."""
 _FRAMING_BEYOND_A_QUOTE = 1
 _NAME_BEYOND_A_QUOTE = 2
 """What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
-_LEAST_OF_OWN = (0.1, 0.3)
+_LEAST_OF_OWN = (0.1, 0.35)
 """What an entry must score beside what is said, in parts of what that scores itself: for brief messages, which are
 often questions, and for long ones, of which every old talk shares some words. Measured on chats
 (`benchmarks/cost_curve.py`): the evidence of questions stays, and of what others recalled three quarters go."""
