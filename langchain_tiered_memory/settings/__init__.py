@@ -19,6 +19,7 @@ from langchain_tiered_memory.settings.context import ContextSettings, RecallSett
 from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
 from langchain_tiered_memory.settings.named import NAMED, SettingsName
 from langchain_tiered_memory.settings.room import RoomSettings
+from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "SettingsName",
     "StrategySettings",
     "ThresholdSettings",
+    "TierRule",
+    "TierSettings",
     "TreeSettings",
     "ValidationSettings",
     "ViewSettings",
@@ -68,6 +71,7 @@ class Settings(Frozen):
     room: RoomSettings = Field(default_factory=RoomSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     files: FileSettings = Field(default_factory=FileSettings)
+    tiers: TierSettings = Field(default_factory=TierSettings)
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     """Rewrites every text of a message before anything is counted, indexed or written."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)

@@ -44,21 +44,27 @@ def filled_as_pays(
 
 def cheaper_due(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, percent: float) -> str:
     """Why a view is condensed though it fits: a sentence with figures, empty where it goes on growing."""
-    if inputs.runtime.settings.room.grows_to != "cheapest":
+    best = best_size(inputs, question, start, percent=percent)
+    if best is None or start.tokens < best:
         return ""
-    full = _full(inputs, question, percent=percent)
-    # What stands before the recent messages stays about as large; it is more than the least in some views.
-    after = max(_least(inputs, full), start.head_tokens + inputs.allocation.keep)
-    settings = inputs.runtime.settings
-    best = pays_from(after, _rates(inputs, question, start), extra_share=settings.room.extra_share)
-    if start.tokens < best:
-        return ""
+    settings, full = inputs.runtime.settings, _full(inputs, question, percent=percent)
     # What did not pay is not tried at each request, but when there is as much more as a condensation has to free.
     step = max(round(settings.condensation.least_progress_share * full), 1)
     tried = ("cheaper", inputs.ref.key, question.name, start.plan.border, start.tokens // step)
     if not (question.forced or inputs.runtime.view_cache.first_time(tried)):
         return ""
     return f"{CHEAPER}: {start.tokens:,} tokens, and {best:,} are best"
+
+
+def best_size(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, percent: float) -> int | None:
+    """Raw tokens from which on a view is condensed for its price alone; `None` where the settings let it grow on."""
+    settings = inputs.runtime.settings.room
+    if settings.grows_to != "cheapest":
+        return None
+    # What stands before the recent messages stays about as large; it is more than the least in some views.
+    least = _least(inputs, _full(inputs, question, percent=percent))
+    after = max(least, start.head_tokens + inputs.allocation.keep)
+    return pays_from(after, _rates(inputs, question, start), extra_share=settings.extra_share)
 
 
 def does_not_pay(question: ViewQuestion, proposal: Proposal, found: RenderedView) -> bool:
