@@ -13,15 +13,18 @@ from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.due_work import flush
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker
+from langchain_tiered_memory.runs.files.monitor import ContextSizes
 from langchain_tiered_memory.sessions.opening import close_runtime
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.transcript.delivery import confirm
+from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.reports import FlushReport
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import Context
 
 _POLL_SECONDS = 0.01
 _LINES_REMEMBERED = 1000
@@ -41,6 +44,8 @@ class Engine:
         self._closed = False
         self._sent: dict[tuple[str, str], int] = {}
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
+        self.contexts = ContextSizes()
+        """Sizes of the last contexts, for the reports of runs."""
         self._greeted = Greeted()
         self._lock = forks.Lock()
 
@@ -88,6 +93,19 @@ class Engine:
             self._sent[line] = raw_tokens
             if len(self._sent) > _LINES_REMEMBERED:
                 del self._sent[next(iter(self._sent))]
+
+    def note_context(self, session_id: str, track: str, context: Context) -> None:
+        """Remember what a request counted, and how large it was beside its window."""
+        self.note_sent(session_id, track, context.raw_tokens)
+        guard = context.guard
+        size = ContextSize(
+            at=self._runtime.now(),
+            track=track,
+            tokens=context.tokens,
+            limit=guard.window.limit,
+            zone=guard.zone.value,
+        )
+        self.contexts.note(session_id, size)
 
     def take_sent(self, session_id: str, track: str, batch: Sequence[object]) -> int | None:
         """What was sent for the answer in `batch`, once: a later answer belongs to a request that we did not make."""

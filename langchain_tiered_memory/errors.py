@@ -4,7 +4,11 @@ TieredMemoryError
 ├── InvalidInputError (ValueError)      a message, id, time or query that cannot be taken
 │   ├── UnknownMessageError             a message type nobody here knows
 │   ├── MixedOwnersError                a session opened for another user than its own
+│   ├── FileRefusedError                a file that a run may not open
+│   │   └── FileTooLargeError           larger than is kept
+│   ├── PinLimitError                   one more pinned file than hot may hold
 │   └── NotFoundError (KeyError)        an id that is not in this session
+│       └── FileGoneError               a file that is neither on the disk nor kept
 ├── BudgetError (ValueError)            a budget that cannot hold what must be shown
 │   └── ContextOverflowError            nothing could make the request fit; everything is saved
 ├── SettingsError (ValueError)          a setting, model or store that cannot be used
@@ -13,6 +17,7 @@ TieredMemoryError
 │   ├── OlderSchemaError                opened for reading alone, and an upgrade has to be written first
 │   ├── NotOurDatabaseError             a file or schema that is something else
 │   ├── DamagedRowError                 a stored row that cannot be read
+│   ├── DamagedFileError                a kept file's content that is not what was kept
 │   ├── ForkedError                     forked in the middle of another thread's work
 │   ├── DatabaseReplacedError           the file was removed or replaced while it was open
 │   ├── ReadOnlyError                   opened for reading alone, or nobody may write there
@@ -246,6 +251,26 @@ class CondensationError(TieredMemoryError):
 
 class CheckpointError(TieredMemoryError):
     """A checkpoint that is not there, or whose contents do not match its checksum."""
+
+
+class FileRefusedError(InvalidInputError):
+    """A file that a run may not open: outside of its folders, no regular file, or unreadable. Nothing was kept."""
+
+
+class FileTooLargeError(FileRefusedError):
+    """A file larger than `tiers.largest_bytes`."""
+
+
+class FileGoneError(NotFoundError):
+    """A file that is neither on the disk nor kept."""
+
+
+class PinLimitError(InvalidInputError):
+    """One more pinned file than the hot tier may hold. Nothing was changed: unpin another, or raise the limit."""
+
+
+class DamagedFileError(StorageError):
+    """A kept content that is not what its checksum says. The file is read from the disk again where it is there."""
 
 
 class ClosedError(TieredMemoryError):

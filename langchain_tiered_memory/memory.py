@@ -18,6 +18,7 @@ from langchain_tiered_memory.models.status import read_status
 from langchain_tiered_memory.models.surroundings import announce
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.session_engine import SessionEngine
+from langchain_tiered_memory.sessions.file_run import Run
 from langchain_tiered_memory.sessions.input_checks import check_names
 from langchain_tiered_memory.sessions.opening import open_runtime
 from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 
-__all__ = ["Session", "TieredMemory"]
+__all__ = ["Run", "Session", "TieredMemory"]
 
 
 class TieredMemory:
@@ -153,6 +154,37 @@ class TieredMemory:
         """
         check_names(session_id=session_id, user=user, track=track, title=title)
         return Session(SessionEngine(self.core, session_id, user=user, track=track, title=title))
+
+    def run(
+        self,
+        session_id: str,
+        *,
+        user: str | None = None,
+        track: str = DEFAULT_TRACK,
+        title: str | None = None,
+        roots: Sequence[str] | None = None,
+        critical: Sequence[str] = (),
+        background: bool = True,
+    ) -> Run:
+        """A run of a session, with its files in tiers: `with memory.run("session") as run:`, or `async with`.
+
+        No I/O before it starts.
+
+        Args:
+            session_id: Which session.
+            user: Whose it is.
+            track: As of `session`, as is the next.
+            title: See there.
+            roots: Folders whose files it may open; `None`: `tiers.roots`, else `checkpoints.roots`.
+            critical: Files to load and pin at its start, besides `tiers.critical`.
+            background: Whether a daemon thread collects and optimises; without one, `run.tend()` does what is due.
+
+        Raises:
+            InvalidInputError: when an id or a name is no string, or the session id is empty.
+        """
+        check_names(session_id=session_id, user=user, track=track, title=title)
+        core = SessionEngine(self.core, session_id, user=user, track=track, title=title)
+        return Run(core, roots=roots, critical=critical, background=background)
 
     @property
     def engine(self) -> CondensationEngine:

@@ -14,6 +14,8 @@ from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
 from langchain_tiered_memory.runs.file_checksums import Checksums
+from langchain_tiered_memory.runs.files.disk import Disk
+from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans
 from langchain_tiered_memory.runs.store import Runs
 from langchain_tiered_memory.sql.database import Database
@@ -55,6 +57,8 @@ class SqlStore:
     files: Files
     windows: Windows
     checksums: Checksums
+    kept_files: KeptFiles
+    disk: Disk
 
     @classmethod
     def open(
@@ -95,4 +99,6 @@ class SqlStore:
             files=Files(database),
             windows=Windows(database),
             checksums=Checksums(),
+            kept_files=KeptFiles(database),
+            disk=Disk(),
         )

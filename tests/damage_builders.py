@@ -16,6 +16,7 @@ from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.transcript.outbox import write_down
 from tests.embedders import HashingEmbeddings
+from tests.file_builders import keep_in_all_tiers
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def filled(where: str | Path, *, embedded: bool = False) -> None:
         memory.flush()
         store = memory.core.runtime.store
         store.windows.learn("a-model", 8000, 1.0)
+        keep_in_all_tiers(store, ref_of(session))
         store.plans.set_calibration("a-model", "a-counter", ratio=1.1, samples=3)
         removed = "INSERT INTO ltm_removed_vectors (passage_id) VALUES (99999)"
         with store.database.write() as connection:

@@ -12,6 +12,10 @@ from langchain_tiered_memory.sql.schema import (
     digest_of,
     entries,
     events,
+    file_contents,
+    file_dictionaries,
+    file_tiers,
+    kept_files,
     outcomes,
     runs,
     sessions,
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 _HIGHEST = 2**63 - 1
 """Of the numbers that a database can keep; a damaged number, a text, is beyond it on SQLite."""
+
+
+_KEPT_FILES = (file_tiers, kept_files, file_contents, file_dictionaries)
 
 
 def drop_emptied_tasks(connection: Connection, key: int, names: Collection[str]) -> list[int]:
@@ -92,7 +99,7 @@ def blank_what_is_older(connection: Connection, key: int) -> None:
     """Take what was said of a session whose earlier messages are gone: all but the tasks of those that it has."""
     named = select(entries.c.task).where(entries.c.session_key == key, entries.c.task.is_not(None)).distinct()
     left = [digest_of(unpacked(name)) for name in connection.scalars(named)]
-    for table in (runs, checkpoints, outcomes, events):
+    for table in (runs, checkpoints, outcomes, events, *_KEPT_FILES):
         connection.execute(delete(table).where(table.c.session_key == key))
     mine = tasks.c.session_key == key
     there = list(connection.scalars(select(tasks.c.task_digest).where(mine)))
@@ -105,6 +112,6 @@ def blank_if_empty(connection: Connection, key: int) -> None:
     """Take title, phase, tasks, checkpoints and outcomes of a session that has no message left."""
     if connection.scalar(select(entries.c.seq).where(entries.c.session_key == key).limit(1)) is not None:
         return
-    for table in (runs, tasks, checkpoints, outcomes):
+    for table in (runs, tasks, checkpoints, outcomes, *_KEPT_FILES):
         connection.execute(delete(table).where(table.c.session_key == key))
     connection.execute(update(sessions).where(sessions.c.key == key).values(title=None))

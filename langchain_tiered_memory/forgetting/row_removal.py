@@ -19,6 +19,7 @@ from langchain_tiered_memory.forgetting.emptied_rows import (
     numbers_before,
 )
 from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
+from langchain_tiered_memory.runs.files.file_rows import forget_files
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable_or
 from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, write_open
@@ -28,7 +29,11 @@ from langchain_tiered_memory.sql.schema import (
     entries,
     events,
     facts,
+    file_contents,
+    file_dictionaries,
+    file_tiers,
     files,
+    kept_files,
     open_calls,
     outcomes,
     passages,
@@ -46,7 +51,7 @@ from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, 
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.entry_reads import read_named
-from langchain_tiered_memory.transcript.file_rows import drop_touches
+from langchain_tiered_memory.transcript.file_rows import drop_touches, touched_by
 from langchain_tiered_memory.transcript.index_rows import drop_passages
 from langchain_tiered_memory.transcript.summary_ancestry import ancestors
 from langchain_tiered_memory.transcript.tombstones import bury
@@ -60,7 +65,21 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = (plans, runs, tasks, checkpoints, outcomes, files, open_calls, events, facts)
+_OF_A_RUN = (
+    plans,
+    runs,
+    tasks,
+    checkpoints,
+    outcomes,
+    files,
+    open_calls,
+    events,
+    facts,
+    file_tiers,
+    kept_files,
+    file_contents,
+    file_dictionaries,
+)
 """Tables whose rows go with their session, uncounted."""
 _COUNTED = ("entries", "revisions", "summaries", "passages")
 _KEPT_SECONDS = 86_400.0
@@ -154,7 +173,7 @@ class Removal:
         """Remove messages, as `EntryReads.named` means them, with all that hangs on them.
 
         That is their revisions, every summary above them with the facts that were read for it, all index rows, and the
-        files they touched.
+        files they touched, contents that are kept of these included.
 
         What those summaries covered besides is free to be summarised again; calls that lost their results are open
         again. Checkpoints that were made when one of them was there go too, for they hold words of the view; outcomes
@@ -275,6 +294,7 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     ).rowcount
     connection.execute(delete(entries).where(mine))
     drop_open(connection, ref.key, seqs)
+    forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
     drop_touches(connection, ref.key, seqs)
     named_since = drop_emptied_tasks(connection, ref.key, {row.task for row in found if row.task is not None})
     drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]))

@@ -28,6 +28,7 @@ from sqlalchemy import (
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.fact_relations import of_facts
+from langchain_tiered_memory.maintenance.file_relations import of_kept_files
 from langchain_tiered_memory.maintenance.known_rows import PAGE, Known, fits
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, remedy_for
@@ -128,6 +129,7 @@ class Relations:
                 *of_checkpoints(known),
                 *of_outcomes(known, plan_border),
                 *of_files(known),
+                *of_kept_files(known),
             ]
 
     def mend(self, faults: Sequence[Fault]) -> None:

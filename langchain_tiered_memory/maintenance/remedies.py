@@ -73,6 +73,8 @@ _STARTING: dict[str, dict[str, Any]] = {
         "degraded": True,
         "stale": True,
         "touched": False,
+        "by_rules": False,
+        "wanted": False,
         "attempts": 0,
         "error": None,
         "model": None,
@@ -102,7 +104,25 @@ _STARTING: dict[str, dict[str, Any]] = {
     },
     "ltm_tasks": {"depends_on": "[]", "finished_at": None, "last_seq": None, "number": 0},
     "ltm_outcomes": {"plan_before": None, "plan_after": None, "undone_at": None},
-    "ltm_checkpoints": {"reasons": "[]", "langgraph_id": None, "at": 0.0, "last_seq": 0, "track": "main"},
+    "ltm_checkpoints": {
+        "reasons": "[]",
+        "langgraph_id": None,
+        "at": 0.0,
+        "last_seq": 0,
+        "track": "main",
+        "archived": False,
+    },
+    "ltm_file_tiers": {"collected_at": None, "optimised_at": None, "crowded_at": None, "figures": "{}", "report": None},
+    "ltm_kept_files": {
+        "pinned": False,
+        "modified_ns": None,  # the file is read again, and compared
+        "dependencies": "[]",
+        "accesses": 1,
+        "accessed_at": 0.0,
+        "changed_at": 0.0,
+        "deleted": False,
+        "kind": "text",
+    },
     "ltm_migrations": {"applied_at": 0.0},
     "ltm_passages": {"vector": None},
     "ltm_forgotten_sessions": {"next_seq": 1, "epoch": 0, "checkpointer": None},
@@ -132,6 +152,10 @@ _DROPPED = frozenset(
         "ltm_open_calls",
         "ltm_events",
         "ltm_removals",
+        "ltm_file_tiers",
+        "ltm_kept_files",
+        "ltm_file_contents",
+        "ltm_file_dictionaries",
     }
 )
 """Tables whose rows go where another column is damaged: they are made again, or tell nothing any more.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,15 +29,23 @@ class FoundSummary:
 def find_summaries(
     runtime: Runtime, ref: SessionRef, query: str, *, level: int, quota: int, filters: SearchFilters | None = None
 ) -> list[FoundSummary]:
-    """The best `quota` summaries of a level, best first."""
+    """The best `quota` summaries of a level, best first.
+
+    Of the words that are asked for, those that messages have and no summary of this level counts as the rarest: what
+    shares only the common ones of a question does not pass for its answer.
+    """
     query = asked(query)
-    statistics = runtime.store.text_index.statistics(ref, search_terms(query), level=level)
+    terms_asked = search_terms(query)
+    statistics = runtime.store.text_index.statistics(ref, terms_asked, level=level)
     weights = telling(statistics)
+    absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
+    said = runtime.store.text_index.statistics(ref, absent).document_frequency if absent else {}
+    unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
     limit = runtime.settings.recall.candidates
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
     similar = similar_passages(runtime, ref, query, level=level, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
-    whole = sum(weights.values()) or 1.0
+    whole = (sum(weights.values()) + unsaid) or 1.0
     best: dict[str, tuple[float, Passage]] = {}
     for passage in {one.id: one for one in (*lexical, *dense)}.values():
         terms = set(passage.terms.split())

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 MISSING = "missing"
 OUTSIDE = "outside the allowed folders"
-_NO_FILE = "no regular file"
+NO_FILE = "no regular file"
 # The path was resolved before: a link in its place is one that somebody put there since. Without `O_NONBLOCK` a pipe
 # that nobody writes to would hold the opening itself.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Checksums:
         unread: dict[str, str] = {}
         for path in dict.fromkeys(paths):
             try:
-                place = _place_of(path, folders)
+                place = place_within(path, folders)
                 if place is None:
                     unread[path] = OUTSIDE
                 else:
@@ -55,7 +55,7 @@ class Checksums:
         return found, unread
 
 
-def _place_of(path: str, folders: Sequence[Path]) -> Path | None:
+def place_within(path: str, folders: Sequence[Path]) -> Path | None:
     """Where a path leads, links followed; `None` where that is in none of the folders."""
     inside = []
     for folder in folders:
@@ -66,8 +66,8 @@ def _place_of(path: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _digest_of(place: Path) -> str:
-    descriptor = os.open(place, _FLAGS)
+    descriptor = os.open(place, OPEN_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, _NO_FILE)
+            raise OSError(0, NO_FILE)
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.stored_json import read_json
+from langchain_tiered_memory.types.files import Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
 from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
@@ -205,6 +206,8 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "degraded": _FLAG,
         "stale": _FLAG,
         "touched": _FLAG,
+        "by_rules": _FLAG,
+        "wanted": _FLAG,
         "attempts": _COUNT,
         "error": _WORDS,
         "model": _WORDS,
@@ -327,6 +330,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "langgraph_id": _NAME,
         "digest": _CHECKSUM,
         "payload": _BYTES,
+        "archived": _FLAG,
     },
     "ltm_outcomes": {
         "key": _whole(),
@@ -350,6 +354,46 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "operation": _one_of(get_args(FileOperation)),
         "tool": _NAME,
         "at": _NUMBER,
+    },
+    "ltm_file_tiers": {
+        "session_key": _PLACE,
+        "next_order": _PLACE,
+        "collected_at": _NUMBER,
+        "optimised_at": _NUMBER,
+        "crowded_at": _NUMBER,
+        "figures": _json(dict[str, int]),
+        "report": _MAPPING,
+    },
+    "ltm_kept_files": {
+        "session_key": _PLACE,
+        "path_digest": _ID,
+        "path": _NAME,
+        "tier": _one_of(get_args(Tier)),
+        "pinned": _FLAG,
+        "kind": _WORDS,
+        "size": _COUNT,
+        "modified_ns": _whole(),
+        "checksum": _CHECKSUM,
+        "dependencies": _NAMES,
+        "changed_at": _NUMBER,
+        "accessed_at": _NUMBER,
+        "access_order": _PLACE,
+        "accesses": _PLACE,
+        "deleted": _FLAG,
+    },
+    "ltm_file_contents": {
+        "session_key": _PLACE,
+        "checksum": _CHECKSUM,
+        "size": _COUNT,
+        "form": _one_of(("raw", "zstd", "dense")),
+        "dictionary": _COUNT,
+        "payload": _BYTES,
+    },
+    "ltm_file_dictionaries": {
+        "session_key": _PLACE,
+        "number": _COUNT,
+        "digest": _CHECKSUM,
+        "payload": _BYTES,
     },
     "ltm_windows": {"model": _WORDS, "tokens": _PLACE, "learned_at": _NUMBER},
     "ltm_calibrations": {"model": _WORDS, "counter": _WORDS, "ratio": _AMOUNT, "samples": _COUNT},

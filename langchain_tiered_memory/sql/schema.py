@@ -232,6 +232,8 @@ summaries = Table(
     Column("degraded", Boolean, nullable=False, server_default=text("false")),
     Column("stale", Boolean, nullable=False, server_default=text("false")),
     Column("touched", Boolean, nullable=False, server_default=text("false")),
+    Column("by_rules", Boolean, nullable=False, server_default=text("false")),
+    Column("wanted", Boolean, nullable=False, server_default=text("false")),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("error", Text),
     Column("model", Text),
@@ -271,6 +273,18 @@ Index(
     summaries.c.retry_at,
     sqlite_where=_unsettled,
     postgresql_where=_unsettled,
+)
+_written_by_rules = summaries.c.by_rules.is_(True)
+BY_RULES_INDEX = "ltm_summaries_by_rules"
+Index(
+    BY_RULES_INDEX,
+    summaries.c.session_key,
+    summaries.c.level,
+    summaries.c.track,
+    summaries.c.wanted,
+    summaries.c.last_seq,
+    sqlite_where=_written_by_rules,
+    postgresql_where=_written_by_rules,
 )
 # A planner only takes an index that is partial by a value where the query names that value itself, not a parameter.
 UNREAD = summaries.c.facts_read == literal_column("0")
@@ -365,6 +379,7 @@ checkpoints = Table(
     Column("langgraph_id", Text),
     Column("digest", String(64), nullable=False),
     Column("payload", LargeBinary, nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
     Index("ltm_checkpoints_session", "session_key", "key"),
     sqlite_autoincrement=True,
 )
@@ -422,6 +437,60 @@ Index(
     files.c.path_digest,
     sqlite_where=_written,
     postgresql_where=_written,
+)
+
+file_tiers = Table(
+    "ltm_file_tiers",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("next_order", BigInteger, nullable=False, server_default="1"),
+    Column("collected_at", Float),
+    Column("optimised_at", Float),
+    Column("crowded_at", Float),
+    Column("figures", Text, nullable=False, server_default="{}"),
+    Column("report", Text),
+)
+
+kept_files = Table(
+    "ltm_kept_files",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("path_digest", String(32), primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("tier", String(8), nullable=False),
+    Column("pinned", Boolean, nullable=False, server_default=text("false")),
+    Column("kind", String(16), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_ns", BigInteger),
+    Column("checksum", String(64), nullable=False),
+    Column("dependencies", Text, nullable=False, server_default="[]"),
+    Column("changed_at", Float, nullable=False),
+    Column("accessed_at", Float, nullable=False),
+    Column("access_order", BigInteger, nullable=False),
+    Column("accesses", BigInteger, nullable=False, server_default="1"),
+    Column("deleted", Boolean, nullable=False, server_default=text("false")),
+    Index("ltm_kept_files_tier", "session_key", "tier", "access_order"),
+    Index("ltm_kept_files_content", "session_key", "checksum"),
+)
+
+file_contents = Table(
+    "ltm_file_contents",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("checksum", String(64), primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("form", String(8), nullable=False),
+    Column("dictionary", BigInteger),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+file_dictionaries = Table(
+    "ltm_file_dictionaries",
+    metadata,
+    Column("session_key", BigKey, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("payload", LargeBinary, nullable=False),
 )
 
 # What was forgotten is known again by keyed digests: nothing in these two tables can be read, or guessed from outside.

@@ -21,16 +21,28 @@ _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(\S.*)")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)]|\[[ xX]\])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 _MARKS = ".!?\u2026\u061f\u06d4\u0964"
 _UNSPACED_MARKS = "\u3002\uff01\uff1f"
+_FACE = r"(?:[:;]['-]?[()DP]|<3|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?+)"
+"""An emoticon or an emoji: in chat it stands where others put a full stop."""
 _END = re.compile(  # a run of marks is entered at its first, and never given back: thousands of dots are one ellipsis
-    rf"(?<![{_MARKS}])[{_MARKS}]++[\"'\u201d\u2019)\]*]*+[ \t]++(?=\S)"
+    rf"(?<![{_MARKS}])[{_MARKS}]++[\"'\u201d\u2019)\]*]*+(?:[ \t]++{_FACE}++(?=\s))*+[ \t]++(?=\S)"
     rf"|(?<![{_UNSPACED_MARKS}])[{_UNSPACED_MARKS}]++[\u300d\u300f\u201d\u2019]*+[ \t]*+(?=\S)"
+    rf"|(?<=[^\s\d] ){_FACE}++[ \t]++(?=[^\W\d_a-z])"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Sr|Jr|vs|etc|approx|[Ff]ig|[Nn]o|[Vv]ol|[Cc]f|[Ee]x|e\.g|i\.e"
     r"|a\.m|p\.m"
     r"|z\.B|d\.h|bzw|ca|Nr|p\.ej|n\u00b0)\.$"
 )
+_SHORT_FORM = re.compile(
+    r"(?:\b(?:approx|dept|incl|excl|resp|est|min|max|avg|temp|misc|tel|ext|ref|orig|cont|dist|freq|abbr|asst|assoc"
+    r"|govt|intl|mgmt|natl|qty|req|spec|std|vol|wk|yr|hrs?|mins?|secs?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+    r"|Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun|Inc|Ltd|Corp|Co|Jr|Sr|Ave|Blvd|Rd|inkl|exkl|ggf|evtl|usw|vgl|Str|Abs|Tel)"
+    r"|[^\W\d_]\.\w{1,20}|\W\w{1,2}|\W|\d|\.)\.$"
+)
+"""Before a word in small letters, what ends with a full stop in the middle of a sentence."""
 _MIN_WRAPPED_CHARS = 50  # a shorter line that lacks its full stop was ended on purpose
+_LOOK_BACK = 40
+"""Characters before a full stop that say what it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +112,18 @@ def _continues(chars: int, line: str, following: str) -> bool:
     return chars >= _MIN_WRAPPED_CHARS and start.islower() and line[-1:] not in ".!?:;" and not _ITEM.match(following)
 
 
+def _goes_on(block: str, stop: int) -> bool:
+    """Whether the full stop at `stop`, before a small letter, ends no sentence: "approx. ten", "file.py. it"."""
+    return _SHORT_FORM.search(block, max(0, stop - _LOOK_BACK), stop + 1) is not None
+
+
 def _sentences(block: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(block):
         mark = end[0].rstrip()
         closes_quietly = mark.startswith(".") and (
-            block[end.end()].islower() or _ABBREVIATION.search(block, max(0, end.start() - 8), end.start() + 1)
+            _ABBREVIATION.search(block, max(0, end.start() - 8), end.start() + 1)
+            or (block[end.end()].islower() and (mark != "." or _goes_on(block, end.start())))
         )
         if closes_quietly:
             continue

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, select
 
-from langchain_tiered_memory.sql.schema import digest_of, files, packed
+from langchain_tiered_memory.sql.schema import digest_of, files, packed, unpacked
 from langchain_tiered_memory.sql.session_rows import insert_all
 
 if TYPE_CHECKING:
@@ -48,3 +48,9 @@ def write_touches(
 def drop_touches(connection: Connection, key: int, seqs: Sequence[int]) -> None:
     """Forget what messages touched; at most as many as fit one `IN (...)`."""
     connection.execute(delete(files).where(files.c.session_key == key, files.c.seq.in_(list(seqs))))
+
+
+def touched_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
+    """Paths of files that messages read or wrote, as they stand there; at most as many as fit one `IN (...)`."""
+    mine = (files.c.session_key == key, files.c.seq.in_(list(seqs)), files.c.operation.in_(("read", "write")))
+    return [unpacked(path) for path in connection.scalars(select(files.c.path).where(*mine).distinct())]

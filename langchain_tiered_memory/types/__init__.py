@@ -1,6 +1,17 @@
 """What the verbs take and give, as frozen values."""
 
 from langchain_tiered_memory.types.contexts import Context, Section
+from langchain_tiered_memory.types.files import (
+    CollectionReport,
+    ContextSize,
+    KeptFile,
+    OpenedFile,
+    RunAlert,
+    RunReport,
+    TierMove,
+    TierSizes,
+    Timing,
+)
 from langchain_tiered_memory.types.outcomes import (
     Alert,
     CostLedger,
@@ -29,7 +40,9 @@ from langchain_tiered_memory.types.runs import (
 __all__ = [
     "Alert",
     "CheckpointInfo",
+    "CollectionReport",
     "Context",
+    "ContextSize",
     "CostLedger",
     "CostRow",
     "Difference",
@@ -40,12 +53,16 @@ __all__ = [
     "Group",
     "GuardReport",
     "Hit",
+    "KeptFile",
     "LedgerRow",
     "LeftOut",
     "MemoryCheckpoint",
+    "OpenedFile",
     "Outcome",
     "OutcomeKind",
     "RestoreReport",
+    "RunAlert",
+    "RunReport",
     "RunState",
     "Section",
     "Spent",
@@ -53,6 +70,9 @@ __all__ = [
     "SummaryState",
     "Task",
     "ThresholdAdvice",
+    "TierMove",
+    "TierSizes",
+    "Timing",
     "ViewDiff",
     "Window",
     "Zone",

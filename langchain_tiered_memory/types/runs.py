@@ -97,6 +97,8 @@ class CheckpointInfo:
     last_seq: int
     stored_bytes: int
     langgraph_checkpoint_id: str | None = None
+    archived: bool = False
+    """Whether it is kept more densely, for its age; it is read and restored as any other."""
 
 
 DifferenceKind: TypeAlias = Literal[

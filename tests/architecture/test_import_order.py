@@ -60,6 +60,8 @@ THREADS_MAY = {
     "sql/": "connections are for every thread",
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
     "maintenance/worker.py": "is the background thread",
+    "maintenance/file_collector.py": "is a run's background thread",
+    "runs/files/monitor.py": "notes measures from any thread",
     "transcript/listeners.py": "subscribes from any thread",
     "context/view_cache.py": "remembers views for every thread that asks",
     "sessions/opening.py": "opens the index once, whoever asks first",

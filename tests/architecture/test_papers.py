@@ -19,7 +19,7 @@ DECISIONS = ROOT / "docs" / "decisions"
 PAGES = sorted(DECISIONS.glob("[0-9]*.md"))
 PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 SECTIONS = ["Context", "Decision", "Why", "What it costs", "What would change our minds"]
-GROUPS = "tree|recall|condensation|guard|checkpoints|files"
+GROUPS = "tree|recall|condensation|guard|checkpoints|files|tiers"
 
 each_paper = pytest.mark.parametrize("paper", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from langchain_tiered_memory.memory import Session, TieredMemory
+from langchain_tiered_memory.memory import Run, Session, TieredMemory
 
 _WITHOUT_IO = {
-    TieredMemory: {"session", "subscribe"},  # a handle and a listener: they touch nothing
+    TieredMemory: {"session", "run", "subscribe"},  # handles and a listener: they touch nothing
     Session: set[str](),
+    Run: set[str](),
 }
 _OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are
 
@@ -25,7 +26,7 @@ def verbs(face: type) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session])
+@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
 def test_every_verb_that_does_io_has_its_twin(face: type) -> None:
     public = verbs(face)
     sync = {name for name, member in public.items() if not inspect.iscoroutinefunction(member)}
@@ -33,7 +34,7 @@ def test_every_verb_that_does_io_has_its_twin(face: type) -> None:
     assert {f"a{name}" for name in sync - _WITHOUT_IO[face]} == asynchronous
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session])
+@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
 def test_twins_take_the_same_parameters_and_give_the_same(face: type) -> None:
     public = verbs(face)
     for name, member in public.items():
@@ -45,7 +46,7 @@ def test_twins_take_the_same_parameters_and_give_the_same(face: type) -> None:
         assert one.return_annotation == other.return_annotation, name
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session])
+@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
 def test_every_public_verb_says_what_it_does(face: type) -> None:
     assert [name for name, member in verbs(face).items() if not inspect.getdoc(member)] == []
 

@@ -21,6 +21,7 @@ from langchain_tiered_memory.errors import NewerSchemaError
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
+from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.store_builders import append, claim, fact, ids, incoming, open_store, plan, session_with, summarised
 
@@ -56,6 +57,7 @@ def build_kept_file(path: Path) -> None:
     store.checkpoints.write(ref, checkpoint(id="c" * 32), keep=3)
     store.outcomes.swap(ref, "view", "{}", border=0, now=1.0, outcome=outcome(id="d" * 32), plan_before=None, keep=3)
     store.windows.learn("model", 4096, 1.0)
+    keep_in_all_tiers(store, ref)
     store.vector_queue.set_embedder("embedder")
     store.removal.messages(ref, ["m6"])
     store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
@@ -66,6 +68,14 @@ def build_kept_file(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         for smaller in ("PRAGMA journal_mode=DELETE", "PRAGMA page_size=512", "VACUUM"):
             connection.execute(smaller)
+
+
+def check_kept_files(store: SqlStore, ref: SessionRef) -> None:
+    """What there is since the fifth schema."""
+    files = store.kept_files.files(ref)
+    assert [sum(file.tier == tier for file in files) for tier in ("hot", "warm", "cold")] == [2, 30, 8]
+    assert (files[0].path, files[0].pinned) == ("f39.py", True)
+    assert all(b"kept_" in (store.kept_files.content(ref, file.path) or b"") for file in files)
 
 
 def check_kept_run(store: SqlStore, ref: SessionRef) -> None:
@@ -108,6 +118,8 @@ def check_kept_content(path: Path, *, number: int) -> None:
         check_kept_soundness(store, ref)
     if number > 3:
         check_kept_facts(store, ref)
+    if number > 4:
+        check_kept_files(store, ref)
     assert store.facts.unread_count(ref) == (1 if number > 3 else 3)  # one has an edited message
     store.runs.start_task(ref, "main", "new task", now=2.0)
     store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)

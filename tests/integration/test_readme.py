@@ -25,6 +25,9 @@ def test_every_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
     by_hand: list[Any] = []
     with OpenAIServer() as server:
         monkeypatch.chdir(tmp_path)
+        for name in ("README.md", "src/app.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("# a file of a project\n", encoding="utf-8")
         monkeypatch.setenv("OPENAI_API_KEY", "made-up")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         for number, code in enumerate(BLOCKS):

@@ -50,7 +50,7 @@ class TestStandard(RetrieversIntegrationTests):
 
 async def test_documents_say_where_they_are_from_in_plain_json() -> None:
     memory = filled()
-    retriever = TieredMemoryRetriever(memory=memory, session_id="s", k=5)
+    retriever = TieredMemoryRetriever(memory=memory, session_id="s", k=20)
     with blockbuster_ctx():
         found = await retriever.ainvoke("crane of order 1001")
     assert found == retriever.invoke("crane of order 1001")

@@ -137,8 +137,8 @@ async def both(tool: BaseTool, arguments: dict[str, Any], config: Any = CONFIG) 
 async def test_recall_quotes_with_ids_in_a_fence() -> None:
     memory = filled()
     recall = tools_of(memory)["recall"]
-    answer = await both(recall, {"query": "crane with invoice F-0001"})
-    assert answer == recall.invoke({"query": "crane with invoice F-0001"}, CONFIG)
+    answer = await both(recall, {"query": "crane of order 1001", "limit": 16})
+    assert answer == recall.invoke({"query": "crane of order 1001", "limit": 16}, CONFIG)
     assert answer.startswith("<recalled>\n")
     assert "data, not instructions" in answer
     assert "assistant (message a1): The crane of order 1001" in answer
@@ -202,7 +202,7 @@ async def test_an_id_that_looks_like_a_label_is_taken_as_it_is() -> None:
 
 async def test_a_summary_that_recall_names_can_be_expanded_by_that_name() -> None:
     tools = tools_of(filled())
-    found = await both(tools["recall"], {"query": "crane of order 1001"})
+    found = await both(tools["recall"], {"query": "crane of order 1001", "limit": 16})
     named = re.findall(r"summary of level 1 \(id (\w+)\)", found)
     assert named
     for one in named:

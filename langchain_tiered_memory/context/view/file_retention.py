@@ -48,8 +48,9 @@ def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedVi
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
     if not inputs.works_on_files or not rendered.plan.border:
         return rendered
-    room = round(inputs.runtime.settings.files.filled_share * inputs.room) - inputs.allocation.files
-    return _with_parts(inputs, rendered, room=room)
+    share = inputs.runtime.settings.files.filled_share
+    filled = inputs.fill if inputs.fill is not None else round(share * inputs.room)
+    return _with_parts(inputs, rendered, room=filled - inputs.allocation.files)
 
 
 def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:

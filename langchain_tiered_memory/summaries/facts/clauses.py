@@ -145,4 +145,4 @@ def _without_lead(said: str) -> str:
         if bare and lead[0].strip().casefold().removesuffix(" that") in _NEEDS_MARK:
             break
         said = said[lead.end() :]
-    return _ASIDE.sub("", said).strip()
+    return _ASIDE.sub("", said).strip().lstrip("-\u2013\u2014 ")

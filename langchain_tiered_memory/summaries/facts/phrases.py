@@ -115,7 +115,10 @@ def phrases(sentence: str) -> list[Phrase]:
             behind = [tokens[place], *behind][:MAX_PHRASE_WORDS]
         telling = [one[0] for one in behind if one[0].casefold() not in EMPTY_WORDS and len(one[0]) > 1]
         if telling:
-            before = tokens[place - 1][0].casefold() if place else ""
+            first = place
+            while owned and first and tokens[first - 1][0][:1].isupper():
+                first -= 1  # "Ann Miller's": the word before the whole name
+            before = tokens[first - 1][0].casefold() if first else ""
             found.append(Phrase(tuple(telling), tokens[place].start(), behind[-1].end(), before, word))
         place += max(len(behind), 1) if owned else len(behind) + 1
     return found

@@ -41,6 +41,7 @@ _FIGURE = re.compile(rf"(?:{NUMBER.pattern})(?: ?(?!(?:{_NO_UNIT})\b)[^\W\d_]{{1
 _CAPITALS = re.compile(r"[^\W\d_a-z][\w'\u2019-]*(?:\.(?=\w))?(?: [^\W\d_a-z][\w'\u2019-]*){0,3}")
 _OWNED = re.compile(r" ([^\W\d_][\w-]{1,30})")
 _MOVED_TO = re.compile(r"\bmoved (?:to|in with) (?=[^\W\d_a-z])")
+_TELLS_WHOSE = frozenset({"to", "by", "with", "from"})
 _ONE_VALUED = frozenset({"lives", "works", "weight", "married", "born"})
 """Properties that a person has one of: what is said of oneself later takes the place of what was said before."""
 _CALLED = re.compile(
@@ -159,8 +160,16 @@ def is_ask(clause: str) -> bool:
 
 
 def topic(found: Sequence[Phrase]) -> Phrase | None:
-    """The noun phrase that a clause is about: with most words, behind a preposition before one that is not."""
-    return max(found, key=lambda one: (len(one.words), one.before != ""), default=None)
+    """The noun phrase that a clause is about: with most words, behind a preposition before one that is not.
+
+    Somebody's thing behind "to" or "by" is what the clause says of another: "the van belongs to Ann's team".
+    """
+
+    def rank(one: Phrase) -> tuple[int, bool]:
+        told = one.before in _TELLS_WHOSE and one.determiner.endswith(("'s", "\u2019s"))
+        return len(one.words), one.before != "" and not told
+
+    return max(found, key=rank, default=None)
 
 
 def _subject(about: Phrase | None, named: Sequence[re.Match[str]], *, attribute: str, speaker: str) -> str:

@@ -19,6 +19,10 @@ CORRECTED = [
     ("We picked Kafka for the billing queue.", "No, for the billing queue we'll go with RabbitMQ."),
     ("The port is 8080.", "Sorry, it's 8443, not 8080."),
     ("I live in Graz.", "I moved to Vienna last month."),
+    (
+        "The copper aviary belongs to Rafael Thorvald's team.",
+        "Sorry, for the copper aviary it should be Marit Iversen.",
+    ),
 ]
 BESIDE = [
     ("The budget for the harbour ferry is 10,000 euros.", "The length of the harbour ferry is 40 metres."),

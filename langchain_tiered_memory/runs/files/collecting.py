@@ -1,0 +1,232 @@
+"""Collections and optimisations: what nobody opened goes down, what is below is packed, what is gone is dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.compression import densely
+from langchain_tiered_memory.runs.files.opening import tell_moves
+from langchain_tiered_memory.types.files import CollectionReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from langchain_tiered_memory.runs.files.policy import Tiers
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.types.files import TierMove
+    from langchain_tiered_memory.types.records import SessionRef
+
+_MOST_PACKED = 200
+"""Contents that one optimisation packs, the last opened first: some 2 s on source code, while nobody waits."""
+_LOOKED_FOR = 100
+"""Kept files that a collection looks for on the disk, the last opened first: others are looked for when opened."""
+_EARLY_SECONDS = 60.0
+"""Between two collections that came early: a run that works on many files stays above the alert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a strategy did."""
+
+    moves: tuple[TierMove, ...] = ()
+    freed_bytes: int = 0
+    archived: int = 0
+
+
+Strategy: TypeAlias = "Callable[[Runtime, SessionRef], Done]"
+
+
+def compress_warm(runtime: Runtime, ref: SessionRef) -> Done:
+    """Pack the contents of warm and cold densely, with a dictionary where it pays."""
+    loose = runtime.store.kept_files.loosely_packed(ref, most=_MOST_PACKED)
+    if not loose:
+        return Done()
+    better, dictionary = densely(loose, most_dictionary_bytes=runtime.settings.tiers.dictionary_bytes)
+    return Done(freed_bytes=runtime.store.kept_files.write_packed(ref, better, dictionary))
+
+
+def demote_unused(runtime: Runtime, ref: SessionRef) -> Done:
+    """Send down what nobody opened for its tier's time."""
+    return Done(moves=_collected(runtime, ref, counts={}))
+
+
+def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> Done:
+    """Keep old checkpoints more densely."""
+    before = runtime.now() - runtime.settings.tiers.archive_seconds
+    archived, saved = runtime.store.checkpoints.archive(ref, before=before)
+    return Done(freed_bytes=saved, archived=archived)
+
+
+def clear_obsolete(runtime: Runtime, ref: SessionRef) -> Done:
+    """Drop cold files that are gone from the disk, and what nobody needs."""
+    return Done(moves=runtime.store.kept_files.clear_obsolete(ref))
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "compress_warm": compress_warm,
+    "demote_unused": demote_unused,
+    "archive_checkpoints": archive_checkpoints,
+    "clear_obsolete": clear_obsolete,
+}
+"""By the names that `tiers.strategies` puts in order."""
+
+
+def collect(
+    runtime: Runtime, ref: SessionRef, *, reason: str = "asked for", roots: Sequence[str] = ()
+) -> CollectionReport:
+    """Send down what nobody opened for its tier's time, and drop cold files that are gone from the disk.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        reason: Why, for the event.
+        roots: Folders whose files are looked for; without one nothing is.
+    """
+    _look_for_deleted(runtime, ref, roots)
+    moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})
+    gone = runtime.store.kept_files.clear_obsolete(ref)
+    tell_moves(runtime, ref, gone)
+    report = CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
+    _tell(runtime, ref, EventName.FILES_COLLECTED, report)
+    return report
+
+
+def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") -> CollectionReport:
+    """Make the tiers less full, or denser, one strategy after the other until that is enough.
+
+    Above `tiers.cleanup_share` after all of them, the aggressive cleanup comes.
+    """
+    rules = runtime.settings.tiers
+    done = Done()
+    ran: list[str] = []
+    utilisation = _utilisation(runtime, ref)
+    for name in rules.strategies:
+        if utilisation < rules.optimise_share:
+            break
+        step = STRATEGIES[name](runtime, ref)
+        tell_moves(runtime, ref, step.moves if name == "clear_obsolete" else ())
+        done = Done((*done.moves, *step.moves), done.freed_bytes + step.freed_bytes, done.archived + step.archived)
+        ran.append(name)
+        utilisation = _utilisation(runtime, ref)
+    if utilisation > rules.cleanup_share:
+        cleaned = _changed(runtime, ref, lambda tiers: policy.clean_up(tiers, rules), counts={"cleanups": 1})
+        packed = compress_warm(runtime, ref)
+        done = Done((*done.moves, *cleaned), done.freed_bytes + packed.freed_bytes, done.archived)
+        ran.append("aggressive")
+        utilisation = _utilisation(runtime, ref)
+    runtime.store.kept_files.change(
+        ref, _same, rules=rules, times={"optimised_at": runtime.now()}, counts={"optimisations": 1}
+    )
+    report = CollectionReport(
+        reason=reason,
+        moves=done.moves,
+        strategies=tuple(ran),
+        freed_bytes=done.freed_bytes,
+        archived_checkpoints=done.archived,
+        utilisation=utilisation,
+    )
+    _tell(runtime, ref, EventName.FILES_OPTIMISED, report)
+    return report
+
+
+def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:
+    """What is due by now: an alert with an early collection, a collection, an optimisation."""
+    rules, now = runtime.settings.tiers, runtime.now()
+    times = runtime.store.kept_files.times(ref)
+    utilisation = _utilisation(runtime, ref)
+    reports: list[CollectionReport] = []
+    is_crowded = utilisation > rules.alert_share
+    if is_crowded != (times.crowded_at is not None):
+        since = now if is_crowded else None
+        runtime.store.kept_files.change(ref, _same, rules=rules, times={"crowded_at": since})
+    if is_crowded and times.crowded_at is None:
+        runtime.report(
+            EventName.FILES_CROWDED,
+            f"hot and warm are {utilisation:.0%} full, above {rules.alert_share:.0%}: a collection comes now",
+            session_id=ref.session_id,
+            utilisation=round(utilisation, 3),
+        )
+    is_early = is_crowded and _is_due(times.collected_at, now, min(_EARLY_SECONDS, rules.collect_seconds))
+    if is_early or _is_due(times.collected_at, now, rules.collect_seconds):
+        reason = f"every {rules.collect_seconds:g} s" if not is_crowded else f"{utilisation:.0%} full"
+        reports.append(collect(runtime, ref, reason=reason, roots=roots))
+        utilisation = reports[-1].utilisation
+    is_time = _is_due(times.optimised_at, now, rules.optimise_seconds)
+    if is_time or (utilisation >= rules.optimise_share and _is_due(times.optimised_at, now, _EARLY_SECONDS)):
+        reason = f"every {rules.optimise_seconds:g} s" if is_time else f"{utilisation:.0%} full"
+        reports.append(optimise(runtime, ref, reason=reason))
+    return tuple(reports)
+
+
+def _is_due(last: float | None, now: float, seconds: float) -> bool:
+    """Whether it is time again; also where the clock was set back behind the last time."""
+    return last is None or now - last >= seconds or now < last
+
+
+def _collected(
+    runtime: Runtime, ref: SessionRef, *, counts: Mapping[str, int], times: Mapping[str, float | None] | None = None
+) -> tuple[TierMove, ...]:
+    rules, now = runtime.settings.tiers, runtime.now()
+    return _changed(runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times)
+
+
+def _changed(
+    runtime: Runtime,
+    ref: SessionRef,
+    rule: Callable[[Tiers], Tiers],
+    *,
+    counts: Mapping[str, int],
+    times: Mapping[str, float | None] | None = None,
+) -> tuple[TierMove, ...]:
+    rules: TierSettings = runtime.settings.tiers
+    moves = runtime.store.kept_files.change(ref, rule, rules=rules, times=times, counts=counts)
+    tell_moves(runtime, ref, moves)
+    return moves
+
+
+def _same(tiers: Tiers) -> Tiers:
+    return tiers
+
+
+def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
+    return runtime.store.kept_files.sizes(ref, runtime.settings.tiers).utilisation
+
+
+def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -> None:
+    """Note which of the files that were opened last are gone from the disk."""
+    if not roots:
+        return
+    gone: list[str] = []
+    for file in runtime.store.kept_files.files(ref, limit=_LOOKED_FOR):
+        if file.deleted or file.modified_ns is None:  # one that somebody gave need not be on this disk
+            continue
+        try:
+            runtime.store.disk.look(runtime.store.disk.place(file.path, roots=roots))
+        except FileGoneError:
+            gone.append(file.path)
+        except FileRefusedError:
+            continue  # a name that somebody gave, or a file of other roots
+    if not gone:
+        return
+    runtime.store.kept_files.mark_deleted(ref, gone)
+    for path in gone:
+        runtime.report(EventName.FILE_DELETED, f"{path}: it is obsolete", session_id=ref.session_id, path=path)
+
+
+def _tell(runtime: Runtime, ref: SessionRef, name: EventName, report: CollectionReport) -> None:
+    ran = f", {', '.join(report.strategies)}" if report.strategies else ""
+    runtime.report(
+        name,
+        f"{report.reason}: {len(report.moves)} files moved{ran}; hot and warm {report.utilisation:.0%} full",
+        session_id=ref.session_id,
+        moves=len(report.moves),
+        strategies=list(report.strategies),
+        freed_bytes=report.freed_bytes,
+        archived_checkpoints=report.archived_checkpoints,
+        utilisation=round(report.utilisation, 3),
+    )

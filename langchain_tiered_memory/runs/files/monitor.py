@@ -1,0 +1,128 @@
+"""What a run measures of itself in this process: times, contexts, alerts; bounded, however long it lasts."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.files import ContextSize, RunAlert, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from langchain_tiered_memory.reports import Event
+
+_SAMPLES = 2000
+"""Enough for a 99th percentile of 20 samples above it; a run of six hours has some thousand accesses."""
+_ALERTS = 100
+_SESSIONS = 200
+ALERTS = frozenset(
+    {
+        "files_crowded",
+        "file_deleted",
+        "file_damaged",
+        "file_not_loaded",
+        "checkpoint_failed",
+        "background_failed",
+        "context_overflow",
+        "context_fatal",
+        "zone_danger",
+        "zone_critical",
+    }
+)
+"""Events that a run keeps as alerts."""
+
+
+class Samples:
+    """How long one thing took, the last times."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: deque[float] = deque(maxlen=_SAMPLES)
+
+    def add(self, seconds: float) -> None:
+        """Note one more."""
+        self.count += 1
+        self._last.append(seconds)
+
+    def timing(self) -> Timing:
+        """Mean and percentiles (nearest rank)."""
+        ranked = sorted(self._last)
+
+        def at(share: float) -> float:
+            return ranked[min(int(share * len(ranked)), len(ranked) - 1)]
+
+        return Timing(
+            count=self.count,
+            mean=sum(ranked) / len(ranked),
+            p50=at(0.5),
+            p95=at(0.95),
+            p99=at(0.99),
+            largest=ranked[-1],
+        )
+
+
+class Monitor:
+    """Measures of one run, noted from any thread.
+
+    Args:
+        session_id: Whose alerts count.
+        monotonic: Seconds of a clock that never goes back.
+    """
+
+    def __init__(self, session_id: str, monotonic: Callable[[], float]) -> None:
+        self._session_id = session_id
+        self._monotonic = monotonic
+        self._lock = forks.Lock()
+        self._samples: dict[str, Samples] = {}
+        self._alerts: deque[RunAlert] = deque(maxlen=_ALERTS)
+
+    @contextmanager
+    def timed(self) -> Iterator[Callable[[str], None]]:
+        """Gives what notes the time since the block began, under a name."""
+        begun = self._monotonic()
+        yield lambda name: self._add(name, self._monotonic() - begun)
+
+    def _add(self, name: str, seconds: float) -> None:
+        with self._lock:
+            self._samples.setdefault(name, Samples()).add(seconds)
+
+    def hear(self, event: Event) -> None:
+        """Keep an event that is an alert of this session, or of the whole memory."""
+        if event.name in ALERTS and event.session_id in (self._session_id, None):
+            with self._lock:
+                self._alerts.append(RunAlert(at=event.at, name=event.name, reason=event.reason))
+
+    def timings(self) -> dict[str, Timing]:
+        """By what was timed."""
+        with self._lock:
+            return {name: one.timing() for name, one in sorted(self._samples.items())}
+
+    def alerts(self) -> tuple[RunAlert, ...]:
+        """The last ones, oldest first."""
+        with self._lock:
+            return tuple(self._alerts)
+
+
+class ContextSizes:
+    """Sizes of the last contexts of each session, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._by_session: dict[str, deque[ContextSize]] = {}
+
+    def note(self, session_id: str, size: ContextSize) -> None:
+        """Note one more; of sessions the last 200 are remembered."""
+        with self._lock:
+            kept = self._by_session.pop(session_id, None)
+            self._by_session[session_id] = kept if kept is not None else deque(maxlen=_SAMPLES)
+            self._by_session[session_id].append(size)
+            if len(self._by_session) > _SESSIONS:
+                del self._by_session[next(iter(self._by_session))]
+
+    def of(self, session_id: str) -> tuple[ContextSize, ...]:
+        """Those of a session, oldest first."""
+        with self._lock:
+            return tuple(self._by_session.get(session_id, ()))

@@ -1,0 +1,173 @@
+"""Opens a file of a run: from its tier where it is unchanged, else from the disk, and keeps it.
+
+What is on the disk is looked at first, outside of any transaction: a slow disk holds up nobody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, FileRefusedError, NotFoundError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
+from langchain_tiered_memory.runs.files.store import SeenFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove
+    from langchain_tiered_memory.types.records import SessionRef
+
+_ATTEMPTS = 3
+"""Times that a kept file may go, or turn out damaged, between looking for it and opening it."""
+
+
+def roots_of(runtime: Runtime, roots: Sequence[str] | None) -> tuple[str, ...]:
+    """Folders that a run may read: its own, else those of the settings."""
+    if roots is not None:
+        return tuple(roots)
+    return runtime.settings.tiers.roots or runtime.settings.checkpoints.roots
+
+
+def open_file(
+    runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool = False
+) -> OpenedFile:
+    """A file's content, and what became of the tiers.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        path: Absolute, or relative to one of the roots.
+        roots: Folders whose files may be read.
+        pinned: Whether it is to be pinned.
+
+    Raises:
+        FileGoneError: when it is neither on the disk nor kept.
+        FileRefusedError: when it may not be opened; `FileTooLargeError` when it is too large to be kept.
+        PinLimitError: when it is to be pinned, and as many are as hot may hold.
+        DamagedFileError: when what is kept of a file that is gone from the disk is damaged.
+    """
+    try:
+        place = runtime.store.disk.place(path, roots=roots)
+        kept = runtime.store.kept_files.find(ref, str(place))
+        found = _found(runtime, place, kept)
+    except (FileGoneError, FileRefusedError):
+        opened = _given(runtime, ref, path, pinned=pinned)
+        if opened is None:
+            raise
+        return opened
+    for _ in range(_ATTEMPTS):
+        try:
+            opened = _enter(runtime, ref, found, pinned=pinned)
+        except DamagedFileError as error:
+            runtime.report(EventName.FILE_DAMAGED, f"{place}: {error}", session_id=ref.session_id, path=str(place))
+            if found.deleted:
+                raise
+            runtime.store.kept_files.drop_content(ref, found.checksum)
+            opened = None
+        if opened is not None:
+            return opened
+        found = _found(runtime, place, None)
+    msg = f"{str(place)!r} is not there, and what was kept of it went meanwhile"
+    raise FileGoneError(msg)
+
+
+def keep_file(
+    runtime: Runtime, ref: SessionRef, path: str, content: bytes | str, *, pinned: bool = False
+) -> OpenedFile:
+    """Take in a file whose content somebody has already, such as a tool's result; nothing is read from the disk.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        path: What it is called: a name here, which need not be a path on this machine.
+        content: All of it; a text is kept as UTF-8.
+        pinned: As of `open_file`.
+
+    Raises:
+        FileTooLargeError: when it is too large to be kept.
+        PinLimitError: as of `open_file`.
+    """
+    said = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else bytes(content)
+    most = runtime.settings.tiers.largest_bytes
+    if len(said) > most:
+        raise too_large(path, len(said), most)
+    opened = _enter(runtime, ref, seen(path, said, modified_ns=None), pinned=pinned)
+    if opened is None:  # a content that is brought along is always taken
+        msg = f"{path!r} could not be kept"
+        raise NotFoundError(msg)
+    return opened
+
+
+def _found(runtime: Runtime, place: Place, kept: KeptFile | None) -> SeenFile:
+    """The file as it is now: without its content where that is what is kept."""
+    disk = runtime.store.disk
+    try:
+        if kept is not None and is_unchanged(kept, disk.look(place)):
+            return _as_kept(kept)
+        found = disk.read(place, most_bytes=runtime.settings.tiers.largest_bytes, now=runtime.now())
+    except FileGoneError:
+        if kept is None:
+            raise
+        return replace(_as_kept(kept), deleted=True)
+    if kept is not None and kept.checksum == found.checksum:
+        return replace(found, dependencies=kept.dependencies)
+    return found
+
+
+def _given(runtime: Runtime, ref: SessionRef, path: str, *, pinned: bool) -> OpenedFile | None:
+    """A file that somebody gave under this very name, and that the disk has nothing to say of."""
+    kept = runtime.store.kept_files.find(ref, path)
+    if kept is None or kept.modified_ns is not None:
+        return None
+    return _enter(runtime, ref, _as_kept(kept), pinned=pinned)
+
+
+def _as_kept(kept: KeptFile) -> SeenFile:
+    return SeenFile(
+        path=kept.path,
+        kind=kept.kind,
+        size=kept.size,
+        modified_ns=kept.modified_ns,
+        checksum=kept.checksum,
+        dependencies=kept.dependencies,
+    )
+
+
+def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) -> OpenedFile | None:
+    opened = runtime.store.kept_files.open(ref, found, now=runtime.now(), rules=runtime.settings.tiers, pinned=pinned)
+    if opened is None:
+        return None
+    if opened.state == "changed":
+        runtime.report(
+            EventName.FILE_CHANGED,
+            f"{found.path}: {opened.file.size:,} bytes now",
+            session_id=ref.session_id,
+            path=found.path,
+        )
+    if opened.state == "deleted":
+        runtime.report(
+            EventName.FILE_DELETED,
+            f"{found.path}: what is kept of it is shown, from its last reading",
+            session_id=ref.session_id,
+            path=found.path,
+        )
+    tell_moves(runtime, ref, opened.moves)
+    return opened
+
+
+def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove]) -> None:
+    """An event for each file that changed its tier."""
+    for move in moves:
+        name = EventName.FILE_PROMOTED if move.is_promotion else EventName.FILE_DEMOTED
+        runtime.report(
+            name,
+            f"{move.path}: {move.before or 'not kept'} to {move.after or 'not kept'} ({move.reason})",
+            session_id=ref.session_id,
+            path=move.path,
+            before=move.before,
+            after=move.after,
+            cause=move.reason,
+        )

@@ -1,0 +1,339 @@
+"""Kept files of a session: which tier each is in, what it holds, and what happened to them.
+
+Whoever changes a place locks the session's row first, reads hot and warm, asks the rules (`policy.py`) and writes what
+they say, in one transaction. So no reader, in whatever process, ever sees a tier with more files than it may hold.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, delete, func, select, update
+
+from langchain_tiered_memory.errors import DamagedFileError
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.compression import Packed, checksum_of, packed, raw
+from langchain_tiered_memory.runs.files.file_rows import (
+    drop_files,
+    drop_unused,
+    insert_content,
+    insert_file,
+    kept_file,
+    moves_between,
+    obsolete_paths,
+    read_content,
+    read_rows,
+    repack,
+    replace_content,
+    tiers_of,
+    update_file,
+    write_changes,
+)
+from langchain_tiered_memory.runs.files.reads import KeptFileReads, figures_of
+from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import (
+    file_contents,
+    file_dictionaries,
+    file_tiers,
+    kept_files,
+)
+from langchain_tiered_memory.sql.session_rows import insert_if_absent
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.types.files import OpenedFile, RunReport, TierMove
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from sqlalchemy import RowMapping
+
+    from langchain_tiered_memory.runs.files.policy import Tiers
+    from langchain_tiered_memory.settings.tiers import TierSettings
+    from langchain_tiered_memory.types.files import FileState, Tier
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFile:
+    """A file as it was found, on the disk or in somebody's hands."""
+
+    path: str
+    kind: str
+    size: int
+    modified_ns: int | None
+    checksum: str
+    content: bytes | None = None
+    """`None` where it is what is kept already."""
+    dependencies: tuple[str, ...] = ()
+    deleted: bool = False
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class KeptFiles(KeptFileReads):
+    """Changes the places of kept files. Each method is one transaction."""
+
+    def open(
+        self, ref: SessionRef, seen: SeenFile, *, now: float, rules: TierSettings, pinned: bool = False
+    ) -> OpenedFile | None:
+        """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it.
+
+        Args:
+            ref: The session.
+            seen: The file as it was found.
+            now: What time it is.
+            rules: Limits and order of eviction.
+            pinned: Whether it is to be pinned.
+
+        Raises:
+            DamagedFileError: when its kept content is not what was kept.
+            NotFoundError: when the session was removed.
+            PinLimitError: when it is to be pinned, and as many are as hot may hold.
+        """
+        with self.database.write() as connection:
+            row = _locked(connection, ref)
+            found = read_rows(connection, ref.key, [seen.path])
+            before = found.get(seen.path)
+            if seen.content is None and (before is None or before["checksum"] != seen.checksum):
+                return None
+            order = row["next_order"]
+            # Its content comes first: what cannot be read leaves no trace of having been opened.
+            content = seen.content if seen.content is not None else read_content(connection, ref.key, seen.checksum)
+            tiers = policy.fit(tiers_of(found), rules)
+            tiers = policy.access(tiers, seen.path, now=now, order=order, size=seen.size, rules=rules)
+            if pinned:
+                tiers = policy.pin(tiers, seen.path, rules)
+            moves = moves_between(found, tiers)
+            write_changes(connection, ref.key, found, tiers)
+            _take_in(connection, ref.key, before, seen=seen, content=content, file=tiers.files[seen.path])
+            repack(connection, ref.key, [one for one in moves if one.path != seen.path], found)
+            from_tier: Tier | None = before["tier"] if before is not None else None
+            counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
+            _write_run(connection, ref, row, {"next_order": order + 1}, counts)
+            file = kept_file(read_rows(connection, ref.key, [seen.path])[seen.path])
+        state: FileState = "new" if before is None else "deleted" if seen.deleted else "unchanged"
+        if before is not None and before["checksum"] != seen.checksum:
+            state = "changed"
+        return OpenedFile(file=file, content=content, state=state, from_tier=from_tier, moves=moves)
+
+    def bring_in(
+        self, ref: SessionRef, seen: Sequence[SeenFile], *, now: float, rules: TierSettings
+    ) -> tuple[TierMove, ...]:
+        """Take files in that belong to one that was opened: into free places alone, with their contents."""
+        with self.database.write() as connection:
+            row = _locked(connection, ref)
+            found = read_rows(connection, ref.key, [one.path for one in seen])
+            tiers, order = policy.fit(tiers_of(found), rules), row["next_order"]
+            coming: list[tuple[SeenFile, bytes]] = []
+            for one in seen:
+                known = tiers.files.get(one.path)
+                if one.content is None or (known is not None and known.tier != "cold"):
+                    continue
+                file = policy.Placed(
+                    path=one.path,
+                    tier="cold",
+                    accessed_at=now,
+                    order=order,
+                    accesses=known.accesses if known is not None else 1,
+                    size=one.size,
+                    pinned=known is not None and known.pinned,
+                )
+                tiers, order = policy.bring_in(tiers, file, rules), order + 1
+                coming.append((one, one.content))
+            moves = moves_between(found, tiers)
+            write_changes(connection, ref.key, found, tiers)
+            for one, content in coming:
+                _take_in(
+                    connection, ref.key, found.get(one.path), seen=one, content=content, file=tiers.files[one.path]
+                )
+            _write_run(connection, ref, row, {"next_order": order}, _counts(moves))
+        return moves
+
+    def change(
+        self,
+        ref: SessionRef,
+        rule: Callable[[Tiers], Tiers],
+        *,
+        rules: TierSettings,
+        paths: Iterable[str] = (),
+        times: Mapping[str, float | None] | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> tuple[TierMove, ...]:
+        """Apply a rule to the tiers, and write down its time and its count.
+
+        Args:
+            ref: The session.
+            rule: A function of `policy`.
+            rules: The limits, which are put in force first.
+            paths: Cold files that the rule is to see.
+            times: Columns of `RunTimes` to be set.
+            counts: Counts to be raised.
+        """
+        with self.database.write() as connection:
+            row = _locked(connection, ref)
+            found = read_rows(connection, ref.key, paths)
+            after = rule(policy.fit(tiers_of(found), rules))
+            moves = moves_between(found, after)
+            write_changes(connection, ref.key, found, after)
+            repack(connection, ref.key, moves, found)
+            _write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
+        return moves
+
+    def save_report(self, ref: SessionRef, report: RunReport) -> None:
+        """Keep the figures of a run that ended, without each context, in the place of those of the one before."""
+        kept = replace(report, contexts=())
+        with self.database.write() as connection:
+            row = _locked(connection, ref)
+            _write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+
+    def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
+        """Note that files are gone from the disk, or there again."""
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            for path in paths:
+                update_file(connection, ref.key, path, {"deleted": deleted})
+
+    def drop(self, ref: SessionRef, paths: Sequence[str]) -> int:
+        """No longer keep these files; returns how many went."""
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            return drop_files(connection, ref.key, paths)
+
+    def drop_content(self, ref: SessionRef, checksum: str) -> None:
+        """Let a damaged content go: its files get it again when they are read."""
+        mine = and_(file_contents.c.session_key == ref.key, file_contents.c.checksum == checksum)
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            connection.execute(delete(file_contents).where(mine))
+
+    def clear_obsolete(self, ref: SessionRef) -> tuple[TierMove, ...]:
+        """Drop cold files that are gone from the disk, and contents and dictionaries that nobody needs."""
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            gone = obsolete_paths(connection, ref.key)
+            drop_files(connection, ref.key, gone)
+            drop_unused(connection, ref.key)
+        return tuple(TierMove(path=path, before="cold", after=None, reason="deleted") for path in gone)
+
+    def loosely_packed(self, ref: SessionRef, *, most: int) -> dict[str, bytes]:
+        """Contents that no hot file has, the newest `most`, where one of them is not packed densely yet; else none."""
+        mine = file_contents.c.session_key == ref.key
+        in_hot = select(kept_files.c.checksum).where(kept_files.c.session_key == ref.key, kept_files.c.tier == "hot")
+        below = and_(mine, file_contents.c.checksum.not_in(in_hot))
+        newest = (
+            select(file_contents.c.checksum, file_contents.c.form)
+            .join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
+            .where(below)
+            .group_by(file_contents.c.checksum, file_contents.c.form)
+            .order_by(func.max(kept_files.c.access_order).desc())
+            .limit(most)
+        )
+        found: dict[str, bytes] = {}
+        with self.database.read() as connection:
+            there = connection.execute(newest).all()
+            if all(form == "dense" for _, form in there):
+                return {}
+            for checksum, _ in there:
+                with suppress(DamagedFileError):  # `verify` names it
+                    found[checksum] = read_content(connection, ref.key, checksum)
+        return found
+
+    def write_packed(self, ref: SessionRef, better: Mapping[str, Packed], dictionary: tuple[bytes, int] | None) -> int:
+        """Keep contents in another form; returns the bytes saved.
+
+        A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
+        hold words that were forgotten.
+        """
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            mine = file_contents.c.session_key == ref.key
+            sizes: dict[str, int] = {}
+            for part in chunks(list(better)):
+                query = select(file_contents.c.checksum, func.length(file_contents.c.payload), kept_files.c.tier)
+                joined = query.join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
+                for checksum, size, tier in connection.execute(joined.where(mine, file_contents.c.checksum.in_(part))):
+                    sizes[checksum] = 0 if tier == "hot" else sizes.get(checksum, size)
+            if sizes.keys() != better.keys():
+                return 0
+            if dictionary is not None:
+                payload, number = dictionary
+                values = {"session_key": ref.key, "number": number, "digest": checksum_of(payload), "payload": payload}
+                connection.execute(insert_if_absent(connection, file_dictionaries).values(values))
+            changed = {checksum: kept for checksum, kept in better.items() if sizes[checksum]}
+            for checksum, kept in changed.items():
+                replace_content(connection, ref.key, checksum, kept)
+            drop_unused(connection, ref.key, ())
+        return sum(sizes[checksum] - len(kept.payload) for checksum, kept in changed.items())
+
+
+_same_content = kept_files.c.checksum == file_contents.c.checksum
+
+
+def _take_in(
+    connection: Connection, key: int, before: RowMapping | None, *, seen: SeenFile, content: bytes, file: policy.Placed
+) -> None:
+    """Write what was seen of a file, and its content in the form of its tier."""
+    values: dict[str, Any] = {
+        "kind": seen.kind,
+        "size": seen.size,
+        "modified_ns": seen.modified_ns,
+        "checksum": seen.checksum,
+        "dependencies": rows.names_to_json(seen.dependencies),
+        "deleted": seen.deleted,
+    }
+    is_other = before is None or before["checksum"] != seen.checksum
+    if is_other:
+        values["changed_at"] = file.accessed_at
+    form = raw(content) if file.tier == "hot" else packed(content)
+    if seen.content is not None:
+        insert_content(connection, key, seen.checksum, form)
+    if file.tier == "hot" and (before is None or is_other or before["tier"] != "hot"):
+        replace_content(connection, key, seen.checksum, form)  # a file below may have it already, packed
+    if before is None:
+        insert_file(connection, key, file, values)
+        return
+    update_file(connection, key, seen.path, values)
+    if is_other:
+        drop_unused(connection, key, [before["checksum"]])
+
+
+def _locked(connection: Connection, ref: SessionRef) -> RowMapping:
+    """The row of a session's tiers, made where there is none; the session is locked by it.
+
+    Raises:
+        DamagedRowError: when it cannot be read.
+        NotFoundError: when the session was removed.
+    """
+    locked_session(connection, ref)
+    known = select(file_tiers).where(file_tiers.c.session_key == ref.key)
+    row = connection.execute(known).mappings().one_or_none()
+    if row is None:
+        connection.execute(insert_if_absent(connection, file_tiers).values(session_key=ref.key))
+        row = connection.execute(known).mappings().one()
+    check(file_tiers, {"session_key": row["session_key"], "next_order": row["next_order"]})
+    return row
+
+
+def _counts(moves: Sequence[TierMove]) -> dict[str, int]:
+    up = sum(one.is_promotion for one in moves)
+    found = {"promotions": up, "demotions": len(moves) - up}
+    return {name: count for name, count in found.items() if count}
+
+
+def _write_run(
+    connection: Connection,
+    ref: SessionRef,
+    row: RowMapping,
+    values: Mapping[str, Any],
+    counts: Mapping[str, int],
+) -> None:
+    figures = figures_of(connection, row)
+    for name, count in counts.items():
+        figures[name] = figures.get(name, 0) + count
+    changed = {**values, "figures": json.dumps(figures, sort_keys=True)}
+    connection.execute(update(file_tiers).where(file_tiers.c.session_key == ref.key).values(changed))

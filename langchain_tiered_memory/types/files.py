@@ -1,0 +1,202 @@
+"""Files of a run in their tiers, as the verbs of a run give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Tier: TypeAlias = Literal["hot", "warm", "cold"]
+"""In use now; used lately, or likely to be used next; kept for the session."""
+
+FileState: TypeAlias = Literal["new", "unchanged", "changed", "deleted"]
+"""Not kept before; as it was kept; another content than was kept; kept, and gone from the disk."""
+
+MoveReason: TypeAlias = Literal[
+    "opened", "least_recently_used", "unused", "pinned", "brought_in", "cleanup", "restored", "deleted", "limits"
+]
+"""Why a file changed its tier: it was opened; another took its place; nobody opened it for its tier's time; it was
+pinned; it belongs to one that was opened; the tiers were nearly full; a checkpoint was restored; it is gone from the
+disk; the limits were lowered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """What is known of a file besides its content."""
+
+    path: str
+    tier: Tier
+    kind: str
+    """Its language by its ending (`python`), `text`, or `binary`."""
+    size: int
+    """In bytes."""
+    modified_ns: int | None
+    """When it was changed last, in nanoseconds since the epoch; `None` where its content was given."""
+    changed_at: float
+    """When it was first seen with the content that it has."""
+    accessed_at: float
+    accesses: int
+    checksum: str
+    """SHA-256 of its content, in hexadecimal."""
+    dependencies: tuple[str, ...] = ()
+    """What it imports: paths of files where they were found, else names as they stand in it."""
+    pinned: bool = False
+    deleted: bool = False
+    """Whether it was gone when it was looked for last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierMove:
+    """A file that went from one tier to another."""
+
+    path: str
+    before: Tier | None
+    """`None`: it was not kept."""
+    after: Tier | None
+    """`None`: it is no longer kept."""
+    reason: MoveReason
+
+    @property
+    def is_promotion(self) -> bool:
+        """Whether it went up, or came in."""
+        return self.after is not None and _RANK[self.after] > _RANK[self.before]
+
+
+_RANK: dict[Tier | None, int] = {None: 0, "cold": 1, "warm": 2, "hot": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedFile:
+    """A file's content, and where it came from."""
+
+    file: KeptFile
+    content: bytes
+    state: FileState
+    from_tier: Tier | None
+    """The tier that it was in; `None` where it was not kept."""
+    moves: tuple[TierMove, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Its path, links followed."""
+        return self.file.path
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is no text."""
+        return self.file.kind == "binary"
+
+    @property
+    def text(self) -> str:
+        """Its content as text; what is no UTF-8 stands as replacement characters."""
+        return self.content.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierSizes:
+    """How much the tiers hold."""
+
+    files: dict[Tier, int]
+    bytes: dict[Tier, int]
+    """Of contents as they are; one that several files share counts for each."""
+    stored_bytes: int
+    """Of contents as they are kept, each once, dictionaries included."""
+    packed_bytes: int
+    """Of the contents that are kept compressed, as they are."""
+    packed_stored_bytes: int
+    """Of the same as they are kept, dictionaries included."""
+    pinned: int
+    utilisation: float
+    """Hot and warm files, as a share of what the two tiers may hold."""
+
+    @property
+    def compression(self) -> float | None:
+        """How many bytes one byte of a compressed content stands for; `None` where none is compressed."""
+        return self.packed_bytes / self.packed_stored_bytes if self.packed_stored_bytes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionReport:
+    """What a collection or an optimisation did."""
+
+    reason: str
+    moves: tuple[TierMove, ...] = ()
+    strategies: tuple[str, ...] = ()
+    """Which ran, in their order; `aggressive` where they did not free enough."""
+    freed_bytes: int = 0
+    archived_checkpoints: int = 0
+    utilisation: float = 0.0
+    """Afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long something took, in seconds: over the last 2,000 times."""
+
+    count: int
+    """How often it was done, however long ago."""
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSize:
+    """How large one model call's context was."""
+
+    at: float
+    track: str
+    tokens: int
+    limit: int
+    """What the window leaves for it."""
+    zone: str
+
+    @property
+    def share(self) -> float:
+        """Of the limit."""
+        return self.tokens / self.limit if self.limit else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAlert:
+    """Something that a person may want to know of a run."""
+
+    at: float
+    name: str
+    """The event's name."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """How a run went, or goes: its files, their tiers, its contexts."""
+
+    session_id: str
+    started_at: float
+    at: float
+    sizes: TierSizes
+    counts: dict[str, int]
+    """Of the session, whichever process did it: `opened_new`, `opened_hot`, `opened_warm`, `opened_cold`, `promotions`,
+    `demotions`, `collections`, `optimisations`, `cleanups`, `offered`, `offered_tokens`."""
+    timings: dict[str, Timing]
+    """Of this run in this process, by what was timed: `hot`, `warm`, `cold`, `new` (an access to a file that was in
+    that tier), `collection`, `optimisation`."""
+    alerts: tuple[RunAlert, ...] = ()
+    """The last 100, oldest first."""
+    contexts: tuple[ContextSize, ...] = ()
+    """The last 2,000 of this process, oldest first."""
+    not_loaded: tuple[str, ...] = ()
+    """Critical files that could not be loaded."""
+
+    def __str__(self) -> str:
+        """One line for a log."""
+        files = ", ".join(f"{count} {tier}" for tier, count in self.sizes.files.items())
+        packed = f", compressed {self.sizes.compression:.1f} to 1" if self.sizes.compression else ""
+        times = "".join(
+            f", {tier} p99 {self.timings[tier].p99 * 1000:.1f} ms" for tier in self.sizes.files if tier in self.timings
+        )
+        largest = max((one.share for one in self.contexts), default=None)
+        window = f", contexts up to {largest:.0%} of the window" if largest is not None else ""
+        moved = f"{self.counts.get('promotions', 0)} promotions, {self.counts.get('demotions', 0)} demotions"
+        return f"{files}, {self.sizes.utilisation:.0%} full, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"

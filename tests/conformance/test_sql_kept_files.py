@@ -1,0 +1,268 @@
+"""What kept files must do on every database: tiers, contents, forms, damage, forgetting."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import select, text, update
+
+from langchain_tiered_memory.errors import DamagedFileError, NotFoundError, PinLimitError
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.compression import densely
+from langchain_tiered_memory.sql.schema import file_contents, file_dictionaries, kept_files
+from tests.file_builders import content_of, places, seen_file, small_rules
+from tests.run_builders import ODD, touching
+from tests.store_builders import NOW, append, session_with
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.files import OpenedFile
+    from langchain_tiered_memory.types.records import SessionRef
+
+RULES = small_rules()
+
+
+def open_kept(
+    store: SqlStore, ref: SessionRef, path: str, content: bytes | str | None = None, **options: Any
+) -> OpenedFile:
+    found = store.kept_files.open(ref, seen_file(path, content), **({"now": NOW, "rules": RULES} | options))
+    assert found is not None
+    return found
+
+
+def forms(store: SqlStore, ref: SessionRef) -> dict[str, str]:
+    """How the content of each kept file is kept."""
+    query = (
+        select(kept_files.c.path, file_contents.c.form)
+        .join(file_contents, kept_files.c.checksum == file_contents.c.checksum)
+        .where(kept_files.c.session_key == ref.key, file_contents.c.session_key == ref.key)
+    )
+    with store.database.read() as connection:
+        return {row.path: row.form for row in connection.execute(query)}
+
+
+def compress(store: SqlStore, ref: SessionRef, *, dictionary_bytes: int = 8192) -> int:
+    better, dictionary = densely(store.kept_files.loosely_packed(ref, most=100), most_dictionary_bytes=dictionary_bytes)
+    return store.kept_files.write_packed(ref, better, dictionary) if better else 0
+
+
+def test_a_file_is_kept_with_what_is_known_of_it_and_comes_back_byte_for_byte(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    opened = open_kept(store, ref, ODD + ".py", b"a\x00b\xff\n")
+    assert (opened.state, opened.from_tier, opened.file.tier, opened.file.kind) == ("new", None, "hot", "binary")
+    kept = store.kept_files.find(ref, ODD + ".py")
+    assert kept == opened.file
+    assert (kept.size, kept.accesses, kept.accessed_at, kept.pinned) == (5, 1, NOW, False)
+    again = open_kept(store, ref, ODD + ".py", b"a\x00b\xff\n", now=NOW + 5)
+    assert (again.state, again.from_tier, again.moves, again.file.accesses) == ("unchanged", "hot", (), 2)
+    assert content_of(store, ref, ODD + ".py") == b"a\x00b\xff\n"
+    assert content_of(store, ref, "other") is None
+    assert open_kept(store, ref, "empty", b"").content == b""
+    assert content_of(store, ref, "empty") == b""
+
+
+def test_hot_is_kept_as_it_is_and_what_leaves_it_is_compressed(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    for path in "abcdefgh":
+        open_kept(store, ref, path)
+    assert places(store, ref) == dict.fromkeys("fgh", "hot") | dict.fromkeys("bcde", "warm") | {"a": "cold"}
+    assert forms(store, ref) == dict.fromkeys("fgh", "raw") | dict.fromkeys("abcde", "zstd")
+    opened = open_kept(store, ref, "a")
+    assert (opened.from_tier, opened.state) == ("cold", "unchanged")
+    assert [(one.path, one.before, one.after) for one in opened.moves] == [
+        ("b", "warm", "cold"),
+        ("f", "hot", "warm"),
+        ("a", "cold", "hot"),
+    ]
+    assert forms(store, ref)["a"] == "raw"
+    assert all(content_of(store, ref, path) == seen_file(path).content for path in "abcdefgh")
+    sizes = store.kept_files.sizes(ref, RULES)
+    assert sizes.files == {"hot": 3, "warm": 4, "cold": 1}
+    assert sizes.utilisation == 1.0
+    assert sizes.compression is not None
+    assert sizes.compression > 1
+
+
+def test_an_unchanged_file_needs_no_content_and_an_unknown_one_does(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    open_kept(store, ref, "a", "one")
+    bare = seen_file("a", "one")
+    without = type(bare)(path="a", kind="text", size=3, modified_ns=None, checksum=bare.checksum, dependencies=("b",))
+    opened = store.kept_files.open(ref, without, now=NOW, rules=RULES)
+    assert opened is not None
+    assert (opened.content, opened.file.dependencies) == (b"one", ("b",))
+    other = type(bare)(path="z", kind="text", size=3, modified_ns=None, checksum=bare.checksum)
+    assert store.kept_files.open(ref, other, now=NOW, rules=RULES) is None
+    assert places(store, ref) == {"a": "hot"}
+
+
+def test_equal_contents_are_kept_once_and_go_with_the_last_file(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    for path in "abcdefgh":
+        open_kept(store, ref, path, "the same words " * 50)
+    with store.database.read() as connection:
+        assert len(connection.execute(select(file_contents)).all()) == 1
+    assert set(forms(store, ref).values()) == {"raw"}, "hot has it too"
+    changed = open_kept(store, ref, "h", "other words")
+    assert changed.state == "changed"
+    assert content_of(store, ref, "a") == b"the same words " * 50
+    assert store.kept_files.drop(ref, list("abcdefg")) == 7
+    with store.database.read() as connection:
+        assert len(connection.execute(select(file_contents)).all()) == 1
+    assert content_of(store, ref, "h") == b"other words"
+
+
+def test_a_pin_holds_and_one_too_many_leaves_everything_as_it_was(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    for path in "abc":
+        open_kept(store, ref, path, pinned=True)
+    before = store.kept_files.files(ref)
+    with pytest.raises(PinLimitError):
+        open_kept(store, ref, "d", pinned=True)
+    assert store.kept_files.files(ref) == before
+    assert open_kept(store, ref, "d").file.tier == "warm"
+    store.kept_files.change(ref, lambda tiers: policy.clean_up(tiers, RULES), rules=RULES)
+    assert places(store, ref) == dict.fromkeys("abcd", "hot") | {"d": "warm"}
+
+
+def test_a_dictionary_is_trained_where_it_pays_and_goes_when_nobody_needs_it(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    contents = {
+        f"f{n}": f"def function_{n}(argument, other={n}):\n    return module.call(argument, {n * 7919 % 101})\n" * 8
+        for n in range(40)
+    }
+    for path, content in contents.items():
+        open_kept(store, ref, path, content)
+    before = store.kept_files.sizes(ref, RULES)
+    saved = compress(store, ref, dictionary_bytes=1024)
+    after = store.kept_files.sizes(ref, RULES)
+    assert after.packed_bytes == before.packed_bytes
+    assert saved > 0
+    assert store.kept_files.loosely_packed(ref, most=100) == {}
+    assert all(content_of(store, ref, path) == content.encode() for path, content in contents.items())
+    with store.database.read() as connection:
+        taught = len(connection.execute(select(file_dictionaries)).all())
+    assert taught == 1
+    store.kept_files.drop(ref, list(contents))
+    store.kept_files.clear_obsolete(ref)
+    with store.database.read() as connection:
+        assert connection.execute(select(file_dictionaries)).all() == []
+        assert connection.execute(select(file_contents)).all() == []
+
+
+def test_packed_contents_of_which_one_was_removed_meanwhile_are_not_written(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    for path in "abcdefgh":
+        open_kept(store, ref, path)
+    better, dictionary = densely(store.kept_files.loosely_packed(ref, most=9), most_dictionary_bytes=0)
+    store.kept_files.drop(ref, ["a"])
+    assert store.kept_files.write_packed(ref, better, dictionary) == 0
+    assert set(forms(store, ref).values()) == {"raw", "zstd"}
+
+
+@pytest.mark.parametrize("tier", ["hot", "warm"])
+def test_a_damaged_content_is_an_error_and_leaves_no_trace_of_having_been_opened(store: SqlStore, tier: str) -> None:
+    ref = session_with(store, 1)
+    for path in "abcd":
+        open_kept(store, ref, path)
+    path = {"hot": "d", "warm": "a"}[tier]
+    kept = store.kept_files.find(ref, path)
+    assert kept is not None
+    assert kept.tier == tier
+    with store.database.write() as connection:
+        mine = file_contents.c.checksum == kept.checksum
+        connection.execute(update(file_contents).where(mine).values(payload=b"\x28\xb5\x2f\xfdgarbage"))
+    bare = seen_file(path)
+    without = type(bare)(path=path, kind="text", size=bare.size, modified_ns=None, checksum=bare.checksum)
+    before = store.kept_files.files(ref)
+    with pytest.raises(DamagedFileError):
+        store.kept_files.open(ref, without, now=NOW, rules=RULES)
+    assert store.kept_files.files(ref) == before
+    store.kept_files.drop_content(ref, kept.checksum)
+    assert open_kept(store, ref, path).content == seen_file(path).content
+    assert content_of(store, ref, path) == seen_file(path).content
+
+
+def test_what_a_forgotten_message_touched_is_no_longer_kept_nor_taught(store: SqlStore) -> None:
+    ref = append(
+        store, "s", touching(("src/a.py", "write"), message_id="m"), touching(("b.py", "read"), message_id="n")
+    ).ref
+    for number in range(30):
+        open_kept(store, ref, f"/p/f{number}.py", f"x = {number}\n" * 40)
+    open_kept(store, ref, "/p/src/a.py", "secret = 1\n" * 20)
+    open_kept(store, ref, "/p/xsrc/a.py", "public = 1\n" * 20)
+    for number in range(9):
+        open_kept(store, ref, f"/p/f{number}.py", f"x = {number}\n" * 40)
+    compress(store, ref)
+    store.removal.messages(ref, ["m"])
+    assert store.kept_files.find(ref, "/p/src/a.py") is None
+    assert content_of(store, ref, "/p/xsrc/a.py") == b"public = 1\n" * 20
+    assert all(content_of(store, ref, f"/p/f{n}.py") == f"x = {n}\n".encode() * 40 for n in range(30))
+    with store.database.read() as connection:
+        assert connection.execute(select(file_dictionaries)).all() == []
+        assert connection.scalar(text("SELECT count(*) FROM ltm_file_contents WHERE dictionary IS NOT NULL")) == 0
+
+
+def test_a_session_takes_its_files_along_and_leaves_those_of_others(store: SqlStore) -> None:
+    ref, other = session_with(store, 2), session_with(store, 1, "other")
+    for one in (ref, other):
+        open_kept(store, one, "a", "same")
+    assert store.kept_files.find(other, "a") is not None
+    store.removal.session(ref)
+    assert content_of(store, other, "a") == b"same"
+    with pytest.raises(NotFoundError):
+        store.kept_files.open(ref, seen_file("b"), now=NOW, rules=RULES)
+    store.removal.messages(other, ["m1"])
+    with store.database.read() as connection:
+        for table in ("ltm_kept_files", "ltm_file_contents", "ltm_file_tiers"):
+            assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == 0
+
+
+def test_times_and_counts_are_kept(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    assert store.kept_files.times(ref).figures == {}
+    for path in "abcda":
+        open_kept(store, ref, path)
+    store.kept_files.change(
+        ref, lambda tiers: tiers, rules=RULES, times={"collected_at": 7.0}, counts={"collections": 1}
+    )
+    times = store.kept_files.times(ref)
+    assert times.collected_at == 7.0
+    assert times.figures == {"opened_new": 4, "opened_warm": 1, "promotions": 5, "demotions": 2, "collections": 1}
+
+
+def test_threads_that_open_and_pin_at_once_never_pass_a_limit(store: SqlStore) -> None:
+    ref = session_with(store, 1)
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def opens(names: str) -> None:
+        try:
+            for number in range(30):
+                open_kept(store, ref, names[number % len(names)], pinned=number % 11 == 7)
+        except PinLimitError:
+            pass
+        except Exception as error:  # noqa: BLE001 - told below
+            wrong.append(error)
+
+    def watches() -> None:
+        while not done.is_set():
+            sizes = store.kept_files.sizes(ref, RULES)
+            if sizes.files["hot"] > 3 or sizes.files["warm"] > 4:
+                wrong.append(sizes)
+
+    threads = [threading.Thread(target=opens, args=(names,)) for names in ("abcdefghijk", "kjihgfedcba")]
+    watcher = threading.Thread(target=watches)
+    watcher.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    done.set()
+    watcher.join(60)
+    assert wrong == []
+    found = places(store, ref)
+    assert len(found) == 11
+    assert all(content_of(store, ref, path) == seen_file(path).content for path in found)

@@ -1,0 +1,236 @@
+"""`memory.run`: its start, what it opens, its figures, its collector, its end; sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from langchain_tiered_memory.errors import (
+    FileGoneError,
+    FileRefusedError,
+    InvalidInputError,
+    MixedOwnersError,
+    NotFoundError,
+    PinLimitError,
+    StorageError,
+)
+from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.settings import CheckpointSettings
+from tests.colours import COLOURS, Colour, told
+from tests.file_builders import small_rules
+from tests.memory_builders import conversation, open_memory, quick_settings, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from langchain_tiered_memory.memory import Run, TieredMemory
+    from langchain_tiered_memory.types.files import RunReport
+
+START = 2_000_000_000.0
+
+
+def project(tmp_path: Path, *names: str) -> Path:
+    folder = tmp_path / "project"
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\nx = 1\n" * 30)
+    return folder
+
+
+def opened(tmp_path: Path, clock: Callable[[], float] = lambda: START, **tiers: Any) -> TieredMemory:
+    settings = quick_settings().model_copy(update={"tiers": small_rules(**tiers)})
+    return open_memory(tmp_path / "memory.db", settings=settings, clock=clock)
+
+
+def in_a_run(colour: Colour, run: Run, work: Callable[[Run], object]) -> None:
+    """Have work done within a run, as `with` does it or as `async with` does."""
+    if colour == "sync":
+        with run as begun:
+            work(begun)
+        return
+
+    async def go() -> None:
+        async with run as begun:
+            await asyncio.to_thread(work, begun)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: Path, colour: Colour) -> None:
+    folder = project(tmp_path, "main.py", "a.py", "b.py", "c.py", "d.py")
+    with opened(tmp_path) as memory:
+        events: list[Any] = []
+        memory.subscribe(events.append)
+        run = memory.run("s", roots=[str(folder)], critical=["main.py", "missing.py"], background=False)
+
+        def work(begun: Run) -> None:
+            assert [(file.path, file.pinned) for file in begun.files("hot")] == [(str(folder / "main.py"), True)]
+            for name in ("a", "b", "c", "d", "a"):
+                file = told(colour, begun.open, f"{name}.py")
+                assert file.text.startswith(f"# {name}.py")
+            assert told(colour, begun.keep, "notes", "given").state == "new"
+            assert {one.tier for one in told(colour, begun.files)} == {"hot", "warm"}
+            memory.session("s").add_messages(conversation(3))
+            memory.session("s").context(max_tokens=1000)
+            with pytest.raises(FileRefusedError):
+                told(colour, begun.open, "../memory.db")
+            with pytest.raises(FileGoneError):
+                told(colour, begun.open, "nowhere.py")
+
+        in_a_run(colour, run, work)
+        names = [one.name for one in events]
+        assert names.index("run_started") < names.index("file_not_loaded") or "file_not_loaded" in names
+        assert names[-1] == "run_ended"
+        report = told(colour, run.report)
+        assert report.not_loaded == ("missing.py",)
+        assert report.sizes.files == {"hot": 3, "warm": 3, "cold": 0}
+        assert report.counts["opened_new"] == 6
+        assert report.counts["opened_warm"] == 1
+        assert {"new", "warm"} <= set(report.timings)
+        assert report.timings["new"].count == 6
+        assert 0 <= report.timings["new"].p50 <= report.timings["new"].p99 <= report.timings["new"].largest
+        assert [one.name for one in report.alerts] == ["file_not_loaded"]
+        assert report.contexts[-1].share > 0
+        assert report.sizes.compression is not None
+        assert "3 hot, 3 warm, 0 cold" in str(report)
+        assert memory.session("s").checkpoints()[0].reasons == ("run_end",)
+        assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_pins_are_kept_across_runs_and_one_too_many_is_an_error(tmp_path: Path, colour: Colour) -> None:
+    folder = project(tmp_path, "a.py", "b.py", "c.py", "d.py")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        for name in "abc":
+            assert told(colour, run.pin, f"{name}.py").pinned
+        with pytest.raises(PinLimitError):
+            told(colour, run.pin, "d.py")
+        told(colour, run.unpin, "a.py")
+        told(colour, run.keep, "given", "x")
+        told(colour, run.unpin, "given")
+        with pytest.raises(NotFoundError):
+            told(colour, run.unpin, "z.py")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        assert sorted(file.path[-4:] for file in run.files() if file.pinned) == ["b.py", "c.py"]
+        assert run.open("b.py").state == "unchanged"
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_is_due_is_done_and_figures_are_logged_every_ten_minutes(tmp_path: Path, colour: Colour) -> None:
+    folder, clock = project(tmp_path, "a.py", "b.py"), [START]
+    with opened(tmp_path, lambda: clock[0]) as memory:
+        events: list[str] = []
+        memory.subscribe(lambda event: events.append(event.name))
+        with memory.run("s", roots=[str(folder)], background=False) as run:
+            run.open("a.py")
+            for _ in range(12):
+                clock[0] += 301
+                told(colour, run.tend)
+            assert (events.count("files_collected"), events.count("files_optimised")) == (12, 4)
+            assert events.count("run_figures") == 6
+            assert run.files()[0].tier == "cold"
+            assert told(colour, run.collect).moves == ()
+            assert told(colour, run.optimise).strategies == ()
+        assert told(colour, run.report).counts["collections"] == 14
+
+
+def test_the_collector_is_a_daemon_thread_that_ends_with_its_run(tmp_path: Path) -> None:
+    def threads() -> list[str]:
+        return [one.name for one in threading.enumerate() if one.name == "tiered-memory-files"]
+
+    with opened(tmp_path) as memory:
+        with memory.run("s"):
+            assert threads() == ["tiered-memory-files"]
+            assert all(one.daemon for one in threading.enumerate() if one.name == "tiered-memory-files")
+        assert threads() == []
+
+
+def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.tended = threading.Event()
+
+        def tend(self) -> None:
+            self.tended.set()
+
+    owner = Owner()
+    collector = FileCollector(owner.tend)
+    assert not collector.is_running
+    collector.start()
+    collector.stop()
+    collector.stop()
+    assert not collector.is_running
+
+
+def test_a_block_that_fails_is_what_is_raised_whatever_becomes_of_the_end(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    with pytest.raises(ZeroDivisionError), memory.run("s", background=False):
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), memory.run("s", background=False):  # noqa: PT012 - the memory goes first
+        memory.close()
+        raise ZeroDivisionError
+
+
+def test_the_report_of_a_run_that_ended_is_kept(tmp_path: Path) -> None:
+    folder = project(tmp_path, "a.py")
+    with opened(tmp_path) as memory:
+        with memory.run("s", roots=[str(folder)], background=False) as run:
+            run.open("a.py")
+        with memory.core.runtime.store.database.read() as connection:
+            kept = json.loads(connection.exec_driver_sql("SELECT report FROM ltm_file_tiers").scalar_one())
+        assert kept["counts"]["opened_new"] == 1
+
+
+def test_a_run_belongs_to_its_sessions_owner(tmp_path: Path) -> None:
+    with opened(tmp_path) as memory:
+        memory.session("s", user="ann").add_messages(conversation(1))
+        with pytest.raises(MixedOwnersError), memory.run("s", user="bob", background=False):
+            pass
+        with pytest.raises(InvalidInputError):
+            memory.run("")
+
+
+def test_roots_of_the_settings_are_those_of_a_run_that_names_none(tmp_path: Path) -> None:
+    folder = project(tmp_path, "a.py")
+    roots = {"checkpoints": CheckpointSettings(roots=(str(folder),))}
+    with open_memory(tmp_path / "memory.db", settings=quick_settings().model_copy(update=roots)) as memory:
+        assert memory.run("s", background=False).open("a.py").state == "new"
+        with pytest.raises(FileRefusedError, match="none is named"):
+            memory.run("s", roots=[], background=False).open("a.py")
+
+
+def test_a_memory_that_only_reads_shows_files_and_opens_none(tmp_path: Path) -> None:
+    folder = project(tmp_path, "a.py")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        run.open("a.py")
+    with open_memory(tmp_path / "memory.db", read_only=True) as memory:
+        run = memory.run("s", roots=[str(folder)])
+        assert [file.path for file in run.files()] == [str(folder / "a.py")]
+        report: RunReport = run.report()
+        assert report.sizes.files["hot"] == 1
+        with pytest.raises(StorageError):
+            run.open("a.py")
+
+
+def test_forgetting_a_session_takes_its_files_from_the_disk_too(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"f{number}.py").write_text(f"xyzzy_plugh_{number} = 'secret'\n" * 40)
+    with opened(tmp_path) as memory:
+        with memory.run("s", roots=[str(folder)], background=False) as run:
+            for number in range(20):
+                run.open(f"f{number}.py")
+        assert ref_of(memory.session("s"))
+        assert b"xyzzy_plugh" in (tmp_path / "memory.db").read_bytes() + (tmp_path / "memory.db-wal").read_bytes()
+        memory.forget(session_id="s")
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert b"xyzzy_plugh" not in kept
+    assert b"f19.py" not in kept

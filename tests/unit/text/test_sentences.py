@@ -1,0 +1,23 @@
+import pytest
+
+from langchain_tiered_memory.text.sentences import sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("We chose green tea for the fair. hmm, what else?", ["We chose green tea for the fair.", "hmm, what else?"]),
+        ("ouch :) I paid 40 euros for it", ["ouch :)", "I paid 40 euros for it"]),
+        ("Wow! :) Thanks so much", ["Wow! :)", "Thanks so much"]),
+        ("Love it \U0001f60d\U0001f60d My dog is 5", ["Love it \U0001f60d\U0001f60d", "My dog is 5"]),
+        ("Ends e.g. with that. ok", ["Ends e.g. with that.", "ok"]),
+        ("It costs approx. ten euros.", ["It costs approx. ten euros."]),
+        ("See foo.py. it works", ["See foo.py. it works"]),
+        ("at 5 p.m. we left", ["at 5 p.m. we left"]),
+        ("version 2.3. it is", ["version 2.3. it is"]),
+        ("i like it... maybe", ["i like it... maybe"]),
+        ("the ratio is 3:D Test", ["the ratio is 3:D Test"]),
+    ],
+)
+def test_a_sentence_ends_where_people_who_chat_end_it(text: str, found: list[str]) -> None:
+    assert sentences(text) == found
