@@ -15,22 +15,25 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.file_texts import Reading
+from langchain_tiered_memory.messages.file_texts import Change, Reading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.messages.file_texts import Change
 
 _WRITTEN = 1.0
 """What a line that the agent wrote is worth; the others relative to it, as their hits per token were."""
-_AROUND = 0.5
-"""A line that was read near one that the agent wrote ..."""
+_NEXT = 0.6
+"""A line that was read right beside one that the agent wrote ..."""
+_NEXT_LINES = 4
+"""... up to so many lines from it."""
+_AROUND = 0.45
+"""The same, near it ..."""
 _AROUND_LINES = 12
 """... up to so many lines from it."""
 _READ = 0.3
-_LEAST_FILE_AGE = 500
+_LEAST_FILE_AGE = 2000
 """Tokens since a file was touched are counted from here: until the next condensation other files come up."""
 _LEAST_AGE = 1000
 """Tokens: what is younger is alike."""
@@ -70,8 +73,10 @@ class _Fragment:
     lines: list[str]
     written: bool = False
     shown: bool = False
-    touched: list[tuple[int, int]] = field(default_factory=list)
-    """Lines that the agent wrote, from and up to."""
+    changed: bool = False
+    """Whether something in it was written after it was read, or written."""
+    touched: list[tuple[int, int, int]] = field(default_factory=list)
+    """Lines that the agent wrote, from and up to, and when, as an age."""
 
     @property
     def text(self) -> str:
@@ -134,50 +139,50 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
         text = one.text
         if isinstance(text, Reading):
             fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=list(text.lines), shown=one.shown)
-            _touch_alike(fresh, before)
         else:
             if text.whole:
                 before.clear()
-            elif text.old:
-                for fragment in before:
-                    _replace(fragment, text.old, text.new)
+            # A loop, for each of the runs has to be told of the change, whichever of them is shown in the end.
+            stands = [_replace(fragment, text.old, text.new, age=one.age) for fragment in before if text.old]
+            if any(stands) and not one.shown:
+                continue
             lines = text.new.split("\n")
             fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=lines, written=True, shown=one.shown)
         whole = fresh.text
-        before[:] = [fragment for fragment in before if fragment.text not in whole]
+        for fragment in [one for one in before if one.text in whole]:
+            before.remove(fragment)
+            if fragment.written:
+                start = whole.count("\n", 0, whole.find(fragment.text))
+                fresh.touched.append((start, start + len(fragment.lines), fresh.age))
         before.append(fresh)
     for found in by_path.values():
         yield from found
 
 
-def _touch_alike(fresh: _Fragment, before: Sequence[_Fragment]) -> None:
-    """Mark the lines of a reading that the agent wrote earlier."""
-    whole = fresh.text
-    for fragment in before:
-        if fragment.written and (place := whole.find(fragment.text)) >= 0:
-            start = whole.count("\n", 0, place)
-            fresh.touched.append((start, start + len(fragment.lines)))
-
-
-def _replace(fragment: _Fragment, old: str, new: str) -> None:
-    """What a later write replaced, replaced."""
+def _replace(fragment: _Fragment, old: str, new: str, *, age: int) -> bool:
+    """What a later write replaced, replaced; whether it was there and can be shown there."""
     whole = fragment.text
     place = whole.find(old)
     if place < 0:
-        return
+        return False
     start = whole.count("\n", 0, place)
+    end = start + old.count("\n") + 1
     fragment.lines = (whole[:place] + new + whole[place + len(old) :]).split("\n")
     shift = new.count("\n") - old.count("\n")
-    fragment.touched = [(a, b) if b <= start else (a + shift, b + shift) for a, b in fragment.touched]
-    fragment.touched.append((start, start + new.count("\n") + 1))
+    fragment.touched = [
+        (a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.touched
+    ]
+    fragment.touched.append((start, start + new.count("\n") + 1, age))
+    fragment.changed = True
+    return not fragment.shown
 
 
 def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Iterator[_Piece]:
     for number, fragment in enumerate(fragments):
         if fragment.shown:
             continue
-        age = (touched[fragment.path] + _LEAST_FILE_AGE) * max(fragment.age, _LEAST_AGE)
         worth = _worth(fragment)
+        of_file = touched[fragment.path] + _LEAST_FILE_AGE
         start = 0
         while start < len(fragment.lines):
             end, chars = start, 0
@@ -189,17 +194,20 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
             ):
                 chars += len(fragment.lines[end])
                 end += 1
-            if sum(len(line.strip()) for line in fragment.lines[start:end]) >= _LEAST_CHARS:
-                yield _Piece(number, start, end, worth[start] / age)
+            said = sum(len(line.strip()) for line in fragment.lines[start:end])
+            if said >= _LEAST_CHARS:
+                yield _Piece(number, start, end, worth[start] / of_file)
             start = end
 
 
 def _worth(fragment: _Fragment) -> list[float]:
-    """Of each line."""
-    worth = [_WRITTEN if fragment.written else _READ] * len(fragment.lines)
-    for start, end in () if fragment.written else fragment.touched:
-        for line in range(max(start - _AROUND_LINES, 0), min(end + _AROUND_LINES, len(worth))):
-            worth[line] = max(worth[line], _WRITTEN if start <= line < end else _AROUND)
+    """Of each line: most where the agent wrote it, more the nearer it is to that, less the older it is."""
+    worth = [(_WRITTEN if fragment.written else _READ) / max(fragment.age, _LEAST_AGE)] * len(fragment.lines)
+    for kind, lines in ((_AROUND, _AROUND_LINES), (_NEXT, _NEXT_LINES), (_WRITTEN, 0)):
+        for start, end, age in fragment.touched:
+            of_age = kind / max(fragment.age if lines else age, _LEAST_AGE)
+            for line in range(max(start - lines, 0), min(end + lines, len(worth))):
+                worth[line] = max(worth[line], of_age)
     return worth
 
 
@@ -225,11 +233,11 @@ def _run(fragment: _Fragment, pieces: Sequence[_Piece]) -> str:
             spans[-1][1] = piece.end
         else:
             spans.append([piece.start, piece.end])
-    done = "written" if fragment.written else "read"
+    done = ("written" if fragment.written else "read") + (" and changed since" if fragment.changed else "")
     lines, at = [], 0
     for start, end in spans:
         left = f", {start - at} lines before left out" if start > at else ""
-        lines.append(f"[{done} in message {fragment.seq}{left}]" if at == 0 else f"[{start - at} lines left out]")
+        lines.append(f"[{done}, message {fragment.seq}{left}]" if at == 0 else f"[{start - at} lines left out]")
         lines += fragment.lines[start:end]
         at = end
     if at < len(fragment.lines):

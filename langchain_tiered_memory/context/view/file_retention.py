@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
+_TEXTS = 400
+"""Latest changes and readings among which parts are chosen: each is held against those before it."""
 _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
 _LEAST_TOKENS = 100
@@ -87,7 +89,7 @@ def _file_texts(inputs: AssemblyInputs, rendered: RenderedView) -> list[FileText
     for group in reversed(as_groups(entries.values())):
         texts += reversed(texts_of_group(group, settings, age=age, standing=standing))
         age += group.tokens
-    return texts[::-1]
+    return texts[:_TEXTS][::-1]
 
 
 def texts_of_group(

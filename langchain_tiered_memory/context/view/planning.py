@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     )
 
 _PAGE = 64
+_WORKING_SHARE = 0.125
+"""Of the budget, what at most remains of the recent messages of an agent at work on files: what it needs of them are
+parts of files, and those are chosen for themselves (`file_parts`). On recorded runs half as many messages and twice as
+many parts held more of what the next edits needed, near and far."""
 
 
 def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
@@ -77,7 +81,10 @@ def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple
 def _keep_from(inputs: AssemblyInputs) -> int:
     """The first of the newest messages that a condensation leaves as they are."""
     messages = inputs.look.last_messages if inputs.look is not None else None
-    tokens = max(inputs.allocation.keep, inputs.allocation.recent_least)
+    kept = inputs.allocation.keep
+    if inputs.works_on_files:
+        kept = min(kept, round(_WORKING_SHARE * inputs.allocation.total))
+    tokens = max(kept, inputs.allocation.recent_least)
     first, up_to = 0, None
     while True:
         page = inputs.runtime.store.transcript.entries(

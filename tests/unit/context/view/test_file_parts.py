@@ -45,7 +45,7 @@ def test_a_part_stands_as_it_is_after_later_changes() -> None:
 
 
 def test_lines_around_what_was_written_go_before_others_of_the_same_reading() -> None:
-    parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=200, count=words)
+    parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=240, count=words)
     assert LINES[29] in parts
     assert LINES[31] in parts
     assert LINES[0] not in parts
