@@ -15,6 +15,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.messages.file_accesses import plain_path
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.collecting import (
@@ -100,9 +101,13 @@ class Run:
         try:
             return self._wind_up()
         finally:
-            if self._end_listening is not None:
-                self._end_listening()
-                self._end_listening = None
+            self.stop_listening()
+
+    def stop_listening(self) -> None:
+        """Keep no more alerts; `end` does it. For a run that was started and will not be ended."""
+        if self._end_listening is not None:
+            self._end_listening()
+            self._end_listening = None
 
     def _wind_up(self) -> RunReport:
         runtime, ref = self._runtime, self._ref()
@@ -171,6 +176,42 @@ class Run:
     async def akeep(self, path: str, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
         """See `keep`."""
         return await off_loop(self.keep, path, content, pinned=pinned)
+
+    def shown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
+        """The message that showed this content already, where no summary stands for it yet: it need not be shown again.
+
+        Args:
+            opened: As `open` gave it.
+            asked: The path as it was asked for.
+            tool: Whose results have a file's content.
+        """
+        if opened.state != "unchanged":
+            return None
+        names = [name for name in dict.fromkeys([plain_path(asked), opened.path]) if name is not None]
+        kept = self._runtime.store.kept_files
+        return kept.last_shown(self._ref(), names, track=self.core.track, tool=tool, since=opened.file.changed_at)
+
+    async def ashown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
+        """See `shown_in`."""
+        return await off_loop(self.shown_in, opened, asked=asked, tool=tool)
+
+    def note_offer(self, opened: OpenedFile, *, saved_tokens: int) -> None:
+        """Count that a file's content was pointed to in the place of being shown again.
+
+        Args:
+            opened: The file.
+            saved_tokens: What showing it would have taken.
+        """
+        counts = {"offered": 1, "offered_tokens": saved_tokens}
+        rules = self._runtime.settings.tiers
+        self._runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules, counts=counts)
+        self._report(
+            EventName.FILE_OFFERED, f"{opened.path}: {saved_tokens} tokens saved", path=opened.path, tokens=saved_tokens
+        )
+
+    async def anote_offer(self, opened: OpenedFile, *, saved_tokens: int) -> None:
+        """See `note_offer`."""
+        await off_loop(self.note_offer, opened, saved_tokens=saved_tokens)
 
     def pin(self, path: str) -> KeptFile:
         """Keep a file in hot until `unpin`; it is opened for that. Raises as `open` does."""

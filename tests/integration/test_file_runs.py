@@ -234,3 +234,29 @@ def test_forgetting_a_session_takes_its_files_from_the_disk_too(tmp_path: Path) 
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert b"xyzzy_plugh" not in kept
     assert b"f19.py" not in kept
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Path, colour: Colour) -> None:
+    names = [f"f{number}.py" for number in range(12)]
+    folder = project(tmp_path, *names)
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        session = memory.session("s")
+        session.add_messages(conversation(1))
+        run.pin("f0.py")
+        for name in names[1:6]:
+            run.open(name)
+        before = {file.path: (file.tier, file.pinned) for file in run.files()}
+        made = told(colour, session.checkpoint, "here")
+        assert made.project_state["tiers"]["pinned"] == [str(folder / "f0.py")]
+        run.unpin("f0.py")
+        for name in names[6:]:
+            run.open(name)
+        assert run.files("cold")
+        report = told(colour, session.restore, made.id)
+        assert "files" in report.restored
+        after = {file.path: (file.tier, file.pinned) for file in run.files()}
+        assert {path: after[path] for path in before} == before
+        assert all(tier == "cold" for path, (tier, _) in after.items() if path not in before)
+        assert all(run.open(name).text.startswith(f"# {name}") for name in names)
+        assert memory.verify().problems == ()
