@@ -177,6 +177,21 @@ class Run:
         """See `keep`."""
         return await off_loop(self.keep, path, content, pinned=pinned)
 
+    def content(self, path: str) -> bytes | None:
+        """What is kept under a name, without opening it: no tier changes. `None` where nothing is.
+
+        Args:
+            path: As `files()` names it.
+
+        Raises:
+            DamagedFileError: when it is not what was kept.
+        """
+        return self._runtime.store.kept_files.content(self._ref(), path)
+
+    async def acontent(self, path: str) -> bytes | None:
+        """See `content`."""
+        return await off_loop(self.content, path)
+
     def shown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
         """The message that showed this content already, where no summary stands for it yet: it need not be shown again.
 
