@@ -147,6 +147,9 @@ class _Player:
             self._write("restored", place=place, error=str(error))
         else:
             self._write("restored", place=place, restored=list(report.restored), differences=len(report.differences))
+        if place % _TASK_MESSAGES:
+            # The checkpoint may be older than the task: what was begun since is begun again, as an agent would.
+            self._session.start_task(f"task {place // _TASK_MESSAGES}")
 
     def _step(self, run: Run, place: int, turn: int, message: BaseMessage) -> None:
         if place % _TASK_MESSAGES == 0:
@@ -162,13 +165,14 @@ class _Player:
 
     def _task(self, number: int) -> None:
         if number:
+            self._session.start_task(f"task {number - 1}")
             self._session.finish_task(f"task {number - 1}")
         self._session.start_task(f"task {number}")
 
     def _context(self, place: int) -> None:
         began = time.perf_counter()
         try:
-            context = self._session.context("", model=self._model)
+            context = self._session.context("", model=self._model, max_tokens=self._plan.window)
         except BudgetError as error:
             self._write("context", place=place, refused=str(error))
             return

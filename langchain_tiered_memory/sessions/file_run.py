@@ -77,6 +77,9 @@ class Run:
         runtime = self._runtime
         self._started_at = self._logged_at = runtime.now()
         self._end_listening = runtime.listeners.add(self._monitor.hear)
+        rules = runtime.settings.tiers
+        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
+            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules)
         missing: list[str] = []
         for path in self._critical:
             try:
