@@ -25,6 +25,7 @@ from langchain_tiered_memory.runs.files.collecting import (
     optimise,
     tend_files,
 )
+from langchain_tiered_memory.runs.files.companions import bring_companions
 from langchain_tiered_memory.runs.files.monitor import Monitor
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
 from langchain_tiered_memory.types.files import CollectionReport, KeptFile, OpenedFile, RunReport
@@ -134,7 +135,8 @@ class Run:
         """Open a file: its content, from its tier where it is unchanged on the disk, else from there.
 
         `state` says which: `new`, `unchanged`, `changed`, or `deleted` for one that is gone from the disk, of which
-        the last content that was kept is shown.
+        the last content that was kept is shown. What belongs to it comes in with it where there are free places:
+        what it imports, its tests, what was opened next before (`tiers.companions`).
 
         Args:
             path: Absolute, or relative to one of the roots.
@@ -150,6 +152,7 @@ class Run:
         with self._monitor.timed() as note:
             opened = open_file(runtime, ref, path, roots=self._roots, pinned=pinned)
             note(opened.from_tier or "new")
+        bring_companions(runtime, ref, opened, roots=self._roots)
         return opened
 
     async def aopen(self, path: str, *, pinned: bool = False) -> OpenedFile:

@@ -260,3 +260,38 @@ def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Pat
         assert all(tier == "cold" for path, (tier, _) in after.items() if path not in before)
         assert all(run.open(name).text.startswith(f"# {name}") for name in names)
         assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: Path, colour: Colour) -> None:
+    folder = project(tmp_path, "src/app.py", "src/store.py", "src/other.py", "tests/test_app.py")
+    (folder / "src" / "app.py").write_text("import os\nfrom store import keep\nfrom . import missing\n")
+    with opened(tmp_path, hot=4) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        events: list[Any] = []
+        memory.subscribe(events.append)
+        file = told(colour, run.open, "src/app.py")
+        assert {one.path for one in run.files("hot")} == {
+            str(folder / name) for name in ("src/app.py", "src/store.py", "tests/test_app.py")
+        }
+        kept = next(one for one in run.files() if one.path == file.path)
+        assert kept.dependencies == (str(folder / "src/store.py"),)
+        assert [one.details["cause"] for one in events if one.name == "file_promoted"] == [
+            "opened",
+            "brought_in",
+            "brought_in",
+        ]
+        told(colour, run.open, "src/other.py")
+        for number in range(9):
+            run.keep(f"given {number}", "x")
+        before = [one.path for one in run.files()]
+        told(colour, run.open, "src/app.py")
+        assert sorted(one.path for one in run.files()) == sorted(before)
+        assert len(run.files("hot")) <= 4
+        assert memory.verify().problems == ()
+
+
+def test_a_run_without_companions_brings_none(tmp_path: Path) -> None:
+    folder = project(tmp_path, "app.py", "test_app.py")
+    with opened(tmp_path, companions=0) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        run.open("app.py")
+        assert len(run.files()) == 1

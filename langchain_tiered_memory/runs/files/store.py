@@ -224,6 +224,12 @@ class KeptFiles(KeptFileReads):
             row = _locked(connection, ref)
             _write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
 
+    def set_dependencies(self, ref: SessionRef, path: str, found: Sequence[str]) -> None:
+        """Note what a file imports."""
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            update_file(connection, ref.key, path, {"dependencies": rows.names_to_json(found)})
+
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
         """Note that files are gone from the disk, or there again."""
         with self.database.write() as connection:
