@@ -20,9 +20,8 @@ from sqlalchemy import event
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import BudgetError, CheckpointError, FileTooLargeError
 from langchain_tiered_memory.messages.validity.rules import check_valid
-from langchain_tiered_memory.models.profiles import ModelProfile
 from langchain_tiered_memory.models.token_counters import best_counter
-from langchain_tiered_memory.settings import CondensationSettings, Settings, ThresholdSettings, TreeSettings
+from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +40,8 @@ _WRITES = frozenset({"write", "write_file", "create"})
 _EDITS = frozenset({"edit", "edit_file", "str_replace"})
 _TASK_MESSAGES = 400
 """After so many messages the next task begins: every fifth that is finished is a checkpoint."""
+_BEGINNING = 400
+"""Messages in which a run pins files."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -55,7 +56,8 @@ class Plan:
     messages: int
     seconds_between: float
     window: int
-    condense_percent: float
+    budget_share: float
+    """Of the window, that a context may take."""
     context_every: int
     """An agent's call of so many is asked a context for."""
     pinned: int = 2
@@ -105,16 +107,13 @@ class _Player:
         self._plan = plan
         self._log = log
         self._now = STARTS_AT
-        settings = Settings(
-            tree=TreeSettings(background=False),
-            condensation=CondensationSettings(thresholds=ThresholdSettings(percent=plan.condense_percent)),
-        )
+        settings = Settings(tree=TreeSettings(background=False))
         self._counter = best_counter(COUNTED_AS)
         self._memory = TieredMemory.open(
             plan.where, embeddings=None, settings=settings, token_counter=self._counter, clock=lambda: self._now
         )
         self._session: Session = self._memory.session(SESSION)
-        self._model = ModelProfile(name="simulated", window=plan.window)
+        self._budget = round(plan.window * plan.budget_share)
         self._calls: dict[str, dict[str, Any]] = {}
         self._shown: frozenset[str] = frozenset()
         self._showed: dict[str, str] = {}
@@ -172,7 +171,7 @@ class _Player:
     def _context(self, place: int) -> None:
         began = time.perf_counter()
         try:
-            context = self._session.context("", model=self._model, max_tokens=self._plan.window)
+            context = self._session.context("", max_tokens=self._budget)
         except BudgetError as error:
             self._write("context", place=place, refused=str(error))
             return
@@ -181,7 +180,7 @@ class _Player:
         faults = [str(fault) for fault in check_valid(context.messages, complete=False)]
         if context.tokens > context.max_tokens:
             faults.append(f"{context.tokens} tokens of {context.max_tokens}")
-        share = context.tokens / context.guard.window.limit
+        share = context.tokens / self._plan.window
         self._write("context", place=place, share=share, zone=context.guard.zone.value, faults=faults, seconds=seconds)
 
     def _note_calls(self, message: BaseMessage) -> None:
@@ -211,12 +210,13 @@ class _Player:
             content = changed
         else:
             return
-        began = time.perf_counter()
+        pinned = place < _BEGINNING and len(self._pins(run)) < self._plan.pinned
+        began, worked = time.perf_counter(), time.process_time()
         try:
-            opened = run.keep(path, content, pinned=place < 400 and len(self._pins(run)) < self._plan.pinned)  # noqa: PLR2004 - the beginning
+            opened = run.keep(path, content, pinned=pinned)
         except FileTooLargeError:
             return
-        seconds = time.perf_counter() - began
+        seconds, worked = time.perf_counter() - began, time.process_time() - worked
         if opened.content != content.encode("utf-8", "surrogatepass"):
             self._write("lost", path=path)
         is_reread = name in _READS and opened.state == "unchanged"
@@ -229,6 +229,7 @@ class _Player:
             turn=turn,
             tier=opened.from_tier or "new",
             seconds=seconds,
+            processor_seconds=worked,
             reread=tokens,
             in_view=in_view,
         )
