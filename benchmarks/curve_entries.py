@@ -13,6 +13,7 @@ from benchmarks.curve_writers import most_tokens
 from benchmarks.other_parties import DeepAgents, HermesLcm
 from benchmarks.parties import Langmem, Middleware, OurMemory, Trimmed, WholeHistory
 from langchain_tiered_memory.settings import Settings
+from langchain_tiered_memory.settings.named import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from benchmarks.parties import Counting, Party
     from langchain_tiered_memory.protocols import TokenCounter
 
-NAMED_SETTINGS: dict[str, Settings] = {"defaults": Settings()}
+NAMED_SETTINGS: dict[str, Settings] = {name: Settings.named(name) for name in NAMED}
 """What a user may choose, by name: each is a row of this memory's for every face."""
 
 Face: TypeAlias = Literal["session", "session, no recall", "middleware"]

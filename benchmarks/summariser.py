@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
-from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class Summariser:
 
     def _answer(self, messages: Sequence[BaseMessage]) -> str:
         prompt = "\n".join(str(message.text) for message in messages)
-        answer = self._summary(prompt)
+        several = in_parts(messages, self._summary)
+        answer = several if several is not None else self._summary(prompt)
         self.calls.append(
             Call(
                 prompt=prompt,

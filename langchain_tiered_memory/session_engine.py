@@ -206,6 +206,8 @@ class SessionEngine:
         self.engine.greet(self.session_id)
         context = yield from assemble(runtime, self.session_id, request)
         self.engine.note_context(self.session_id, self.track, context)
+        if runtime.view_cache.take_wish(self.session_id):
+            self.wake()
         return context
 
     def preview(self, query: str | None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `request` takes them

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence  # noqa: TC003 - pydant
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr
 
@@ -148,7 +148,64 @@ def summarising_model() -> ScriptedModel:
     return ScriptedModel(answers=_telling_sentences)
 
 
+_PART = re.compile(
+    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\d ]*)\")? aim=(?P<aim>\d+) most=\d+>$", re.MULTILINE
+)
+_PART_ENDS = "\n</part>"
+_MESSAGE = re.compile(r"^<m ([^>\n]{1,200}?)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>", re.MULTILINE)
+_FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
+
+
+def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> str | None:
+    """What a stand-in answers to a prompt that asks for several summaries; `None` for a prompt that asks for one.
+
+    Args:
+        messages: The prompt.
+        write: Gives one summary, for a text with headings, the part's sources and `Aim at N tokens`.
+    """
+    asked = "\n".join(str(message.text) for message in messages)
+    forms = {name: "\n".join(told.split(", ")) for name, told in _FORM.findall(asked)}
+    texts: dict[str, str] = {}
+    for part in _PART.finditer(asked):
+        end = asked.find(_PART_ENDS, part.end())
+        own = asked[part.end() : end if end >= 0 else len(asked)]
+        below = "\n".join(texts.get(one, "") for one in (part["of"] or "").split())
+        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {part['aim']} tokens"
+        texts[part["number"]] = write(prompt)
+    if not texts:
+        return None
+    return "\n".join(f"<summary {number}>\n{text}\n</summary>" for number, text in texts.items())
+
+
 def _telling_sentences(messages: Sequence[BaseMessage]) -> str:
+    several = in_parts(messages, _telling_of_part)
+    return several if several is not None else _telling(messages)
+
+
+def _telling_of_part(prompt: str) -> str:
+    """By the prompt of one part, as if it were a prompt of its own."""
+    headings = "\n".join(f"## {one}" for one in _HEADING.findall(prompt))
+    sources = "\n".join(
+        f'<source n="{number}" speaker="{speaker}">\n{text}\n</source>'
+        for number, (speaker, text) in enumerate(_messages_in(prompt), 1)
+    )
+    aim = _AIM.search(prompt)
+    return _telling([SystemMessage(headings), HumanMessage(f"{sources}\n{aim[0] if aim else ''}")])
+
+
+def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
+    """Speaker and text of what stands in a part: messages behind their tags, or the text of summaries."""
+    tags = list(_MESSAGE.finditer(prompt))
+    body = prompt[: prompt.rfind("\nAim at ")]
+    if not tags:
+        lines = [line.removeprefix("- ") for line in body.splitlines() if line.strip() and not line.startswith("##")]
+        yield "", "\n".join(lines)
+    for place, tag in enumerate(tags):
+        stop = tags[place + 1].start() if place + 1 < len(tags) else len(body)
+        yield tag[1], body[tag.end() : stop].strip()
+
+
+def _telling(messages: Sequence[BaseMessage]) -> str:
     asked = "\n".join(str(message.text) for message in messages)
     aim = _AIM.search(asked)
     room = (int(aim[1]) if aim else _DEFAULT_AIM) * _CHARS_PER_TOKEN * _FILLED

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.settings import LevelSettings, RecallSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,16 @@ def small_levels(messages: int = 4, sources: int = 3) -> tuple[LevelSettings, ..
     )
 
 
-def quick_settings(*, messages: int = 4, sources: int = 3, background: bool = False, **changes: Any) -> Settings:
+def quick_settings(
+    *, messages: int = 4, sources: int = 3, background: bool = False, eager: bool = True, **changes: Any
+) -> Settings:
     """Small levels, and no work behind the test's back unless it asks for it.
 
     Args:
         messages: Messages that make a level-1 summary.
         sources: Level-1 summaries that make one of level 2.
         background: Whether the worker runs.
+        eager: Whether a model writes what falls due at once: what most tests look at.
         **changes: Further fields of `TreeSettings`.
     """
     tree = TreeSettings(
@@ -45,7 +48,11 @@ def quick_settings(*, messages: int = 4, sources: int = 3, background: bool = Fa
         higher=LevelSettings(sources=2, strategy="executive", target_ratio=0.2, max_tokens=80),
         **changes,
     )
-    return Settings(tree=tree, recall=RecallSettings(sitting_gap_seconds=14_400))
+    return Settings(
+        tree=tree,
+        recall=RecallSettings(sitting_gap_seconds=14_400),
+        condensation=CondensationSettings(eager=eager),
+    )
 
 
 def open_memory(where: str | Path | None = None, **choices: Any) -> TieredMemory:

@@ -50,6 +50,8 @@ class AssemblyInputs:
     """`seq`s that are not on this branch."""
     alone: bool = False
     """Whether other tracks are not shown."""
+    fill: int | None = None
+    """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
     works_on_files: bool = False
     """Whether this track is an agent's run that touched files."""
     look: ViewSettings | None = None

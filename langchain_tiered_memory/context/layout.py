@@ -1,7 +1,8 @@
 """Lays out the messages of one call: their order, and the form of what stands before the recent ones.
 
-[system] [first user message] [pins] [history] [facts] [files] [last user message, if older than what follows]
-[recent messages], with recall before the last user message, or at the end when the next word is the user's.
+[system] [first user message] [pins] [history] [facts] [parts of files] [files]
+[last user message, if older than what follows] [recent messages], with recall before the last user message, or at the
+end when the next word is the user's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
 
 
-Part: TypeAlias = Literal["system", "goal", "pinned", "history", "facts", "files", "recent", "recall"]
+Part: TypeAlias = Literal["system", "goal", "pinned", "history", "facts", "parts", "files", "recent", "recall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

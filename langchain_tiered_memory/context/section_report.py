@@ -44,6 +44,7 @@ def account(
         "pinned": allocation.pins,
         "history": allocation.cover + allocation.queries,
         "facts": allocation.facts,
+        "parts": max(allocation.hard - allocation.fixed, 0),
         "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),

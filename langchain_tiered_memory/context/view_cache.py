@@ -48,6 +48,7 @@ class ViewCache:
         self._views: dict[tuple[int, str], ViewStanding] = {}
         self._said: dict[Hashable, None] = {}
         self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
+        self._wishes: dict[str, None] = {}
         self._asides: dict[Hashable, Any] = {}
         self._writes_paused_until = float("-inf")
 
@@ -88,6 +89,18 @@ class ViewCache:
         """Keep what requests had besides what was counted for them."""
         with self._lock:
             _put(self._asides, key, value)
+
+    def note_wish(self, session_id: str) -> None:
+        """Remember that a view of a session needs what a model has yet to write."""
+        with self._lock:
+            _put(self._wishes, session_id, None)
+
+    def take_wish(self, session_id: str) -> bool:
+        """Whether one does that nobody was told of; it is from now on."""
+        with self._lock:
+            noted = session_id in self._wishes
+            self._wishes.pop(session_id, None)
+            return noted
 
     def pause_writes(self, until: float) -> None:
         """Remember that what is derived could not be written, and when on the monotonic clock to try again."""

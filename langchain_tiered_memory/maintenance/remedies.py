@@ -73,6 +73,8 @@ _STARTING: dict[str, dict[str, Any]] = {
         "degraded": True,
         "stale": True,
         "touched": False,
+        "by_rules": False,
+        "wanted": False,
         "attempts": 0,
         "error": None,
         "model": None,

@@ -6,6 +6,7 @@ from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at ru
 
 from pydantic import Field, field_validator
 
+from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
     CondensationSettings,
@@ -16,6 +17,8 @@ from langchain_tiered_memory.settings.condensation import (
 )
 from langchain_tiered_memory.settings.context import ContextSettings, RecallSettings, SectionShares, ViewSettings
 from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
+from langchain_tiered_memory.settings.named import NAMED, SettingsName
+from langchain_tiered_memory.settings.room import RoomSettings
 from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
@@ -30,8 +33,10 @@ __all__ = [
     "MonitoringSettings",
     "PriceSettings",
     "RecallSettings",
+    "RoomSettings",
     "SectionShares",
     "Settings",
+    "SettingsName",
     "StrategySettings",
     "ThresholdSettings",
     "TierRule",
@@ -51,6 +56,8 @@ class PriceSettings(Frozen):
 
     input_per_million: float = Field(ge=0)
     output_per_million: float = Field(ge=0)
+    cached_input_per_million: float | None = Field(default=None, ge=0)
+    """Of input that the provider has in its cache; `None`: `room.cached_price` says it."""
 
 
 class Settings(Frozen):
@@ -61,6 +68,7 @@ class Settings(Frozen):
     recall: RecallSettings = Field(default_factory=RecallSettings)
     condensation: CondensationSettings = Field(default_factory=CondensationSettings)
     guard: GuardSettings = Field(default_factory=GuardSettings)
+    room: RoomSettings = Field(default_factory=RoomSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     files: FileSettings = Field(default_factory=FileSettings)
     tiers: TierSettings = Field(default_factory=TierSettings)
@@ -75,6 +83,22 @@ class Settings(Frozen):
     open to whoever may read their files. `None`: as the process's umask has it. Files that exist keep theirs."""
     default_window: int = Field(default=8192, ge=512)
     """Window assumed for a condensing model that does not tell its own; said once in a warning."""
+
+    @classmethod
+    def named(cls, name: SettingsName) -> Settings:
+        """Settings for how much is to be paid for how much in view; change them with `model_copy`.
+
+        Args:
+            name: `economy` bills least, `balanced` is the default, `thorough` has most in view.
+
+        Raises:
+            SettingsError: for another name.
+        """
+        chosen = NAMED.get(name)
+        if chosen is None:
+            msg = f"there are no settings named {name!r}: the names are {', '.join(NAMED)}"
+            raise SettingsError(msg)
+        return cls.model_validate(chosen)
 
     @field_validator("file_mode")
     @classmethod

@@ -100,6 +100,13 @@ class CondensationSettings(Frozen):
 
     automatic: bool = True
     """Condense by summaries. Off: the sliding window alone keeps a view within its limit."""
+    eager: bool = False
+    """Ask the condensing model for each summary the moment its trigger holds, one call a summary. Off: rules write it
+    at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
+    where a history fits its window, never."""
+    batch_tokens: int = Field(default=24_000, ge=0)
+    """What one call for several summaries may read and write, at most; bounded by the model's window, too. 0: one call
+    for each."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
     strategies: StrategySettings = Field(default_factory=StrategySettings)
     validation: ValidationSettings = Field(default_factory=ValidationSettings)

@@ -206,6 +206,8 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "degraded": _FLAG,
         "stale": _FLAG,
         "touched": _FLAG,
+        "by_rules": _FLAG,
+        "wanted": _FLAG,
         "attempts": _COUNT,
         "error": _WORDS,
         "model": _WORDS,

@@ -178,9 +178,22 @@ def _file_tiers(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=new, checkfirst=True)
 
 
+def _cost(connection: Connection) -> None:
+    """A summary says whether rules wrote it until a model does, and whether a view wants that. Of those before: no."""
+    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
+    for column in ("by_rules", "wanted"):
+        if column not in present:
+            connection.exec_driver_sql(
+                f"ALTER TABLE {schema.summaries.name} ADD COLUMN {column} BOOLEAN DEFAULT false NOT NULL"
+            )
+    for index in schema.summaries.indexes:
+        if index.name == schema.BY_RULES_INDEX:
+            index.create(connection, checkfirst=True)
+
+
 def _long_runs(connection: Connection) -> None:
     """Everything that came with the fifth schema."""
-    for part in (_file_tiers,):
+    for part in (_file_tiers, _cost):
         part(connection)
 
 

@@ -232,6 +232,8 @@ summaries = Table(
     Column("degraded", Boolean, nullable=False, server_default=text("false")),
     Column("stale", Boolean, nullable=False, server_default=text("false")),
     Column("touched", Boolean, nullable=False, server_default=text("false")),
+    Column("by_rules", Boolean, nullable=False, server_default=text("false")),
+    Column("wanted", Boolean, nullable=False, server_default=text("false")),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("error", Text),
     Column("model", Text),
@@ -271,6 +273,18 @@ Index(
     summaries.c.retry_at,
     sqlite_where=_unsettled,
     postgresql_where=_unsettled,
+)
+_written_by_rules = summaries.c.by_rules.is_(True)
+BY_RULES_INDEX = "ltm_summaries_by_rules"
+Index(
+    BY_RULES_INDEX,
+    summaries.c.session_key,
+    summaries.c.level,
+    summaries.c.track,
+    summaries.c.wanted,
+    summaries.c.last_seq,
+    sqlite_where=_written_by_rules,
+    postgresql_where=_written_by_rules,
 )
 # A planner only takes an index that is partial by a value where the query names that value itself, not a parameter.
 UNREAD = summaries.c.facts_read == literal_column("0")

@@ -34,10 +34,10 @@ def lock_session(connection: Connection, key: int) -> RowMapping | None:
     return connection.execute(query).mappings().one_or_none()
 
 
-def lock_session_of_summary(connection: Connection, summary_id: str) -> None:
-    """As `lock_session`, for whoever only knows a summary."""
+def lock_session_of_summary(connection: Connection, summary_id: str) -> int | None:
+    """As `lock_session`, for whoever only knows a summary. Returns the session's key, where there is one."""
     owner = select(summaries.c.session_key).where(summaries.c.id == summary_id).scalar_subquery()
-    connection.execute(select(sessions.c.key).where(sessions.c.key == owner).with_for_update())
+    return connection.scalar(select(sessions.c.key).where(sessions.c.key == owner).with_for_update())
 
 
 def lock_sessions_of_passages(connection: Connection, ids: Sequence[int]) -> None:

@@ -17,6 +17,8 @@ STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
 _SOURCE_TAGS = ("sources", "source", "facts", "session", "task")
 """Tags of the prompts for condensing."""
+_BATCH_TAGS = ("part", "summary", "m")
+"""Further tags of the prompts that ask for several summaries at once."""
 
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 _GAP = rf"[\s{_UNSEEN}]*+"
@@ -36,6 +38,7 @@ def _lookalike(*tags: str) -> re.Pattern[str]:
 
 _OURS_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG)
 _OURS_IN_PROMPTS = _lookalike(*_SOURCE_TAGS)
+_OURS_IN_BATCHES = _lookalike(*_BATCH_TAGS)
 _HARMLESS = "\u02c2"  # reads like `<`, closes nothing
 _BRACKETS = str.maketrans({
     **dict.fromkeys("<>\uff1c\uff1e\u2039\u203a\u3008\u3009\u27e8\u27e9\ufe64\ufe65", " "),
@@ -60,6 +63,11 @@ def neutralised(text: str) -> str:
 def neutralised_source(text: str) -> str:
     """As `neutralised`, for the tags of the prompts that condensing models are given: another character breaks it."""
     return _OURS_IN_PROMPTS.sub(_HARMLESS, neutralised(text))
+
+
+def neutralised_part(text: str) -> str:
+    """As `neutralised_source`, for the prompts that ask for several summaries at once."""
+    return _OURS_IN_BATCHES.sub(_HARMLESS, neutralised_source(text))
 
 
 def plain_label(text: str, *, max_chars: int = _MAX_LABEL_CHARS) -> str:

@@ -109,6 +109,7 @@ def summary(row: Columns) -> Summary:
         tokens=row["tokens"],
         degraded=bool(row["degraded"]),
         stale=bool(row["stale"]),
+        by_rules=bool(row["by_rules"]),
         attempts=row["attempts"],
         error=row["error"],
         model=row["model"],

@@ -96,6 +96,8 @@ class Written:
     source_digest: str
     passages: tuple[PassageDraft, ...]
     degraded: bool = False
+    by_rules: bool = False
+    """Whether a model is to write it anew when a view needs it."""
     error: str | None = None
     """Why a fallback wrote it."""
     retry_at: float | None = None

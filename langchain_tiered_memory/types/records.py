@@ -231,6 +231,8 @@ class Summary:
     """Written by a fallback, to be made again; never condensed upward."""
     stale: bool = False
     """A message below it was edited after it was made."""
+    by_rules: bool = False
+    """Written by the extractive condenser until a view needs it: then the condensing model writes it."""
     attempts: int = 0
     error: str | None = None
     model: str | None = None

@@ -113,7 +113,9 @@ def whole(summary: str) -> str:
 def handoffs(**changes: Any) -> Settings:
     """Level 1 as a handoff, so that half of its sections is a fault; a deadline that a test can wait for."""
     settings = quick_settings(levels=LEVELS, deadline_seconds=0.25, **changes)
-    condensation = CondensationSettings(strategies=StrategySettings(level_1="handoff"), max_calls_per_minute=30)
+    condensation = CondensationSettings(
+        eager=True, strategies=StrategySettings(level_1="handoff"), max_calls_per_minute=30
+    )
     return settings.model_copy(update={"condensation": condensation})
 
 
@@ -211,7 +213,7 @@ def test_a_chain_of_models_covers_for_one_that_is_down_and_nothing_is_degraded(c
 @both
 def test_the_bound_on_calls_makes_summaries_wait_and_counts_no_attempt(colour: Colour) -> None:
     model, clock = moody("well"), FrozenClock(NOW)
-    settings = handoffs().model_copy(update={"condensation": CondensationSettings(max_calls_per_minute=3)})
+    settings = handoffs().model_copy(update={"condensation": CondensationSettings(eager=True, max_calls_per_minute=3)})
     memory = open_memory(None, model=model, clock=clock, settings=settings)
     session = memory.session("s")
     told(colour, session.add_messages, conversation(50))
@@ -229,7 +231,7 @@ def test_the_bound_on_calls_makes_summaries_wait_and_counts_no_attempt(colour: C
 async def test_a_cancelled_condensation_leaves_what_was_there() -> None:
     model, clock = moody("hangs"), FrozenClock(NOW)
     settings = quick_settings(deadline_seconds=30.0)
-    at_once = CondensationSettings(foreground_seconds=0)
+    at_once = CondensationSettings(eager=True, foreground_seconds=0)
     memory = open_memory(None, model=model, clock=clock, settings=settings.model_copy(update={"condensation": at_once}))
     session = memory.session("s")
     await session.aadd_messages(conversation(10))

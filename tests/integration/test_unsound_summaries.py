@@ -118,7 +118,9 @@ def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_aske
 @both
 def test_a_least_score_of_zero_takes_any_text(colour: Colour) -> None:
     validation = ValidationSettings(least_grounded=0, least_covered=0, mark_unsourced=False, audit=False)
-    settings = quick_settings().model_copy(update={"condensation": CondensationSettings(validation=validation)})
+    settings = quick_settings().model_copy(
+        update={"condensation": CondensationSettings(eager=True, validation=validation)}
+    )
     clock = FrozenClock()
     with open_memory(
         model=ScriptedModel(answers=[BAD["a paragraph of filler"]]), settings=settings, clock=clock

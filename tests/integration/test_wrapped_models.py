@@ -47,6 +47,7 @@ def test_a_wrapped_model_condenses_within_its_window(wrap: str) -> None:
         session = memory.session("s")
         for turn in range(40):
             session.add_messages([("user", f"Order {turn}: {LONG}"), ("assistant", "Noted.")])
+        session.context("", max_tokens=4000)
         session.flush()
         assert model.calls > 0
         prompts = [sum(EstimatingCounter().count_message(one) for one in prompt) for prompt in model.prompts]
@@ -69,6 +70,7 @@ def test_a_condensing_model_that_parses_its_answer_is_told_of_and_the_extractive
         session = memory.session("s")
         for turn in range(30):
             session.add_messages([("user", f"Order {turn}: {LONG}"), ("assistant", "Noted.")])
+        session.context("", max_tokens=4000)
         session.flush()
         assert session.metrics().levels
         assert any("answers with a str" in event.reason for event in told)

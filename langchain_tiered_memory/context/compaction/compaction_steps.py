@@ -7,6 +7,7 @@ that suffices, stand in `guard`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,18 @@ from langchain_tiered_memory.context.budget.threshold_resolution import percent_
 from langchain_tiered_memory.context.budget.thresholds import due
 from langchain_tiered_memory.context.budget.zones import zone_of
 from langchain_tiered_memory.context.compaction.deadlines import until
+from langchain_tiered_memory.context.compaction.forecast import standing_before
+from langchain_tiered_memory.context.compaction.growth import best_size, cheaper_due, does_not_pay, filled_as_pays
 from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
 from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
+from langchain_tiered_memory.context.view.held_calls import with_shorter_held
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.planning import plan_view
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.tree.condense import condense
+from langchain_tiered_memory.summaries.tree.condense import Wish, condense
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.summaries.tree.triggers import due_entries
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
@@ -70,11 +74,14 @@ def propose(
         why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
         return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
+    due_at = _due_at(inputs, question, start, percent=percent)
     why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
-    if not why and start.plan.provisional and not _slides_only(runtime) and _can_advance(inputs, start.plan):
+    if not why and start.plan.provisional and not slides_only(runtime) and _can_advance(inputs, start.plan):
         why = _MISSING_FINISHED
     if before is not None and not why:
-        return Proposal(inputs=inputs, kept=kept, before=before, rendered=before, used_tokens=used, zone=zone)
+        return Proposal(
+            inputs=inputs, kept=kept, before=before, rendered=before, used_tokens=used, zone=zone, due_at=due_at
+        )
     if before is not None and before.plan.held and before.tokens <= inputs.room:
         return Proposal(
             inputs=inputs,
@@ -88,13 +95,14 @@ def propose(
             why=why,
         )
     proposal = Proposal(
-        inputs=inputs_for(question.ratio),
+        inputs=filled_as_pays(inputs_for(question.ratio), question, start, percent=percent),
         kept=kept,
         before=before,
         rendered=start,
         used_tokens=used,
         zone=zone,
         why=why,
+        due_at=due_at,
     )
     return (yield from _made_smaller(runtime, question, proposal))
 
@@ -113,7 +121,15 @@ def _why(
         last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
         if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
+        why = why or cheaper_due(inputs, question, start, percent=percent)
     return why or (_PREVIEWED if question.forced else "")
+
+
+def _due_at(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, percent: float) -> int:
+    """Billed tokens of a request at which its view is made smaller, as far as figures say."""
+    limit = math.floor(min(question.window.allowed, question.window.tokens * percent / 100))
+    best = best_size(inputs, question, start, percent=percent)
+    return limit if best is None else min(limit, billed(inputs, best))
 
 
 def _shows_all(plan: ViewPlan) -> bool:
@@ -144,7 +160,7 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
         proposal = _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.rendered.tokens > target:
         proposal = yield from _condensed(runtime, question, proposal, complete=before is not None)
-    if proposal.fits and zone is not Zone.CRITICAL and _slides_only(runtime):
+    if proposal.fits and zone is not Zone.CRITICAL and slides_only(runtime):
         if "masked" in proposal.steps and proposal.rendered.tokens <= target:
             return proposal
         return _slid(proposal, room=min(target, proposal.rendered.tokens - 1))
@@ -209,18 +225,21 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     """Summaries take the place of older messages, or the reason why they do not."""
     settings = runtime.settings
     start = proposal.rendered
-    if _slides_only(runtime):
+    if slides_only(runtime):
         return proposal
     found = _renewed(proposal, complete=complete)
     short = found.tokens > proposal.inputs.room or found.plan.border == start.plan.border
-    if short and question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm":
-        yield from _condense_now(runtime, proposal.inputs.ref, seconds=question.foreground_seconds)
+    waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm"
+    if waits and (short or _shows_rules(proposal.inputs, found, start)):
+        yield from _condense_now(runtime, proposal, seconds=question.foreground_seconds)
         found = _renewed(proposal, complete=complete)
     freed = start.tokens - found.tokens if complete else start.tokens
     least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.inputs.ratio)
     moved = found.plan.border > start.plan.border
     # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
     mends = start.plan.provisional and found.tokens <= proposal.inputs.room
+    if moved and complete and not mends and does_not_pay(question, proposal, found):
+        return proposal
     if moved and complete and freed <= 0 and not mends:
         return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
     if moved and complete and freed < least and proposal.fits and not mends and proposal.why != _PREVIEWED:
@@ -234,17 +253,27 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     return replace(failed, rendered=found) if not complete else failed
 
 
-def _condense_now(runtime: Runtime, ref: SessionRef, *, seconds: float) -> Flow[None]:
-    """Have missing summaries made, where they can be kept."""
+def _shows_rules(inputs: AssemblyInputs, found: RenderedView, start: RenderedView) -> bool:
+    """Whether a view would show, as it did not before, what rules wrote until a model does."""
+    library, known = inputs.library.summaries, set(summary_ids_of(start.plan.items))
+    new = [one for one in summary_ids_of(found.plan.items) if one in library and one not in known]
+    return inputs.runtime.condenser.writes_later and any(library[one].by_rules for one in new)
+
+
+def _condense_now(runtime: Runtime, proposal: Proposal, *, seconds: float) -> Flow[None]:
+    """Have missing summaries made, where they can be kept, and those that the view will show by the model."""
+    inputs = proposal.inputs
     if not may_write(runtime):
         return
+    wish = Wish(track=inputs.track, up_to=standing_before(inputs, proposal.rendered.tail))
     try:
-        yield from until(condense(runtime, ref), seconds=seconds, monotonic=runtime.monotonic)
+        yield from until(condense(runtime, inputs.ref, wish), seconds=seconds, monotonic=runtime.monotonic)
     except StorageError as error:
-        note_unwritten(runtime, ref.session_id, error)
+        note_unwritten(runtime, inputs.ref.session_id, error)
+    inputs.library.summaries.clear()  # their texts may be others now
 
 
-def _slides_only(runtime: Runtime) -> bool:
+def slides_only(runtime: Runtime) -> bool:
     """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
     settings = runtime.settings
     summarises = settings.condensation.automatic and settings.tree.enabled
@@ -257,7 +286,7 @@ def _renewed(proposal: Proposal, *, complete: bool) -> RenderedView:
     plan = plan_view(proposal.inputs, previous)
     if previous is not None:
         plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
-    rendered = render_view(proposal.inputs, plan)
+    rendered = with_shorter_held(proposal.inputs, render_view(proposal.inputs, plan))
     rendered = with_file_work(proposal.inputs, rendered)
     return with_files(proposal.inputs, rendered)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
-from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target
+from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target, slides_only
+from langchain_tiered_memory.context.compaction.forecast import needed
 from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
 from langchain_tiered_memory.context.compaction.shrinking import pruning_plan
@@ -23,6 +24,7 @@ from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
 from langchain_tiered_memory.runs.checkpoints import ViewSnapshot, checkpoint
+from langchain_tiered_memory.summaries.tree.condense import want
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import (
@@ -84,6 +86,7 @@ def decide(
         proposal = replace(proposal, rendered=render_view(proposal.inputs, taken.plan))
     outcome = identified(outcome_of(runtime, question, proposal, steps, pieces), ref, question, proposal, noted)
     write_account(runtime, ref, question, proposal, outcome=outcome, standing=noted)
+    _note_need(runtime, ref, question, proposal)
     report = GuardReport(
         window=question.window,
         used_tokens=proposal.used_tokens,
@@ -94,6 +97,18 @@ def decide(
         checkpoint_id=saved,
     )
     return Decided(proposal=proposal, pieces=pieces, report=report, left_out=_missing(proposal, pieces, steps))
+
+
+def _note_need(runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal) -> None:
+    """Write down what the view needs, or soon will, in a model's words."""
+    if question.minimal or not runtime.condenser.writes_later or slides_only(runtime):
+        return
+    wish = needed(proposal)
+    known = ("wish", ref.key, question.track, wish.up_to) if wish is not None else None
+    if wish is None or not runtime.view_cache.first_time(known):
+        return
+    if write_if_possible(runtime, ref.session_id, want, runtime, ref, wish):
+        runtime.view_cache.note_wish(ref.session_id)
 
 
 def _missing(proposal: Proposal, pieces: Sequence[Piece], steps: tuple[StepKind, ...]) -> tuple[LeftOut, ...]:

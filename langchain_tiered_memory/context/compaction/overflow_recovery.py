@@ -39,9 +39,10 @@ class Taken:
 
 _LEFT_FOR_REQUIRED: tuple[frozenset[Part], ...] = (
     frozenset(),
-    frozenset({"files"}),
-    frozenset({"files", "facts"}),
-    frozenset({"files", "facts", "history"}),
+    frozenset({"parts"}),
+    frozenset({"parts", "files"}),
+    frozenset({"parts", "files", "facts"}),
+    frozenset({"parts", "files", "facts", "history"}),
 )
 """What leaves a view, one after the other, where its required messages could not even be read beside it. What older
 history stood for is named in the account all the same."""

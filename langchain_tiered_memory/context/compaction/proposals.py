@@ -59,6 +59,8 @@ class Proposal:
     error: str | None = None
     steps: tuple[StepKind, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    due_at: int | None = None
+    """Billed tokens of the request from which on the view is made smaller; `None` where it stays as it is."""
     refused: bool = False
     """Whether it does not fit, and the settings forbid to leave messages out instead."""
 

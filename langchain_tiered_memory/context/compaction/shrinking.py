@@ -16,7 +16,7 @@ from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
-from langchain_tiered_memory.context.view.file_retention import with_files
+from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
@@ -79,7 +79,9 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     room without them. A window that would not make the view smaller is not slid.
     """
     start, room_tokens = rendered, room
-    left: tuple[LeftOut, ...] = ()
+    rendered, left = _with_fewer_parts(inputs, rendered, room=room)
+    if left and rendered.tokens <= room:
+        return rendered, left
     unread = earlier = count_earlier(inputs, rendered.plan, rendered.tail)
     for attempt in range(_REPEATS):
         groups = as_groups(rendered.tail)
@@ -107,6 +109,17 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     return leaner, left + tuple(
         LeftOut(what=node.id, reason="no room for it: told more briefly", tokens=node.tokens) for node in lower
     )
+
+
+def _with_fewer_parts(
+    inputs: AssemblyInputs, rendered: RenderedView, *, room: int
+) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """Before a message has to go, parts of files do: what is quoted twice is lost least."""
+    smaller = with_fewer_parts(inputs, rendered, room=room)
+    if smaller is rendered:
+        return rendered, ()
+    gone = rendered.tokens - smaller.tokens
+    return smaller, (LeftOut(what="parts of files", reason="no room for them", tokens=gone),)
 
 
 def _required(inputs: AssemblyInputs, groups: Sequence[Group]) -> frozenset[int]:
@@ -159,6 +172,9 @@ def pruned_view(
 
     What a plan that was prepared names leaves first, as far as it is there and may still go.
     """
+    rendered, fewer = _with_fewer_parts(inputs, rendered, room=target)
+    if fewer and rendered.tokens <= target:
+        return rendered, fewer
     groups = {group.first_seq: group for group in as_groups(rendered.tail)}
     stays = _staying(inputs, list(groups.values()), target=target)
     excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
@@ -170,9 +186,10 @@ def pruned_view(
     if excess > 0:
         reasons |= dict(pruning_plan(inputs, rendered, target=target, without=reasons))
     if not reasons:
-        return rendered, ()
+        return rendered, fewer
     earlier = count_earlier(inputs, rendered.plan, rendered.tail)
-    return _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+    smaller, left = _without(inputs, rendered, set(reasons), why="pruned", earlier=earlier, reasons=reasons)
+    return smaller, fewer + left
 
 
 def pruning_plan(

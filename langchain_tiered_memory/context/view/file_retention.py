@@ -1,12 +1,10 @@
 """What of an agent's work on files stays word for word when its view is condensed.
 
-An agent comes back to what it read or wrote: an edit needs the file's own words, and no summary has them. So after a
-condensation the room that the next steps do not need at once is filled with the latest groups that read or wrote a
-file, whole, newest first. They stand between the summaries and the recent messages until the next condensation; the
-summaries go on standing for them as well. A history without file tools has none.
-
-Measured on agent transcripts (`benchmarks/transcript_probes.py`): newest first was better than by file, by size, or
-preferring edits.
+An agent comes back to parts of what it read or wrote: an edit needs the file's own words, and no summary has them. So
+after a condensation the room that the next steps do not need at once is filled with parts of files (`file_parts`), in
+one quoted message between the summaries and the recent messages. The text stands in the plan, so it keeps its bytes
+until the next condensation; the summaries go on standing for the messages as well. A history without file tools has
+none.
 """
 
 from __future__ import annotations
@@ -15,64 +13,103 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.layout import masked, ours
-from langchain_tiered_memory.context.view.call_fingerprints import same_looks
+from langchain_tiered_memory.context.layout import ours
+from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
+from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.file_texts import changes_of, reading_of
 from langchain_tiered_memory.messages.groups import as_groups
+from langchain_tiered_memory.messages.placeholders import message_or_stand_in
 from langchain_tiered_memory.runs.file_list import files_block
+from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.types.records import Entry, Group
+    from langchain_tiered_memory.settings import FileSettings
+    from langchain_tiered_memory.types.records import Group
 
 _CANDIDATES = 120
 """Latest groups with file work that are looked at."""
 _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
-_LEAST_CUT_TOKENS = 400
-"""Room that is worth a group whose largest result is cut."""
-
+_LEAST_TOKENS = 100
+"""Room that is worth a part of a file."""
+_SHARES = (1.0, 0.9, 0.7)
+"""Of the room for parts that is tried: lines may count as more together than apart."""
 _SLACK_TOKENS = (0, 4, 16)
 """A text and its message may count as a little more together than apart."""
 
 
 def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with the latest file work before its recent part, as far as there is room."""
-    settings = inputs.runtime.settings.files
-    room = round(settings.filled_share * inputs.room) - rendered.tokens - inputs.allocation.files
-    if not inputs.works_on_files or room < _LEAST_CUT_TOKENS or not rendered.plan.border:
+    """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
+    if not inputs.works_on_files or not rendered.plan.border:
         return rendered
-    plan = rendered.plan
-    seqs = inputs.runtime.store.files.worked_on(
-        inputs.ref, track=inputs.track, before=plan.tail_from, limit=_CANDIDATES
-    )
-    found = inputs.runtime.store.transcript.groups_of(inputs.ref, seqs) if seqs else []
-    groups = [
-        group
-        for group in as_groups(found)
-        if group.last_seq < plan.tail_from
-        and group.first_seq not in plan.kept
-        and not any(entry.seq in inputs.off for entry in group.entries)
-    ]
-    if not groups:
+    share = inputs.runtime.settings.files.filled_share
+    filled = inputs.fill if inputs.fill is not None else round(share * inputs.room)
+    return _with_parts(inputs, rendered, room=filled - inputs.allocation.files)
+
+
+def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
+    """`rendered` with parts of files only as far as `room` has place for them beside all else that it shows."""
+    if not rendered.plan.parts or rendered.tokens <= room:
         return rendered
-    recent = as_groups(rendered.tail)
-    looks = same_looks([*groups, *recent])
-    chosen, cut = _chosen(
-        inputs,
-        list(reversed(groups)),
-        looks,
-        room=room,
-        most=round(settings.largest_share * inputs.room) - rendered.tokens,
-    )
-    if not chosen:
-        return rendered
-    kept = tuple(sorted({*plan.kept, *(group.first_seq for group in chosen)}))
-    entries = (entry for group in chosen for entry in group.entries)
-    masks = dict(plan.masked) | ({cut[0].seq: cut[1]} if cut is not None else {})
-    smaller = replace(plan, kept=kept, masked=tuple(sorted(masks.items())))
-    together = sorted([*entries, *rendered.tail], key=lambda entry: entry.seq)
-    return seen_with(inputs, smaller, together)
+    return _with_parts(inputs, rendered, room=room)
+
+
+def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
+    """`rendered` with its parts of files chosen anew, for a view of `room` tokens."""
+    counter, plan = inputs.runtime.counter, rendered.plan
+    beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "parts")
+    free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
+    parts = ""
+    if free >= _LEAST_TOKENS:
+        texts = _file_texts(inputs, rendered)
+        for share in _SHARES:
+            parts = file_parts(texts, room=round(share * free), count=counter.count_text)
+            if not parts or counter.count_text(parts) <= free:
+                break
+        else:
+            parts = ""
+    return rendered if parts == plan.parts else seen_with(inputs, replace(plan, parts=parts), rendered.tail)
+
+
+def _file_texts(inputs: AssemblyInputs, rendered: RenderedView) -> list[FileText]:
+    """What calls read and wrote, oldest first: of the latest groups with file work, and of the recent messages."""
+    plan, store, settings = rendered.plan, inputs.runtime.store, inputs.runtime.settings.files
+    standing = {entry.seq for entry in rendered.tail} - {seq for seq, _ in plan.masked}
+    seqs = store.files.worked_on(inputs.ref, track=inputs.track, before=plan.tail_from, limit=_CANDIDATES)
+    found = store.transcript.groups_of(inputs.ref, seqs) if seqs else []
+    entries = {entry.seq: entry for entry in (*found, *rendered.tail) if entry.seq not in inputs.off}
+    texts: list[FileText] = []
+    age = 0
+    for group in reversed(as_groups(entries.values())):
+        texts += reversed(texts_of_group(group, settings, age=age, standing=standing))
+        age += group.tokens
+    return texts[::-1]
+
+
+def texts_of_group(
+    group: Group, settings: FileSettings, *, age: int, standing: Collection[int] = frozenset()
+) -> list[FileText]:
+    """What the calls of one group wrote and read, in their order; of a call that failed nothing."""
+    texts: list[FileText] = []
+    answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
+    for entry in group.entries:
+        for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
+            answer = answers.get(call.id or "")
+            result = message_or_stand_in(answer)[0] if answer is not None else None
+            if result is not None and getattr(result, "status", "success") == "error":
+                continue
+            is_shown = entry.seq in standing
+            texts += [
+                FileText(seq=entry.seq, age=age, text=change, shown=is_shown) for change in changes_of(call, settings)
+            ]
+            reading = reading_of(call, result, settings) if result is not None else None
+            if reading is not None and answer is not None:
+                texts.append(FileText(seq=answer.seq, age=age, text=reading, shown=answer.seq in standing))
+    return texts
 
 
 def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
@@ -86,7 +123,12 @@ def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     touched = inputs.runtime.store.files.latest(inputs.ref, track=inputs.track, limit=_LISTED_FILES)
     cut = {seq for seq, _ in plan.masked}
     shown = "\n".join(entry.payload for entry in rendered.tail if entry.seq not in cut)
-    unseen = [one for one in touched if one.seq not in inputs.off and json.dumps(one.path)[1:-1] not in shown]
+    parts = plan.parts
+    unseen = [
+        one
+        for one in touched
+        if one.seq not in inputs.off and one.path not in parts and json.dumps(one.path)[1:-1] not in shown
+    ]
     counter = inputs.runtime.counter
     room, block = inputs.allocation.files, ""
     framing = ours("", part="files", counter=counter).tokens
@@ -97,31 +139,3 @@ def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     else:
         block = ""
     return rendered if block == plan.files else seen_with(inputs, replace(plan, files=block), rendered.tail)
-
-
-def _chosen(
-    inputs: AssemblyInputs, newest_first: list[Group], looks: dict[int, str], *, room: int, most: int
-) -> tuple[list[Group], tuple[Entry, int] | None]:
-    """Groups for the room, and the one result among them that has to be cut, with the tokens that it keeps."""
-    latest = {look: seq for seq, look in sorted(looks.items())}
-    chosen: list[Group] = []
-    for group in newest_first:
-        own = [looks[entry.seq] for entry in group.entries if entry.seq in looks]
-        if own and all(latest[look] > group.last_seq for look in own):
-            continue  # a later call looked at the same again
-        if group.tokens <= room or (not chosen and group.tokens <= most):
-            chosen.append(group)
-            room -= group.tokens
-            continue
-        largest = max(group.entries, key=lambda entry: entry.tokens if entry.answers is not None else 0)
-        if largest.answers is None or room < _LEAST_CUT_TOKENS:
-            continue
-        keep = room - (group.tokens - largest.tokens) - _margin(inputs, largest)
-        if keep >= _LEAST_CUT_TOKENS // 2:
-            return [*chosen, group], (largest, keep)
-    return chosen, None
-
-
-def _margin(inputs: AssemblyInputs, entry: Entry) -> int:
-    """What a cut result takes besides the tokens that it keeps."""
-    return masked(entry, keep_tokens=0, counter=inputs.runtime.counter).tokens

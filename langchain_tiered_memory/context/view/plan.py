@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, Node, Resolution
 
-_VERSION = 3
+_VERSION = 4
 
 
 class _StoredGap(TypedDict):
@@ -62,6 +62,7 @@ class _Stored(TypedDict):
     left_spans: list[_StoredGap]
     kept: list[int]
     files: str
+    parts: str
     facts: str
     held: bool
 
@@ -98,6 +99,8 @@ class ViewPlan:
     """First `seq`s of groups before `tail_from` that are shown as themselves, though the cover stands for them too."""
     files: str = ""
     """The list of files that what is not shown touched."""
+    parts: str = ""
+    """Parts of files word for word, that a run wrote and read before `tail_from`."""
     facts: str = ""
     """The list of what messages up to the border stated and still holds."""
     held: bool = False
@@ -120,6 +123,7 @@ class ViewPlan:
                 "left_spans": [_item_to_json(item) for item in self.left_spans],
                 "kept": self.kept,
                 "files": self.files,
+                "parts": self.parts,
                 "facts": self.facts,
                 "held": self.held,
             },
@@ -148,6 +152,7 @@ class ViewPlan:
             left_spans=tuple(_gap_from_json(item) for item in stored["left_spans"]),
             kept=tuple(stored["kept"]),
             files=stored["files"],
+            parts=stored["parts"],
             facts=stored["facts"],
             held=stored["held"],
         )

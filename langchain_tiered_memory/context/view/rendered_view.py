@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
 from langchain_tiered_memory.messages.quoting import quotes_within
-from langchain_tiered_memory.summaries.rendering import facts_block, history_block, pins_block
+from langchain_tiered_memory.summaries.rendering import facts_block, history_block, parts_block, pins_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.types.records import LeftOut
 
@@ -36,7 +36,7 @@ class RenderedView:
 
     plan: ViewPlan
     head: tuple[Piece, ...]
-    """Goal, pins, history, facts, files: everything before the recent messages."""
+    """Goal, pins, history, facts, parts of files, files: everything before the recent messages."""
     tail: tuple[Entry, ...]
     """The recent messages that are shown, and before them those that are kept."""
     masks: tuple[Piece, ...] = ()
@@ -177,6 +177,8 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
         head.append(_history(inputs, plan, quoted))
     if plan.facts:
         head.append(ours(facts_block(plan.facts), part="facts", counter=counter))
+    if plan.parts:
+        head.append(ours(parts_block(plan.parts), part="parts", counter=counter))
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:

@@ -9,7 +9,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError
 from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.extension_host import Extensions
     from langchain_tiered_memory.summaries.engine.metrics import Tally
     from langchain_tiered_memory.summaries.engine.writers import Writers
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, PartAnswer
     from langchain_tiered_memory.summaries.writers.postprocess import Finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenPart:
+    """What a call for several summaries gave for one of them."""
+
+    plugin: CondenserPlugin
+    answer: PartAnswer
 
 
 @dataclass(slots=True)
@@ -44,6 +52,20 @@ class _Tried:
     def anybody(self) -> bool:
         """Whether somebody came before."""
         return self.failure is not None or self.closed_seconds is not None
+
+    def note(self, error: CondensationError, plugin: CondensationPlugin) -> None:
+        """A writer gave nothing that could be taken.
+
+        Raises:
+            CondensationError: the same, where this was no attempt: then nobody else is asked now.
+        """
+        self.lost += error.spent
+        if error.retry_after_seconds is not None:
+            raise _held_back(error, self.lost) from error
+        self.failure = error
+        if isinstance(error, UnsoundSummaryError):
+            self.unsound = error, plugin
+        self.asked_model |= isinstance(plugin, CondenserPlugin) and plugin.uses_model
 
     def error(self) -> CondensationError:
         """What to say where nobody wrote it."""
@@ -88,7 +110,12 @@ class Chain:
         self._attempts = attempts
 
     def first_of(
-        self, candidates: Sequence[CondensationPlugin], job: CondenseJob, context: CondensationContext
+        self,
+        candidates: Sequence[CondensationPlugin],
+        job: CondenseJob,
+        context: CondensationContext,
+        *,
+        part: GivenPart | None = None,
     ) -> Flow[tuple[Condensed, CondensationPlugin]]:
         """The first text that is taken, and whose it is.
 
@@ -96,30 +123,35 @@ class Chain:
         last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
         stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
 
+        Args:
+            candidates: Who may write, the first choice first.
+            job: What is asked for.
+            context: The same in short.
+            part: What a call for several summaries gave for this one: it is taken, or asked for again alone.
+
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
         """
         tried = _Tried()
+        if part is not None:
+            try:
+                return self._of_part(part, job, context), part.plugin
+            except CondensationError as error:
+                tried.note(error, part.plugin)
         for place, plugin in enumerate(candidates):
             stands_in = place > 0 and is_built_in_rules(plugin)
-            if stands_in and (job.remake or (tried.asked_model and job.attempt < self._attempts)):
+            if stands_in and self._may_not_stand_in(job, tried):
                 continue
             given = self._writers.enter(plugin, self._now())
             if not isinstance(given, Pass):
                 tried.closed_seconds = min(given, tried.closed_seconds or given)
                 continue
-            if tried.anybody:
+            if tried.anybody and (part is None or plugin is not part.plugin):
                 self._fell_back(tried.error(), plugin, context)
             try:
                 condensed = yield from self._by(plugin, given, job, context)
             except CondensationError as error:
-                tried.lost += error.spent
-                if error.retry_after_seconds is not None:
-                    raise _held_back(error, tried.lost) from error
-                tried.failure = error
-                if isinstance(error, UnsoundSummaryError):
-                    tried.unsound = error, plugin
-                tried.asked_model |= isinstance(plugin, CondenserPlugin) and plugin.uses_model
+                tried.note(error, plugin)
                 continue
             condensed = replace(condensed, spent=condensed.spent + tried.lost)
             if stands_in and tried.anybody:
@@ -130,6 +162,10 @@ class Chain:
         if stopgap is not None:
             return stopgap
         raise tried.error() from tried.failure
+
+    def _may_not_stand_in(self, job: CondenseJob, tried: _Tried) -> bool:
+        """Whether rules have to leave a job to the models: a text is there, or they are asked again later."""
+        return job.remake or (tried.asked_model and job.attempt < self._attempts)
 
     def _stopgap(
         self, tried: _Tried, job: CondenseJob, context: CondensationContext
@@ -160,6 +196,23 @@ class Chain:
             self._writers.left(plugin, given)
             raise
         self._writers.succeeded(plugin, given)
+        return condensed
+
+    def _of_part(self, part: GivenPart, job: CondenseJob, context: CondensationContext) -> Condensed:
+        """The summary made of what a call for several gave. Its breaker heard of the call as a whole.
+
+        Raises:
+            CondensationError: when it is missing, or not taken.
+        """
+        answer, plugin = part.answer, part.plugin
+        if not answer.text:
+            said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
+            raise CondensationError(said, spent=answer.spent, reason=answer.reason)
+        written = Condensed(
+            text=answer.text, tokens=answer.tokens, model=plugin.name, spent=answer.spent, notes=answer.notes
+        )
+        condensed = self._finish.taken(job, written, context)
+        self._ask_itself(plugin, job, condensed, context)
         return condensed
 
     def _ask_itself(

@@ -9,6 +9,7 @@ put in is called through `extension_calls.ExtensionCaller` and never breaks the 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import CondensationError
@@ -16,18 +17,24 @@ from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.summaries.checks.measures import measures_of
 from langchain_tiered_memory.summaries.checks.validators import built_in_validators
+from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given, Report
 from langchain_tiered_memory.summaries.engine.extension_host import Extensions
 from langchain_tiered_memory.summaries.engine.history import History, record_of
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
-from langchain_tiered_memory.summaries.engine.registry import EXTRACTIVE_PRIORITY, MODEL_PRIORITY, CondenserPlugin
+from langchain_tiered_memory.summaries.engine.registry import (
+    EXTRACTIVE_PRIORITY,
+    MODEL_PRIORITY,
+    CondenserPlugin,
+    is_built_in_rules,
+)
 from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
 from langchain_tiered_memory.summaries.engine.writers import Writers
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.events import EventName
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import Clock
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.checks.validators import Embed
+    from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.history import CondensationRecord
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.types.outcomes import Outcome
@@ -88,6 +96,7 @@ class CondensationEngine:
         self._built_in = False
         self._writers = Writers(settings, caller, self._tally, max_open_seconds=max_open_seconds)
         self._finish = Finish(settings, self._extensions, count_text=self._count_text, report=self._say)
+        self._batches = Batches(self._writers, report=self._say, now=self._now)
         self._chain = Chain(
             writers=self._writers,
             finish=self._finish,
@@ -248,22 +257,86 @@ class CondensationEngine:
         """Tell the collectors that messages left a view without a summary. Blocking."""
         self._extensions.tell("on_fallback_to_window", session_id, outcome)
 
-    def condense(self, job: CondenseJob) -> Flow[Condensed]:
+    @property
+    def writes_later(self) -> bool:
+        """Whether rules may write at once what a model of ours writes when it is needed."""
+        plugins = self._writers.registry.plugins
+        by_model = any(isinstance(one, CondenserPlugin) and one.uses_model for one in plugins)
+        return by_model and any(is_built_in_rules(one) for one in plugins)
+
+    def room(self) -> int:
+        """Tokens that one call for several summaries may read and write, as its model's window bounds it."""
+        for plugin in self._writers.registry.plugins:
+            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
+                return plugin.together.room()
+        return 0
+
+    def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken.
+
+        Args:
+            job: What is asked for.
+            later: Whether rules write it now where the first choice is a model of ours, which is asked when a view
+                needs it: then the answer says that it is by rules. Asked at once where their text is not taken.
 
         Raises:
             CondensationError: when there is none. `retry_after_seconds` is set where no writer was at fault now: the
                 bound on model calls was reached, or all are being left alone.
         """
+        prepared = self.prepare(job)
+        rules = _stand_ins(prepared.candidates) if later else ()
+        if rules:
+            try:
+                condensed, by = yield from self._chain.first_of(rules, prepared.job, prepared.context)
+            except CondensationError:
+                pass
+            else:
+                return self._taken(prepared, replace(condensed, by_rules=True), by)
+        return (yield from self.finish(prepared))
+
+    def prepare(self, job: CondenseJob) -> Prepared:
+        """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
         self._tally.started()
         job, context, candidates = self._prepared(job)
+        return Prepared(job=job, context=context, candidates=tuple(candidates))
+
+    def write_together(
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]
+    ) -> Flow[list[GivenPart | None]]:
+        """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
+
+        Raises:
+            CondensationError: when no model answered. As of `condense`.
+        """
         try:
-            condensed, by = yield from self._chain.first_of(candidates, job, context)
+            return (yield from self._batches.written(prepared, below))
         except CondensationError as error:
-            self._tally.failed(error.reason)
-            self._history.note(record_of(context, reason=error.reason, error=str(error)))
-            self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
+            for one in prepared:
+                self._failed(one, error)
             raise
+
+    def finish(self, prepared: Prepared, given: GivenPart | None = None) -> Flow[Condensed]:
+        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`.
+
+        Raises:
+            CondensationError: as of `condense`.
+        """
+        job, context = prepared.job, prepared.context
+        try:
+            condensed, by = yield from self._chain.first_of(prepared.candidates, job, context, part=given)
+        except CondensationError as error:
+            self._failed(prepared, error)
+            raise
+        return self._taken(prepared, condensed, by)
+
+    def _failed(self, prepared: Prepared, error: CondensationError) -> None:
+        context = prepared.context
+        self._tally.failed(error.reason)
+        self._history.note(record_of(context, reason=error.reason, error=str(error)))
+        self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
+
+    def _taken(self, prepared: Prepared, condensed: Condensed, by: CondensationPlugin) -> Condensed:
+        job, context = prepared.job, prepared.context
         self._tally.succeeded(by.name, degraded=condensed.degraded)
         wanted = self._settings.validation.metrics
         measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
@@ -316,6 +389,14 @@ class CondensationEngine:
 
     def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
         self._report(name, reason, **details)
+
+
+def _stand_ins(candidates: Sequence[CondensationPlugin]) -> tuple[CondensationPlugin, ...]:
+    """Built-in rules that may write until a model does: where the first choice is a model of ours."""
+    first = candidates[0] if candidates else None
+    if not isinstance(first, CondenserPlugin) or not first.uses_model:
+        return ()
+    return tuple(one for one in candidates if is_built_in_rules(one))
 
 
 def _nothing(texts: list[str]) -> None:

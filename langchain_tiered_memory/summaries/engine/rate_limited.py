@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory.driver import Flow, ModelCall
 from langchain_tiered_memory.errors import CondensationError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.summaries.engine.metrics import Tally
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed
 
+T = TypeVar("T")
 _MAX_KEPT = 256
 """Answers kept for jobs that wait; the oldest go first, and are asked for again."""
 
@@ -41,7 +41,7 @@ class Meter:
         self._lock = forks.Lock()
         self._kept: dict[str, Any] = {}
 
-    def driven(self, flow: Flow[Condensed], writer: str, now: Callable[[], float]) -> Flow[Condensed]:
+    def driven(self, flow: Flow[T], writer: str, now: Callable[[], float]) -> Flow[T]:
         """`flow`, within the bound.
 
         Raises:
@@ -55,8 +55,8 @@ class Meter:
                 try:
                     request = flow.throw(error) if error is not None else flow.send(answer)
                 except StopIteration as stop:
-                    condensed: Condensed = stop.value
-                    return condensed
+                    written: T = stop.value
+                    return written
                 error = None
                 try:
                     if isinstance(request, ModelCall):

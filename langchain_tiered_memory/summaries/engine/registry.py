@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.driver import Flow, run
 from langchain_tiered_memory.errors import SettingsError
@@ -10,7 +10,7 @@ from langchain_tiered_memory.extensions import CondensationContext, Condensation
 from langchain_tiered_memory.sql import forks
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condensed, CondenseJob, Condenser
 
 MODEL_PRIORITY = 100
 """Of the first condensing model; each further one of a chain has one less."""
@@ -52,6 +52,12 @@ class CondenserPlugin:
             CondensationError: when no usable text came back.
         """
         return self._condenser.condense(job)
+
+    @property
+    def together(self) -> BatchCondenser | None:
+        """The writer, where it can write several summaries in one call."""
+        writer: Any = self._condenser
+        return writer if self.uses_model and hasattr(writer, "condense_together") else None
 
 
 def is_built_in_rules(plugin: CondensationPlugin) -> bool:

@@ -17,13 +17,14 @@ from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJo
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.summaries.engine.metrics import Tally
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Part, PartAnswer
 
 _LEAST_SECONDS = 0.001
 _NO_ATTEMPT = (FailureReason.RATE_LIMITED, FailureReason.CIRCUIT_OPEN)
@@ -86,6 +87,17 @@ class Writers:
         condensed = self._of_plugin(plugin, job, context)
         self._tally.called(plugin.name, condensed.spent.calls)
         return condensed
+
+    def write_together(
+        self, plugin: CondenserPlugin, condenser: BatchCondenser, parts: Sequence[Part], now: Callable[[], float]
+    ) -> Flow[list[PartAnswer]]:
+        """What one call of a built-in writer gives for several summaries, as it comes.
+
+        Raises:
+            CondensationError: when no answer came, or the bound on model calls is reached.
+        """
+        self._tally.asked(plugin.name)
+        return (yield from self._meter.driven(condenser.condense_together(parts), plugin.name, now))
 
     def succeeded(self, plugin: CondensationPlugin, given: Pass) -> None:
         """Its summary was taken."""

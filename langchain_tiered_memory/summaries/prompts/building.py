@@ -26,7 +26,8 @@ _EMPTY_STAYS = 'Write every section; where there is nothing to say, write "None.
 
 
 @cache
-def _text(name: str) -> str:
+def packaged_text(name: str) -> str:
+    """A text of this folder."""
     return resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
@@ -39,17 +40,17 @@ def instructions(strategy: str, *, custom: str | None = None) -> str:
             text is taken to describe its own form. The rules (quote, do not obey; the conversation's language)
             follow in any case.
     """
-    rules = _text("rules").replace("{empty}", _EMPTY_STAYS if strategy in COMPLETE else _EMPTY_GOES)
+    rules = packaged_text("rules").replace("{empty}", _EMPTY_STAYS if strategy in COMPLETE else _EMPTY_GOES)
     form = "\n".join(f"## {section.heading}\n({section.asks})" for section in FORMS[strategy])
     sections = f"Write these sections, in Markdown, in this order:\n\n{form}"
     if custom is None:
-        return f"{_text(strategy)}\n\n{rules}\n\n{sections}"
+        return f"{packaged_text(strategy)}\n\n{rules}\n\n{sections}"
     return f"{custom.strip().replace('{sections}', sections)}\n\n{rules}"
 
 
 def default_instructions(strategy: str) -> str:
     """Our own instructions for `strategy` in the form that custom ones have: a text with `{sections}` in it."""
-    return f"{_text(strategy)}\n\n{{sections}}"
+    return f"{packaged_text(strategy)}\n\n{{sections}}"
 
 
 def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMessage]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, case, func, insert, or_, select, true, update
 
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
@@ -22,8 +22,8 @@ from langchain_tiered_memory.sql.session_rows import (
 )
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
-from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
 from langchain_tiered_memory.summaries.tree.reservations import reserve
+from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, outdated_by_rules
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.index_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -32,6 +32,8 @@ from langchain_tiered_memory.types.drafts import SummaryPlan, Written, counter_m
 from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy import ColumnElement
 
     from langchain_tiered_memory.reports import Event
@@ -43,7 +45,7 @@ _UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILE
 
 @retried
 @dataclass(frozen=True, slots=True)
-class Tree(BorderReads):
+class Tree(RuleRows):
     """Reads and writes summaries."""
 
     def next_waiting_track(self, ref: SessionRef, *, after: str | None) -> str | None:
@@ -68,7 +70,10 @@ class Tree(BorderReads):
         return self._read(query)
 
     def due(self, ref: SessionRef, *, now: float, remake_stale: bool) -> Summary | None:
-        """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first."""
+        """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first.
+
+        What rules wrote until a model does is not among them (see `first_wanted`), unless they are to write it again.
+        """
         ready = and_(
             summaries.c.retry_at <= now, or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now)
         )
@@ -90,10 +95,19 @@ class Tree(BorderReads):
         with self.database.read() as connection:
             return int(connection.scalar(query) or 0)
 
-    def due_later(self, ref: SessionRef, *, remake_stale: bool = True) -> bool:
-        """Whether a summary waits for another attempt, or for a remake: `due` will give one some time."""
+    def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
+        """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
+
+        Args:
+            ref: Of which session.
+            remake_stale: As of `due`.
+            by_model: Whether there is a model for what rules wrote and a view wants.
+        """
+        wanted = _wanted(remake_stale=remake_stale)
+        if by_model:
+            wanted = or_(wanted, and_(BY_RULES, summaries.c.wanted.is_(True)))
         query = select(summaries.c.id).where(
-            summaries.c.session_key == ref.key, summaries.c.retry_at.is_not(None), _wanted(remake_stale=remake_stale)
+            summaries.c.session_key == ref.key, summaries.c.retry_at.is_not(None), wanted
         )
         with self.database.read() as connection:
             return connection.execute(query.limit(1)).first() is not None
@@ -168,9 +182,27 @@ class Tree(BorderReads):
             return done.rowcount == 1
 
     def commit(
-        self, ref: SessionRef, summary: Summary, written: Written, *, owner: str, now: float, event: Event | None = None
+        self,
+        ref: SessionRef,
+        summary: Summary,
+        written: Written,
+        *,
+        owner: str,
+        now: float,
+        event: Event | None = None,
+        follows: Collection[str] = (),
     ) -> bool:
-        """Make a leased summary count, with its index rows and event, in one step; `False` when the lease was lost."""
+        """Make a leased summary count, with its index rows and event, in one step; `False` when the lease was lost.
+
+        Args:
+            ref: Of which session.
+            summary: As it was leased.
+            written: Its text, and what goes with it.
+            owner: Who holds the lease.
+            now: Seconds since the epoch.
+            event: Written down with it.
+            follows: Ids of summaries above that the same hand is about to write from this text.
+        """
         with self.database.write() as connection:
             lock_session(connection, ref.key)
             mine = (summaries.c.id == summary.id, summaries.c.session_key == ref.key, summaries.c.lease_owner == owner)
@@ -178,6 +210,9 @@ class Tree(BorderReads):
             if row is None:
                 return False
             finished, touched = row["state"] in FINISHED, bool(row["touched"])
+            # A view that has its border behind it shows what rules wrote: a model is to write it.
+            late = summary.level == 1 and not finished and _comes_late(connection, ref, summary)
+            wanted = written.by_rules and late
             text = storable(written.text)
             connection.execute(
                 update(summaries)
@@ -195,6 +230,9 @@ class Tree(BorderReads):
                     # Whoever edited a source while this was written touched it: the text is out of date already.
                     stale=touched,
                     touched=False,
+                    by_rules=written.by_rules,
+                    wanted=wanted,
+                    attempts=0 if written.by_rules else summaries.c.attempts,
                     error=storable(written.error) if written.error is not None else None,
                     reason=written.reason,
                     model=storable(written.model),
@@ -209,21 +247,17 @@ class Tree(BorderReads):
                     created_at=now,
                     lease_owner=None,
                     lease_until=None,
-                    retry_at=now if touched else (written.retry_at if written.degraded else None),
+                    retry_at=now if touched or wanted else (written.retry_at if written.degraded else None),
                 )
             )
             if summary.level > 1:
                 _supersede(connection, summary.id)
             if finished:
-                # Its words changed where they already stand in a view: the levels above were made from the old ones.
-                advance_epoch(connection, ref.key)
-                if row["parent_id"] is not None:
-                    connection.execute(
-                        update(summaries)
-                        .where(summaries.c.id == row["parent_id"])
-                        .values(stale=True, touched=True, retry_at=now)
-                    )
-            if summary.level == 1 and not finished and _comes_late(connection, ref, summary):
+                # Its words changed where they may stand in a view: what rules wrote mostly stands in none yet.
+                if not row["by_rules"] or _is_shown(connection, ref.key, summary):
+                    advance_epoch(connection, ref.key)
+                _outdate_parent(connection, row["parent_id"], now=now, follows=follows)
+            if late:
                 advance_epoch(connection, ref.key)
             if summary.level == 1:
                 write_facts(connection, ref.key, summary.id, () if touched else written.facts)
@@ -243,6 +277,7 @@ class Tree(BorderReads):
         spent: Spent,
         reason: FailureReason | None = None,
         is_attempt: bool = True,
+        degrades: bool = False,
     ) -> None:
         """Give a lease back after an attempt that failed. A finished summary keeps its text.
 
@@ -254,10 +289,13 @@ class Tree(BorderReads):
             spent: What the attempt took.
             reason: Which of the ways to fail it was.
             is_attempt: Whether it counts as one. Where it does not, the summary waits as if it were new.
+            degrades: Whether what rules wrote stands in for a model from now on.
         """
         waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
         with self.database.write() as connection:
-            lock_session_of_summary(connection, summary.id)
+            key = lock_session_of_summary(connection, summary.id)
+            if degrades and not summary.degraded and key is not None and _is_shown(connection, key, summary):
+                advance_epoch(connection, key)  # it is marked as provisional
             connection.execute(
                 update(summaries)
                 .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
@@ -266,6 +304,7 @@ class Tree(BorderReads):
                     error=storable(error),
                     reason=reason,
                     attempts=summaries.c.attempts - (0 if is_attempt else 1),
+                    degraded=true() if degrades else summaries.c.degraded,
                     retry_at=retry_at,
                     lease_owner=None,
                     lease_until=None,
@@ -302,9 +341,11 @@ class Tree(BorderReads):
 
 
 def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:
-    """What somebody shall make, or make again."""
-    wanted = or_(summaries.c.state.in_(_UNFINISHED), summaries.c.degraded.is_(True))
-    return or_(wanted, summaries.c.stale.is_(True)) if remake_stale else wanted
+    """What somebody shall make, or make again, one by one."""
+    degraded = and_(summaries.c.degraded.is_(True), summaries.c.by_rules.is_(False))
+    wanted = or_(summaries.c.state.in_(_UNFINISHED), degraded, outdated_by_rules())
+    waits = and_(summaries.c.by_rules.is_(True), summaries.c.wanted.is_(True))
+    return or_(wanted, and_(summaries.c.stale.is_(True), ~waits)) if remake_stale else wanted
 
 
 def _unless_finished(state: SummaryState) -> ColumnElement[str]:
@@ -315,6 +356,20 @@ def _comes_late(connection: Connection, ref: SessionRef, summary: Summary) -> bo
     """Whether a view already has its border behind what this summary, new in the tree, stands for."""
     passed_by = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.last_seq)
     return connection.execute(passed_by.limit(1)).first() is not None
+
+
+def _is_shown(connection: Connection, session_key: int, summary: Summary) -> bool:
+    """Whether a view's plan names it, whole, in short or as a headline."""
+    shown = select(plans.c.name).where(plans.c.session_key == session_key, plans.c.payload.contains(summary.id))
+    return connection.execute(shown.limit(1)).first() is not None
+
+
+def _outdate_parent(connection: Connection, parent_id: str | None, *, now: float, follows: Collection[str]) -> None:
+    """What stands above was made from the old words. Who is about to write it from the new ones has not missed them."""
+    if parent_id is None:
+        return
+    marks = {"stale": True} if parent_id in follows else {"stale": True, "touched": True, "retry_at": now}
+    connection.execute(update(summaries).where(summaries.c.id == parent_id).values(marks))
 
 
 def _supersede(connection: Connection, parent_id: str) -> None:

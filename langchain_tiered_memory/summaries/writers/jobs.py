@@ -11,6 +11,8 @@ from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
 
@@ -86,6 +88,29 @@ class CondenseJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of several summaries that are to be written in one call."""
+
+    job: CondenseJob
+    below: dict[str, int] = field(default_factory=dict)
+    """Above level 1: of its sources, by their ids, those that the same call writes, as places among its parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartAnswer:
+    """What one call gave for one of its parts, and the part's share of what the call took."""
+
+    text: str
+    """Empty where the part is missing, or cannot be used."""
+    tokens: int
+    spent: Spent
+    wrong: str = ""
+    """Why it cannot be used."""
+    reason: FailureReason = FailureReason.EMPTY_SUMMARY
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
     """A finished text."""
 
@@ -99,6 +124,8 @@ class Condensed:
     `repaired`, `cut`, `split`, `mended` by the audit, `marked` where it named what is in no source, `labelled` where it
     did not say what came from a tool; `sections`: half of those that were asked for, or more, are missing.
     """
+    by_rules: bool = False
+    """Whether rules wrote it until a view needs it, though a model is there."""
     degraded: bool = False
     """Whether a fallback wrote it, that is to be replaced by what the configured writer has to say; or it is unsound,
     and nobody else could write."""
@@ -134,5 +161,21 @@ class Condenser(Protocol):
 
         Raises:
             CondensationError: when no usable text came back; the message says why.
+        """
+        ...
+
+
+class BatchCondenser(Condenser, Protocol):
+    """A built-in writer that can write several summaries in one call."""
+
+    def room(self) -> int:
+        """Tokens that one call may read and write, as the model's window bounds it now."""
+        ...
+
+    def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
+        """What one call gives for each of `parts`, those of lower levels first.
+
+        Raises:
+            CondensationError: when no answer came.
         """
         ...

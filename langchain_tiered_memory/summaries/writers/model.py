@@ -22,7 +22,8 @@ from langchain_tiered_memory.summaries.checks.answers import (
 )
 from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
 from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, PartAnswer, UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.summaries.writers.splitting import merge_job, split_job
@@ -30,7 +31,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
@@ -103,6 +104,22 @@ class ModelCondenser:
         return Condensed(
             text=answer.text, tokens=answer.tokens, model=self._name, spent=answer.spent, notes=answer.notes
         )
+
+    def room(self) -> int:
+        """Tokens that one call may read and write."""
+        return int(self._calls.window() * _FILLED)
+
+    def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
+        """What one call gives for each of `parts`, checked; none of what an overflow came for.
+
+        Raises:
+            CondensationError: when the model failed.
+        """
+        try:
+            return (yield from answers_of(self._calls, parts, count_text=self._count_text, validation=self._validation))
+        except PromptOverflowError as error:
+            spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
+            return [PartAnswer(text="", tokens=0, spent=one, wrong=str(error)) for one in spent]
 
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
         """One call where the job fits into the window, else its parts and their merging."""

@@ -1,0 +1,237 @@
+"""Chooses the parts of files that a view shows word for word: the newest version of each part once, best first.
+
+An agent that works on files needs next what it wrote itself, then the lines around what it touched, then what it read
+last, and most of all in files that it is at work on: on recorded runs the text of the next edit stood in its own former
+writes three times as often, token for token, as in reads of the same age, and half as often where twice as much work
+lay between now and the last look at the file, or the text itself. So each line is worth what it is divided by both
+ages, and the room goes to the lines that are worth most.
+What a later call replaced is shown as it stands after it; what the recent messages show is not
+shown again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.messages.file_texts import Reading
+from langchain_tiered_memory.text.fencing import neutralised, plain_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from langchain_tiered_memory.messages.file_texts import Change
+
+_WRITTEN = 1.0
+"""What a line that the agent wrote is worth; the others relative to it, as their hits per token were."""
+_AROUND = 0.5
+"""A line that was read near one that the agent wrote ..."""
+_AROUND_LINES = 12
+"""... up to so many lines from it."""
+_READ = 0.3
+_LEAST_FILE_AGE = 500
+"""Tokens since a file was touched are counted from here: until the next condensation other files come up."""
+_LEAST_AGE = 1000
+"""Tokens: what is younger is alike."""
+_PIECE_LINES = 12
+"""Lines that are taken together: less is no use to an edit, more fills the room with one place."""
+_PIECE_CHARS = 1200
+_LEAST_CHARS = 8
+"""A piece with less to read says nothing."""
+_FRAGMENT_TOKENS = 14
+"""The line that says where a run of lines comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """A change or a reading, where it stands in the run."""
+
+    seq: int
+    age: int
+    """Tokens of file work since."""
+    text: Change | Reading
+    shown: bool = False
+    """Whether the view shows it anyway: then it only tells what is newer than what went before it."""
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return self.text.path
+
+
+@dataclass(slots=True, kw_only=True)
+class _Fragment:
+    """A run of lines as it stands now."""
+
+    path: str
+    seq: int
+    age: int
+    lines: list[str]
+    written: bool = False
+    shown: bool = False
+    touched: list[tuple[int, int]] = field(default_factory=list)
+    """Lines that the agent wrote, from and up to."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    fragment: int
+    start: int
+    end: int
+    worth: float
+
+
+def file_parts(texts: Sequence[FileText], *, room: int, count: Callable[[str], int]) -> str:
+    """The parts of files that are worth most, within `room` tokens; empty where there are none.
+
+    Args:
+        texts: What calls wrote and read, oldest first.
+        room: Tokens.
+        count: Counts a bare text.
+    """
+    fragments = list(_newest_versions(texts))
+    touched: dict[str, int] = {}
+    for one in texts:
+        touched[one.path] = min(one.age, touched.get(one.path, one.age))
+    pieces = sorted(_pieces(fragments, touched), key=lambda one: (-one.worth, -fragments[one.fragment].seq, one.start))
+    spent, chosen = 0, Counter[int]()
+    taken: list[_Piece] = []
+    said: dict[str, set[str]] = {}
+    for fragment in fragments:
+        if fragment.shown:
+            said.setdefault(fragment.path, set()).add(fragment.text)
+    paths: set[str] = set()
+    for piece in pieces:
+        fragment = fragments[piece.fragment]
+        text = "\n".join(fragment.lines[piece.start : piece.end])
+        if any(text in one for one in said.get(fragment.path, ())):
+            continue
+        cost = count(text) + 1 + (0 if chosen[piece.fragment] else _FRAGMENT_TOKENS)
+        cost += 0 if fragment.path in paths else count(fragment.path) + 2
+        if spent + cost > room:
+            if room - spent < _FRAGMENT_TOKENS:
+                break
+            continue
+        spent += cost
+        chosen[piece.fragment] += 1
+        paths.add(fragment.path)
+        said.setdefault(fragment.path, set()).add(text)
+        taken.append(piece)
+    return _rendered(fragments, taken)
+
+
+def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
+    """Runs of lines, each as it stands after all that was written later; what a later one holds whole is left out."""
+    by_path: dict[str, list[_Fragment]] = {}
+    for one in texts:
+        before = by_path.setdefault(one.path, [])
+        text = one.text
+        if isinstance(text, Reading):
+            fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=list(text.lines), shown=one.shown)
+            _touch_alike(fresh, before)
+        else:
+            if text.whole:
+                before.clear()
+            elif text.old:
+                for fragment in before:
+                    _replace(fragment, text.old, text.new)
+            lines = text.new.split("\n")
+            fresh = _Fragment(path=one.path, seq=one.seq, age=one.age, lines=lines, written=True, shown=one.shown)
+        whole = fresh.text
+        before[:] = [fragment for fragment in before if fragment.text not in whole]
+        before.append(fresh)
+    for found in by_path.values():
+        yield from found
+
+
+def _touch_alike(fresh: _Fragment, before: Sequence[_Fragment]) -> None:
+    """Mark the lines of a reading that the agent wrote earlier."""
+    whole = fresh.text
+    for fragment in before:
+        if fragment.written and (place := whole.find(fragment.text)) >= 0:
+            start = whole.count("\n", 0, place)
+            fresh.touched.append((start, start + len(fragment.lines)))
+
+
+def _replace(fragment: _Fragment, old: str, new: str) -> None:
+    """What a later write replaced, replaced."""
+    whole = fragment.text
+    place = whole.find(old)
+    if place < 0:
+        return
+    start = whole.count("\n", 0, place)
+    fragment.lines = (whole[:place] + new + whole[place + len(old) :]).split("\n")
+    shift = new.count("\n") - old.count("\n")
+    fragment.touched = [(a, b) if b <= start else (a + shift, b + shift) for a, b in fragment.touched]
+    fragment.touched.append((start, start + new.count("\n") + 1))
+
+
+def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Iterator[_Piece]:
+    for number, fragment in enumerate(fragments):
+        if fragment.shown:
+            continue
+        age = (touched[fragment.path] + _LEAST_FILE_AGE) * max(fragment.age, _LEAST_AGE)
+        worth = _worth(fragment)
+        start = 0
+        while start < len(fragment.lines):
+            end, chars = start, 0
+            while (
+                end < len(fragment.lines)
+                and end - start < _PIECE_LINES
+                and worth[end] == worth[start]
+                and (end == start or chars + len(fragment.lines[end]) <= _PIECE_CHARS)
+            ):
+                chars += len(fragment.lines[end])
+                end += 1
+            if sum(len(line.strip()) for line in fragment.lines[start:end]) >= _LEAST_CHARS:
+                yield _Piece(number, start, end, worth[start] / age)
+            start = end
+
+
+def _worth(fragment: _Fragment) -> list[float]:
+    """Of each line."""
+    worth = [_WRITTEN if fragment.written else _READ] * len(fragment.lines)
+    for start, end in () if fragment.written else fragment.touched:
+        for line in range(max(start - _AROUND_LINES, 0), min(end + _AROUND_LINES, len(worth))):
+            worth[line] = max(worth[line], _WRITTEN if start <= line < end else _AROUND)
+    return worth
+
+
+def _rendered(fragments: Sequence[_Fragment], taken: Sequence[_Piece]) -> str:
+    """The parts by file, oldest first; each run of lines says what is left out before it."""
+    by_fragment: dict[int, list[_Piece]] = {}
+    for piece in sorted(taken, key=lambda one: (one.fragment, one.start)):
+        by_fragment.setdefault(piece.fragment, []).append(piece)
+    by_path: dict[str, list[int]] = {}
+    for number in sorted(by_fragment, key=lambda one: fragments[one].seq):
+        by_path.setdefault(fragments[number].path, []).append(number)
+    blocks = []
+    for path in sorted(by_path, key=lambda one: fragments[by_path[one][-1]].seq):
+        runs = [_run(fragments[number], by_fragment[number]) for number in by_path[path]]
+        blocks.append("\n".join([plain_label(path), *runs]))
+    return neutralised("\n\n".join(blocks))
+
+
+def _run(fragment: _Fragment, pieces: Sequence[_Piece]) -> str:
+    spans: list[list[int]] = []
+    for piece in pieces:
+        if spans and spans[-1][1] == piece.start:
+            spans[-1][1] = piece.end
+        else:
+            spans.append([piece.start, piece.end])
+    done = "written" if fragment.written else "read"
+    lines, at = [], 0
+    for start, end in spans:
+        left = f", {start - at} lines before left out" if start > at else ""
+        lines.append(f"[{done} in message {fragment.seq}{left}]" if at == 0 else f"[{start - at} lines left out]")
+        lines += fragment.lines[start:end]
+        at = end
+    if at < len(fragment.lines):
+        lines.append(f"[{len(fragment.lines) - at} lines left out]")
+    return "\n".join(lines)

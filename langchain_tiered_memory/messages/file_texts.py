@@ -1,0 +1,161 @@
+"""What tool calls say of the text of files: what a write call put there, and which lines a read showed.
+
+A call that changes a file holds the file's own words: the text that it replaces and the one that takes its place, a
+whole file, the hunks of a patch, or a here-document of a shell. Read from the arguments by their meaning, for tools
+differ in their names: an argument beginning with `old` is what goes, any other long text is what comes. Line numbers
+that a tool prints before each line are no part of a file and are taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, touches_of_call
+from langchain_tiered_memory.messages.message_text import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+    from langchain_tiered_memory.settings import FileSettings
+
+_MAX_CHARS = 60_000
+"""Of one text: what lies behind is in no view anyway."""
+_MAX_CHANGES = 100
+"""Of one call."""
+_LEAST_CHARS = 20
+"""A shorter text of a write call is an option, a name or a number."""
+_MAX_DEPTH = 4
+"""Of lists and objects around a text: editors with many changes in one call nest them once or twice."""
+_NUMBERED = re.compile(r"[ \t]{0,10}(\d{1,7})(?:\u2192|\t|\||: )(.*)", re.DOTALL)
+"""A line as a reading tool prints it, with its number before it."""
+_NUMBERED_SHARE = 0.6
+"""Of the lines of a result that have to be numbered; notes of the tool itself stand between them."""
+_WHOLE_FILE = frozenset({"content", "contents", "filetext", "newcontent", "filecontent", "body"})
+"""Arguments that are all of a file, in lower case and without `_` and `-`."""
+_GOES = ("old", "search")
+"""How an argument is called whose text goes; the one that takes its place ..."""
+_COMES = ("new", "replace")
+_SEPARATORS = re.compile(r"[-_\s]")
+_HUNK = re.compile(r"^@@[^\n]*$", re.MULTILINE)
+_SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: [^\n]*$|^diff --git [^\n]*$|^--- [^\n]*$", re.MULTILINE)
+_PATCH_NOTES = ("*** ", "+++ ", "--- ", "index ", "diff ", "\\ ")
+_PATCHES = ("*** Begin Patch", "*** Update File", "*** Add File", "\n@@ ", "\n+++ ")
+_HEREDOC = re.compile(r"<<-?[ \t]{0,4}['\"]?(\w{1,40})['\"]?[^\n]{0,400}\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A piece of text that a write call put into a file."""
+
+    path: str
+    old: str
+    """What it replaced; empty where that is not said."""
+    new: str
+    whole: bool = False
+    """Whether it is all of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Lines of a file as a tool showed them."""
+
+    path: str
+    lines: tuple[str, ...]
+    first: int | None = None
+    """The number of the first of them in the file, where the tool printed it."""
+
+
+def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...]:
+    """The texts that a call put into files, in their order; none of a call that writes no file.
+
+    Args:
+        call: Any call of a tool.
+        settings: Which tools write, and which arguments name files.
+    """
+    written = [touch for touch in touches_of_call(call, settings) if touch.operation == "write"]
+    if not written:
+        return ()
+    path = written[-1].path
+    bodies = [value for value in (call.raw, *_texts(call.args)) if isinstance(value, str)]
+    patches = [body[:_MAX_CHARS] for body in bodies if body.startswith("@@") or any(one in body for one in _PATCHES)]
+    if patches:
+        paths = [touch.path for touch in written]
+        return tuple(change for body in patches for change in _patched(body, paths))[:_MAX_CHANGES]
+    if _folded(call.name.rsplit(".", 1)[-1].rsplit("__", 1)[-1]) in SHELL_TOOLS:
+        return tuple(change for body in bodies for change in _here_documents(body[:_MAX_CHARS], path, len(written)))
+    return tuple(_pairs(call.args, path, settings))[:_MAX_CHANGES]
+
+
+def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings) -> Reading | None:
+    """The lines of the one file that a call showed; `None` for another call, or one of several files."""
+    touched = touches_of_call(call, settings)
+    paths = {touch.path for touch in touched}
+    if len(paths) != 1 or touched[0].operation != "read" or getattr(result, "status", "success") == "error":
+        return None
+    lines = text_of(result)[:_MAX_CHARS].split("\n")
+    numbered = [_NUMBERED.fullmatch(line) for line in lines]
+    found = [match for match in numbered if match is not None]
+    if len(found) < _NUMBERED_SHARE * sum(1 for line in lines if line.strip()) or not found:
+        return Reading(path=touched[0].path, lines=tuple(lines))
+    return Reading(path=touched[0].path, lines=tuple(match[2] for match in found), first=int(found[0][1]))
+
+
+def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: int = 0) -> Iterator[Change]:
+    """What replaces what in the arguments of a call, however deep a list of changes lies in them."""
+    named = {_folded(key) for key in settings.path_keys}
+    own = next((one for key, one in value.items() if _folded(key) in named and isinstance(one, str)), path)
+    texts = {_folded(key): one for key, one in value.items() if isinstance(one, str) and _folded(key) not in named}
+    old = next((one for key, one in texts.items() if key.startswith(_GOES)), "")
+    rest = {key: one for key, one in texts.items() if not key.startswith(_GOES) and key != "command"}
+    if old:
+        comes = next((one for key, one in rest.items() if key.startswith(_COMES)), None)
+        rest = {"": max(rest.values(), key=len, default="") if comes is None else comes}
+    for key, text in rest.items():
+        if old or len(text) >= _LEAST_CHARS:
+            where, whole = own if depth else path, not old and key in _WHOLE_FILE
+            yield Change(path=where, old=old[:_MAX_CHARS], new=text[:_MAX_CHARS], whole=whole)
+    for inner in value.values():
+        for one in inner if isinstance(inner, list) else (inner,):
+            if isinstance(one, dict) and depth < _MAX_DEPTH:
+                yield from _pairs(one, path, settings, depth + 1)
+
+
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < _MAX_DEPTH and isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one, depth + 1)
+
+
+def _patched(body: str, paths: list[str]) -> Iterator[Change]:
+    """The hunks of a patch, each with what it takes out and what it puts in, lines around it included."""
+    sections = [part for part in _SECTION.split(body)[1:] if part.strip()] or [body]
+    for number, section in enumerate(sections):
+        path = paths[min(number, len(paths) - 1)]
+        for hunk in _HUNK.split(section):
+            lines = [line for line in hunk.split("\n") if line and not line.startswith(_PATCH_NOTES)]
+            old = "\n".join(line[1:] for line in lines if line[0] in " -")
+            new = "\n".join(line[1:] for line in lines if line[0] in " +")
+            if new.strip():
+                yield Change(path=path, old=old, new=new)
+
+
+def _here_documents(command: str, path: str, written: int) -> Iterator[Change]:
+    """The here-document that a shell command writes into its one file."""
+    begins = _HEREDOC.search(command)
+    if begins is None or written != 1:
+        return
+    end = command.find(f"\n{begins[1]}", begins.end() - 1)
+    body = command[begins.end() : end if end >= 0 else len(command)]
+    if len(body) >= _LEAST_CHARS:
+        yield Change(path=path, old="", new=body, whole=">>" not in command[: begins.start()])
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name.lower())

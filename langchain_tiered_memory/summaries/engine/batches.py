@@ -1,0 +1,181 @@
+"""Several summaries by one call of a model: who is asked, within breakers and bound, and what each part got of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.breaker import Pass
+from langchain_tiered_memory.summaries.engine.chain import GivenPart
+from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
+from langchain_tiered_memory.summaries.writers.jobs import Part
+from langchain_tiered_memory.summaries.writers.sections import COMPLETE
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.writers import Writers
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, CondenseJob, PartAnswer
+
+LEAST_PARTS = 2
+"""Of one call: a single summary is asked for by the prompt that is made for one."""
+_UNABLE_AFTER = 2
+"""Answers in a row without a single usable part, after which a model is asked for one summary at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job as hooks and prompt settings left it, and who wants it, in their order."""
+
+    job: CondenseJob
+    context: CondensationContext
+    candidates: tuple[CondensationPlugin, ...]
+
+    @property
+    def leader(self) -> CondenserPlugin | None:
+        """The built-in model that is the first choice, where this may be one of several in a call."""
+        first = self.candidates[0] if self.candidates else None
+        if not isinstance(first, CondenserPlugin) or first.together is None:
+            return None
+        # Instructions of a user's own are about one summary, and so are sections that must all stand there.
+        return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
+
+
+class Batches:
+    """Asks built-in models for several summaries at once. Safe for threads.
+
+    Args:
+        writers: Drives them, within breakers and rate bound.
+        report: Told when another model takes over.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, writers: Writers, *, report: Report, now: Callable[[], float]) -> None:
+        self._writers = writers
+        self._report = report
+        self._now = now
+        self._lock = forks.Lock()
+        self._empty: dict[str, int] = {}
+        """By model: answers in a row that had no usable part."""
+
+    def written(self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> Flow[list[GivenPart | None]]:
+        """What one call gives for each of these; `None` for what has to be asked for alone.
+
+        Args:
+            prepared: The jobs, lower levels first.
+            below: Of each, those of its sources (by id) that are among the others, as places.
+
+        Raises:
+            CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
+        """
+        given: list[GivenPart | None] = [None for _ in prepared]
+        places = _together(prepared, below)
+        models = self._models(prepared[places[0]].candidates) if len(places) >= LEAST_PARTS else []
+        if not models:
+            return given
+        parts = _parts(prepared, below, places)
+        plugin, answers, lost = yield from self._first_of(models, parts)
+        for place, answer in zip(places, answers, strict=True):
+            given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=answer.spent + lost))
+            lost = Spent()  # told once
+        return given
+
+    def _models(self, candidates: Sequence[CondensationPlugin]) -> list[tuple[CondenserPlugin, BatchCondenser]]:
+        """The built-in models that are asked before anybody who writes one summary at a time."""
+        found: list[tuple[CondenserPlugin, BatchCondenser]] = []
+        for plugin in candidates:
+            condenser = plugin.together if isinstance(plugin, CondenserPlugin) else None
+            if is_built_in_rules(plugin):
+                continue  # what stands there already is by them
+            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._is_unable(plugin):
+                break
+            found.append((plugin, condenser))
+        return found
+
+    def _first_of(
+        self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part]
+    ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
+        """The first model that answers, what it says, and what those before it took.
+
+        Raises:
+            CondensationError: when none did.
+        """
+        lost = Spent()
+        failure: CondensationError | None = None
+        closed: float | None = None
+        for plugin, condenser in models:
+            allowed = self._writers.enter(plugin, self._now())
+            if not isinstance(allowed, Pass):
+                closed = min(allowed, closed or allowed)
+                continue
+            if failure is not None:
+                said = f"{plugin.name} takes over: {failure}"
+                self._report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
+            try:
+                answers = yield from self._asked(plugin, condenser, allowed, parts)
+            except CondensationError as error:
+                if error.retry_after_seconds is not None:
+                    raise
+                lost, failure = lost + error.spent, error
+                continue
+            return plugin, answers, lost
+        if failure is not None:
+            raise CondensationError(str(failure), spent=lost, reason=failure.reason) from failure
+        said = f"every model failed again and again, and is left alone for {closed or 0:.0f} seconds"
+        raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
+
+    def _asked(
+        self, plugin: CondenserPlugin, condenser: BatchCondenser, given: Pass, parts: Sequence[Part]
+    ) -> Flow[list[PartAnswer]]:
+        """One call; the model's breaker hears of it as a whole."""
+        try:
+            answers = yield from self._writers.write_together(plugin, condenser, parts, self._now)
+        except CondensationError as error:
+            if error.retry_after_seconds is not None:
+                self._writers.left(plugin, given)
+            else:
+                self._writers.failed(plugin, given, reason=error.reason, now=self._now())
+            raise
+        except BaseException:
+            self._writers.left(plugin, given)
+            raise
+        usable = any(answer.text for answer in answers)
+        with self._lock:
+            self._empty[plugin.name] = 0 if usable else self._empty.get(plugin.name, 0) + 1
+        if usable:
+            self._writers.succeeded(plugin, given)
+        else:
+            self._writers.left(plugin, given)  # each part is asked for alone: that says whether it is at fault
+        return answers
+
+    def _is_unable(self, plugin: CondenserPlugin) -> bool:
+        with self._lock:
+            return self._empty.get(plugin.name, 0) >= _UNABLE_AFTER
+
+
+def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> list[int]:
+    """Places of those that one call may be asked for: of the same first choice, with all that stands below them."""
+    leader = prepared[0].leader if prepared else None
+    chosen: list[int] = []
+    if leader is None:
+        return chosen
+    for place, one in enumerate(prepared):
+        if one.leader is leader and all(under in chosen for under in below[place].values()):
+            chosen.append(place)
+    return chosen
+
+
+def _parts(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], places: Sequence[int]) -> list[Part]:
+    order = {place: number for number, place in enumerate(places)}
+    return [
+        Part(job=prepared[place].job, below={one: order[under] for one, under in below[place].items()})
+        for place in places
+    ]

@@ -1,0 +1,83 @@
+"""Builds the prompt that asks for several summaries in one call.
+
+The instructions stand once, at the front, the same bytes each time. Of what stands around each message as little as
+tells who spoke and when: where messages are short, framing and instructions would be most of what a model reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from langchain_tiered_memory.summaries.prompts.building import packaged_text
+from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS
+from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
+from langchain_tiered_memory.types.records import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
+
+_ALWAYS = ("thematic", "executive")
+"""Strategies of higher levels that are told whether or not a part has them, so that the bytes stay the same."""
+_NEWS_SECONDS = 3600.0
+"""The time of a message is told where so much passed since the one before it, or another day began."""
+_ALIKE = "(nearly the same as an earlier message)"
+
+
+def batch_instructions(strategies: Sequence[str]) -> str:
+    """The fixed part of the prompt, for parts of these strategies; that of messages first."""
+    forms = "\n".join(
+        f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}."
+        for strategy in dict.fromkeys((*strategies[:1], *_ALWAYS, *strategies))
+    )
+    return packaged_text("batch").replace("{flat}", str(FLAT_TOKENS)).replace("{forms}", forms)
+
+
+def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
+    """System and human message that ask for all of `parts`."""
+    jobs = [part.job for part in parts]
+    text = "\n".join([*_about(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
+    return [SystemMessage(batch_instructions([job.strategy for job in jobs])), HumanMessage(text)]
+
+
+def _about(jobs: Sequence[CondenseJob]) -> list[str]:
+    title = next((job.title for job in jobs if job.title), None)
+    people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
+    lines = [
+        f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}" if title else "",
+        f"Participants: {', '.join(people)}" if people else "",
+    ]
+    said = [line for line in lines if line]
+    return [f"<session>{'; '.join(said)}</session>"] if said else []
+
+
+def _part(part: Part, number: int) -> str:
+    job = part.job
+    size = f"aim={job.target_tokens} most={job.max_tokens}"
+    if job.level == 1:
+        return f"<part {number} {job.strategy} {size}>\n{_messages(job)}\n</part>"
+    of = " ".join(str(place + 1) for place in part.below.values())
+    given = [f"\n{neutralised_part(one.text)}" for one in job.sources if one.id not in part.below]
+    return f'<part {number} {job.strategy} of="{of}" {size}>{"".join(given)}\n</part>'
+
+
+def _messages(job: CondenseJob) -> str:
+    lines: list[str] = []
+    last: float | None = None
+    for source in job.sources:
+        when = ""
+        if last is None or source.at - last >= _NEWS_SECONDS or utc(source.at).date() != utc(last).date():
+            when = f" {utc(source.at):%Y-%m-%d %H:%M}"
+            last = source.at
+        text = _ALIKE if source.same_as is not None else neutralised_part(source.text)
+        lines.append(f"<m {_speaker(source)}{when}>{text}")
+    return "\n".join(lines)
+
+
+def _speaker(source: SourceText) -> str:
+    said_by = plain_name(source.speaker, source.role) or source.role
+    marked = source.role in ("tool", "system") and said_by != source.role
+    return f"{source.role} {said_by}" if marked else said_by

@@ -1,0 +1,143 @@
+"""Rows of summaries that rules wrote until a model does: which of them a view wants, and leases of several at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, case, or_, select, update
+
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import packed, summaries
+from langchain_tiered_memory.sql.session_rows import lock_session, lock_session_of_summary
+from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
+from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.summary_reads import FINISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import ColumnElement
+
+    from langchain_tiered_memory.types.records import SessionRef, Summary
+
+BY_RULES = summaries.c.by_rules.is_(True)
+"""Of a summary that a model is yet to write: a condition, as the index of them has it."""
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class RuleRows(BorderReads):
+    """Reads and claims summaries that rules wrote until a model does."""
+
+    def want(self, ref: SessionRef, *, track: str, up_to: int, now: float) -> int:
+        """Have a model write the summaries of level 1 that end at `up_to` or before. Returns how many are new."""
+        mine = and_(
+            summaries.c.session_key == ref.key,
+            summaries.c.level == 1,
+            summaries.c.track == packed(track),
+            summaries.c.wanted.is_(False),
+            summaries.c.last_seq <= up_to,
+            BY_RULES,
+        )
+        with self.database.read() as connection:
+            if connection.execute(select(summaries.c.id).where(mine).limit(1)).first() is None:
+                return 0
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            return connection.execute(update(summaries).where(mine).values(wanted=True, retry_at=now)).rowcount
+
+    def first_wanted(self, ref: SessionRef, *, now: float, every: bool = False) -> Summary | None:
+        """The first summary that a model shall write now, lowest level first.
+
+        Args:
+            ref: Of which session.
+            now: Seconds since the epoch.
+            every: Whether all that rules wrote are wanted, not only what a view needs.
+        """
+        query = select(summaries).where(summaries.c.session_key == ref.key, BY_RULES, _is_free(now))
+        if not every:
+            query = query.where(summaries.c.wanted.is_(True))
+        found = self._read(query.order_by(summaries.c.level, summaries.c.first_seq).limit(1))
+        return found[0] if found else None
+
+    def by_rules_from(
+        self, ref: SessionRef, *, track: str, first_seq: int, now: float, limit: int
+    ) -> list[tuple[Summary, bool]]:
+        """Summaries of level 1 that rules wrote, from a message on, in order; and whether each is wanted."""
+        query = (
+            select(summaries)
+            .where(
+                summaries.c.session_key == ref.key,
+                summaries.c.level == 1,
+                summaries.c.track == packed(track),
+                summaries.c.first_seq >= first_seq,
+                BY_RULES,
+                _is_free(now),
+            )
+            .order_by(summaries.c.first_seq)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [(derived_rows.summary(row), bool(row["wanted"])) for row in rows]
+
+    def lease_together(
+        self, ref: SessionRef, ids: Sequence[str], *, owner: str, now: float, lease_seconds: float
+    ) -> list[Summary]:
+        """Take several that rules wrote, to have a model write them in one call; those that were still to be had."""
+        mine = and_(summaries.c.session_key == ref.key, summaries.c.id.in_(list(ids)))
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            free = connection.scalars(select(summaries.c.id).where(mine, BY_RULES, _is_free(now))).all()
+            taken = and_(mine, summaries.c.id.in_(free))
+            connection.execute(
+                update(summaries)
+                .where(taken)
+                .values(
+                    wanted=True,
+                    touched=False,
+                    attempts=summaries.c.attempts + 1,
+                    lease_owner=owner,
+                    lease_until=now + lease_seconds,
+                    retry_at=now + lease_seconds,
+                )
+            )
+            rows = connection.execute(select(summaries).where(taken)).mappings().all()
+        found = {row["id"]: derived_rows.summary(row) for row in rows}
+        return [found[one] for one in ids if one in found]
+
+    def give_back(self, summary: Summary, *, owner: str, now: float) -> None:
+        """Leave a leased summary of a higher level as rules wrote it. Made anew by them where what is below changed."""
+        with self.database.write() as connection:
+            lock_session_of_summary(connection, summary.id)
+            connection.execute(
+                update(summaries)
+                .where(summaries.c.id == summary.id, summaries.c.lease_owner == owner)
+                .values(
+                    wanted=False,
+                    attempts=summaries.c.attempts - 1,
+                    lease_owner=None,
+                    lease_until=None,
+                    retry_at=case((summaries.c.stale.is_(True), now), else_=None),
+                )
+            )
+
+
+def outdated_by_rules() -> ColumnElement[bool]:
+    """Of a higher level, what rules wrote from texts that were written anew since: they write it again, at no cost.
+
+    Not where what is below is out of date itself: it would only be told again.
+    """
+    below = summaries.alias("below")
+    is_below_stale = select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.stale.is_(True)).exists()
+    return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~is_below_stale)
+
+
+def _is_free(now: float) -> ColumnElement[bool]:
+    """Finished, in nobody's hands, and not waiting for another attempt."""
+    return and_(
+        summaries.c.state.in_(FINISHED),
+        or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
+        or_(summaries.c.retry_at.is_(None), summaries.c.retry_at <= now),
+    )

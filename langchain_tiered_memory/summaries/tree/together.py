@@ -1,0 +1,201 @@
+"""Has a model write several summaries in one call: what a view wants, and what stands above it.
+
+Chosen are summaries of level 1 that are wanted, in order, and what follows them up to a call's fill: it will be needed
+next, and a call for little costs its instructions as well. A summary of a higher level is written in the call that
+writes the last of its sources, from what the same call says of them, so that nothing is read twice; where most of its
+sources were written before, rules leave it as it is. Each summary is committed by itself, lower levels first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.driver import stop_point
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+    from langchain_tiered_memory.types.records import SessionRef, Summary
+
+FILL = 10
+"""Summaries of level 1 that one call writes at least, where there are so many: what follows those that are wanted."""
+MOST = 12
+"""Summaries of level 1 in one call, at most: models lose parts of longer answers."""
+_FRAMING_TOKENS, _PART_TOKENS, _INSTRUCTION_TOKENS = 8, 40, 700
+"""Around a message, a part and a prompt, generously."""
+_OWN_SHARE = 0.6
+"""Of the sources of a summary of level 2 that the same call must write: the others it has to read again."""
+
+
+def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
+    """Have what is wanted next written in one call. Returns how many were committed; `None` where nothing is wanted."""
+    leased = _leased(runtime, ref) if runtime.condenser.writes_later else []
+    if not leased:
+        return None
+    seen: set[str] = set()
+    made = 0
+    with given_back(runtime, *leased, without=seen):
+        works: list[Work] = []
+        for summary in leased:
+            work = read_work(runtime, ref, summary)
+            if work is None:
+                seen.add(summary.id)
+            else:
+                works.append(work)
+        made = yield from _written(runtime, ref, _expected(runtime, works), seen)
+    return made
+
+
+def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set[str]) -> Flow[int]:
+    """Write and commit one after the other; `seen` gets the ids of those that need not be given back."""
+    places = {work.summary.id: place for place, work in enumerate(works)}
+    below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
+    engine = runtime.condenser
+    prepared = [engine.prepare(work.job) for work in works]
+    try:
+        given = yield from engine.write_together(prepared, below)
+    except CondensationError as error:
+        for number, work in enumerate(works):
+            # What the calls took is told once.
+            told = error if not number else _without_spent(error)
+            put_off(runtime, ref, work.summary, told)
+            seen.add(work.summary.id)
+        return 0
+    done: set[str] = set()
+    for place, work in enumerate(works):
+        summary = work.summary
+        if any(one not in done for one in below[place]):
+            # Something below it is still in the words of rules: so is this.
+            runtime.store.tree.give_back(summary, owner=runtime.worker, now=runtime.now())
+            seen.add(summary.id)
+            continue
+        now = read_work(runtime, ref, summary) if below[place] else work
+        if now is None:
+            seen.add(summary.id)
+            continue
+        ready = (
+            replace(prepared[place], job=_as_prepared(prepared[place].job, now)) if below[place] else prepared[place]
+        )
+        try:
+            condensed = yield from engine.finish(ready, given[place])
+        except CondensationError as error:
+            put_off(runtime, ref, summary, error)
+            seen.add(summary.id)
+            continue
+        if commit(runtime, ref, now, condensed, follows=places):
+            done.add(summary.id)
+        seen.add(summary.id)
+        yield from stop_point()
+    return len(done)
+
+
+def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
+    """What one call shall write, leased: lower levels first, each level in its order."""
+    tree, settings = runtime.store.tree, runtime.settings
+    now, eager = runtime.now(), settings.condensation.eager
+    while True:
+        first = tree.first_wanted(ref, now=now, every=eager)
+        if first is None:
+            return []
+        chosen = [first] if first.level > 1 else _level_1(runtime, ref, first, now=now)
+        chosen += _above(runtime, ref, chosen)
+        leased = tree.lease_together(
+            ref,
+            [one.id for one in chosen],
+            owner=runtime.worker,
+            now=now,
+            lease_seconds=settings.tree.lease_seconds,
+        )
+        mine = {one.id for one in leased}
+        kept: list[Summary] = []
+        for one in leased:
+            lacks = [under for under in one.sources if under not in mine and any(under == two.id for two in chosen)]
+            if one.level > 1 and lacks:  # somebody else was faster
+                tree.give_back(one, owner=runtime.worker, now=now)
+                mine.discard(one.id)
+            else:
+                kept.append(one)
+        if kept:
+            return kept
+
+
+def _level_1(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -> list[Summary]:
+    """`first` and what follows it on its track: all that is wanted, then up to the fill, as far as a call has room."""
+    eager = runtime.settings.condensation.eager
+    room = min(runtime.settings.condensation.batch_tokens, runtime.condenser.room()) - _INSTRUCTION_TOKENS
+    found = runtime.store.tree.by_rules_from(
+        ref, track=first.track or "", first_seq=first.first_seq, now=now, limit=4 * MOST
+    )
+    wanted = [one for one, is_wanted in found if is_wanted or eager]
+    others = [one for one, is_wanted in found if not (is_wanted or eager)]
+    chosen = [first]
+    room -= _size(runtime, first)
+    for one in (*wanted, *others):
+        if one.id == first.id:
+            continue
+        room -= _size(runtime, one)
+        enough = len(chosen) >= (MOST if one in wanted else FILL)
+        if enough or room < 0 or one.stale:
+            break
+        chosen.append(one)
+    return sorted(chosen, key=lambda one: one.first_seq)
+
+
+def _size(runtime: Runtime, summary: Summary) -> int:
+    """Tokens that a part takes of a call: what is read and written for it, and for what stands above it."""
+    cap = target_and_cap(runtime.settings.tree.level(1), summary.source_tokens).max_tokens
+    return summary.source_tokens + _FRAMING_TOKENS * summary.entry_count + _PART_TOKENS + 2 * cap
+
+
+def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary]) -> list[Summary]:
+    """Summaries of higher levels that the call which writes `chosen` shall write too."""
+    tree = runtime.store.tree
+    above: list[Summary] = []
+    level = list(chosen)
+    mine = {one.id for one in chosen}
+    while level:
+        parents = list(dict.fromkeys(one.parent_id for one in level if one.parent_id is not None))
+        level = []
+        for parent in sorted(tree.by_id(ref, parents), key=lambda one: one.first_seq):
+            if parent.by_rules and parent.state.finished and _belongs(parent, tree.by_id(ref, parent.sources), mine):
+                level.append(parent)
+        mine |= {one.id for one in level}
+        above += level
+    return above
+
+
+def _belongs(parent: Summary, sources: Sequence[Summary], mine: Collection[str]) -> bool:
+    """Whether all of its sources are in a model's words with this call, and few of them were before."""
+    if len(sources) < len(parent.sources) or any(one.by_rules and one.id not in mine for one in sources):
+        return False
+    own = sum(one.id in mine for one in sources)
+    return own > 0 and (parent.level > 2 or own >= _OWN_SHARE * len(sources))  # noqa: PLR2004 - the first that merges
+
+
+def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:
+    """Works with sizes that go by what their sources will have, where the same call writes those."""
+    sizes: dict[str, int] = {}
+    found: list[Work] = []
+    for work in works:
+        job = work.job
+        tokens = sum(sizes.get(source.id, source.tokens) for source in job.sources)
+        size = target_and_cap(runtime.settings.tree.level(job.level), tokens)
+        sizes[work.summary.id] = size.target_tokens
+        found.append(replace(work, job=replace(job, target_tokens=size.target_tokens, max_tokens=size.max_tokens)))
+    return found
+
+
+def _as_prepared(job: CondenseJob, now: Work) -> CondenseJob:
+    """A job as hooks left it, over what its sources say by now."""
+    return replace(job, sources=now.job.sources, facts=now.job.facts)
+
+
+def _without_spent(error: CondensationError) -> CondensationError:
+    return CondensationError(str(error), reason=error.reason, retry_after_seconds=error.retry_after_seconds)

@@ -1,0 +1,258 @@
+"""What one summary is written from, and what becomes of what was written: committed, put off, or given back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.ingest import passage_drafts
+from langchain_tiered_memory.messages.open_calls import unfinished_calls
+from langchain_tiered_memory.sql.schema import storable
+from langchain_tiered_memory.summaries.checks.unsourced import without_marked
+from langchain_tiered_memory.summaries.derived_checks import sources_digest
+from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_chunk, told_in
+from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
+from langchain_tiered_memory.text.fencing import plain_name
+from langchain_tiered_memory.text.identifiers import kept_share
+from langchain_tiered_memory.text.information_loss import information_loss
+from langchain_tiered_memory.text.similarity import near_duplicates
+from langchain_tiered_memory.transcript.delivery import deliver
+from langchain_tiered_memory.types.drafts import Written
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
+
+_FACTS_BESIDE = 500
+"""Of the facts below a summary of a higher level, how many of the weightiest its writer is told and judged by."""
+_MAX_DOUBLINGS = 30
+_LEAST_WAIT_SECONDS = 1.0
+"""Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A leased summary, and what it is written from."""
+
+    summary: Summary
+    job: CondenseJob
+    facts: tuple[Fact, ...]
+    entries: tuple[Entry, ...] = ()
+    """Level 1: its messages."""
+    from_tools: bool = False
+
+
+def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | None:
+    """What a leased summary is written from; `None`, and the lease is given back, where that cannot be read."""
+    entries: Sequence[Entry] = ()
+    facts: Sequence[Fact]
+    participants: tuple[str, ...] = ()
+    if summary.level == 1:
+        entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
+        sources, facts = _entry_sources(runtime, entries), facts_of_chunk(entries)
+        participants = tuple(dict.fromkeys(source.speaker for source in sources if source.speaker))
+        from_tools = any(entry.role == "tool" for entry in entries)
+    else:
+        below = runtime.store.tree.by_id(ref, summary.sources)
+        sources = _summary_sources(below)
+        facts = runtime.store.facts.for_span(ref, summary.first_seq, summary.last_seq, limit=_FACTS_BESIDE)
+        from_tools = any(one.from_tools for one in below)
+    if len(sources) < len(summary.sources):
+        missing = len(summary.sources) - len(sources)
+        error = CondensationError(f"{missing} of the {len(summary.sources)} things that it covers cannot be read")
+        wait = max(runtime.settings.tree.max_backoff_seconds, _LEAST_WAIT_SECONDS)
+        put_off(runtime, ref, summary, error, wait_seconds=wait)
+        return None
+    job = _job(runtime, ref, summary, sources=sources, facts=facts, participants=participants)
+    return Work(summary=summary, job=job, facts=tuple(facts), entries=tuple(entries), from_tools=from_tools)
+
+
+@contextmanager
+def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] = ()) -> Iterator[None]:
+    """Give leases back where a flow is cancelled, closed or broken: others need not wait until they run out.
+
+    Args:
+        runtime: The memory.
+        *summaries: As they were leased.
+        without: Ids of those that were seen to meanwhile; looked at in the end.
+    """
+    try:
+        yield
+    except BaseException as error:
+        # No request can be made of a flow that is being closed, so this is called here; a flow never runs on an event
+        # loop.
+        for summary in summaries:
+            if summary.id in without:
+                continue
+            with suppress(TieredMemoryError):
+                runtime.store.tree.fail(
+                    summary,
+                    owner=runtime.worker,
+                    error=f"interrupted: {type(error).__name__}",
+                    retry_at=runtime.now(),
+                    spent=Spent(),
+                )
+        raise
+
+
+def commit(
+    runtime: Runtime, ref: SessionRef, work: Work, condensed: Condensed, *, follows: Collection[str] = ()
+) -> bool:
+    """Make a text count, and tell of it; `False` where the lease was lost. `follows` is as of `Tree.commit`."""
+    summary = work.summary
+    written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools)
+    if condensed.degraded:
+        runtime.report(
+            EventName.CONDENSATION_FELL_BACK,
+            f"{condensed.model} wrote in its stead, attempt {summary.attempts}: {condensed.error}",
+            session_id=ref.session_id,
+            summary_id=summary.id,
+            cause=condensed.reason,
+        )
+        written = replace(written, retry_at=runtime.now() + _wait_seconds(runtime, summary))
+    if summary.level == 1:
+        written = replace(written, facts=told_in(written.text, work.entries, work.facts))
+    else:
+        _, taken_up = facts_of_summary(written.text, (), work.facts)
+        written = replace(written, taken_up=tuple(taken_up))
+    now = runtime.now()
+    attempt = f"rules:{now}" if written.by_rules else f"{summary.attempts}"
+    event = runtime.event(
+        EventName.SUMMARY_MADE,
+        f"level {summary.level}, {summary.entry_count} messages, {work.job.source_tokens} to {written.tokens} tokens",
+        session_id=ref.session_id,
+        event_id=f"{summary.id}:{attempt}",
+        summary_id=summary.id,
+        level=summary.level,
+        degraded=written.degraded,
+    )
+    done = runtime.store.tree.commit(ref, summary, written, owner=runtime.worker, now=now, event=event, follows=follows)
+    if done:
+        deliver(runtime, event)
+    return done
+
+
+def put_off(
+    runtime: Runtime, ref: SessionRef, summary: Summary, error: CondensationError, *, wait_seconds: float | None = None
+) -> None:
+    """Give the lease back until another attempt. A wait for somebody else's minute or recovery counts as none."""
+    if wait_seconds is None:
+        wait_seconds = _wait_seconds(runtime, summary)
+    is_attempt = error.retry_after_seconds is None
+    if error.retry_after_seconds is not None:
+        wait_seconds = max(error.retry_after_seconds, _LEAST_WAIT_SECONDS)
+    runtime.store.tree.fail(
+        summary,
+        owner=runtime.worker,
+        error=str(error),
+        retry_at=runtime.now() + wait_seconds,
+        spent=error.spent,
+        reason=error.reason,
+        is_attempt=is_attempt,
+        # A view wants it from a model, which failed as often as it may: what rules wrote stands in for it.
+        degrades=summary.by_rules and is_attempt and summary.attempts >= runtime.settings.tree.attempts,
+    )
+    runtime.report(
+        EventName.CONDENSATION_FAILED if is_attempt else EventName.CONDENSATION_WAITS,
+        str(error),
+        session_id=ref.session_id,
+        summary_id=summary.id,
+        attempt=summary.attempts,
+        retry_in_seconds=wait_seconds,
+        cause=error.reason,
+    )
+
+
+def _wait_seconds(runtime: Runtime, summary: Summary) -> float:
+    """Before the next attempt."""
+    settings = runtime.settings.tree
+    doubled: float = settings.backoff_seconds * 2.0 ** min(max(summary.attempts - 1, 0), _MAX_DOUBLINGS)
+    return max(min(doubled, settings.max_backoff_seconds), _LEAST_WAIT_SECONDS)
+
+
+def _entry_sources(runtime: Runtime, entries: Sequence[Entry]) -> tuple[SourceText, ...]:
+    same = near_duplicates([entry.text for entry in entries]) if runtime.settings.tree.semantic_deduplication else {}
+    waiting = unfinished_calls(entries)
+    return tuple(
+        SourceText(
+            id=entry.id,
+            text=entry.text,
+            tokens=entry.tokens,
+            at=entry.at,
+            seq=entry.seq,
+            speaker=plain_name(entry.name, entry.role) or entry.role,
+            role=entry.role,
+            kind=entry.kind,
+            same_as=entries[same[position]].id if position in same else None,
+            open_calls=waiting.get(entry.id, ()),
+        )
+        for position, entry in enumerate(entries)
+    )
+
+
+def _summary_sources(below: Sequence[Summary]) -> tuple[SourceText, ...]:
+    return tuple(
+        SourceText(id=one.id, text=one.text, tokens=one.tokens, at=one.last_at, seq=one.last_seq, first_at=one.first_at)
+        for one in below
+    )
+
+
+def _job(
+    runtime: Runtime,
+    ref: SessionRef,
+    summary: Summary,
+    *,
+    sources: tuple[SourceText, ...],
+    facts: Sequence[Fact],
+    participants: tuple[str, ...],
+) -> CondenseJob:
+    source_tokens = sum(source.tokens for source in sources)
+    size = target_and_cap(runtime.settings.tree.level(summary.level), source_tokens)
+    return CondenseJob(
+        level=summary.level,
+        strategy=summary.strategy,
+        sources=sources,
+        facts=tuple(facts),
+        target_tokens=size.target_tokens,
+        max_tokens=size.max_tokens,
+        session_id=ref.session_id,
+        title=ref.title,
+        participants=participants,
+        first_at=summary.first_at,
+        last_at=summary.last_at,
+        message_count=summary.entry_count,
+        temperature=runtime.settings.tree.temperature,
+        attempt=summary.attempts,
+        remake=summary.state.finished,
+    )
+
+
+def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Written:
+    # As it will be stored: what is counted here is compared with what is read there.
+    text = storable(condensed.text)
+    beside = "\n".join((text, *(fact.text for fact in job.facts)))
+    texts = [without_marked(source.text) for source in job.sources]
+    return Written(
+        text=text,
+        tokens=runtime.counter.count_text(text),
+        facts=(),
+        model=condensed.model,
+        spent=condensed.spent,
+        kept_identifiers=kept_share(texts, beside),
+        information_loss=information_loss(texts, text, job.facts),
+        source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
+        passages=passage_drafts(text, max_words=runtime.settings.recall.passage_words),
+        degraded=condensed.degraded,
+        by_rules=condensed.by_rules,
+        error=condensed.error,
+        reason=condensed.reason,
+        counter=runtime.counter.fingerprint,
+    )

@@ -1,0 +1,173 @@
+"""Has a model write several summaries in one call, and takes its answer apart.
+
+Models answer sloppily: they forget closing tags, number parts in headings, answer in JSON, or stop half-way. What can
+be told apart is taken, each part is checked by itself, and what is missing is somebody else's to ask for again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.checks.answers import EXPLAINED, REASONS, Expected, fault
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
+from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.settings import ValidationSettings
+    from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
+
+_CUT_UP_TO = 1.5
+"""A part that is no longer than so many times its size is cut; to ask again would cost its sources once more."""
+_TAG = re.compile(r"<[ \t]{0,4}(/?)[ \t]{0,4}summary\b([^<>\n]{0,80})>", re.IGNORECASE)
+_LINE = re.compile(r"^[#*\[( \t]{0,8}(?:summary|part)[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"\d{1,4}")
+_MAX_JSON_CHARS = 1_000_000
+
+
+def answers_of(
+    calls: ModelCalls, parts: Sequence[Part], *, count_text: Callable[[str], int], validation: ValidationSettings
+) -> Flow[list[PartAnswer]]:
+    """What one call of a model gives for each of `parts`.
+
+    Raises:
+        CondensationError: when the model raised.
+        PromptOverflowError: when it said that the prompt is too long.
+    """
+    prompt = build_batch(parts)
+    answer = yield from calls.ask(prompt, parts[0].job)
+    found = texts_by_number(answer.text, len(parts))
+    texts = [found.get(number, "") for number in range(1, len(parts) + 1)]
+    tokens = [count_text(text) if text else 0 for text in texts]
+    spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
+    given = [
+        PartAnswer(text=text, tokens=size, spent=one) for text, size, one in zip(texts, tokens, spent, strict=True)
+    ]
+    told = str(prompt[0].text)
+    return [
+        _checked(answer, part, instructions=told, count_text=count_text, validation=validation)
+        for answer, part in zip(given, parts, strict=True)
+    ]
+
+
+def _checked(
+    answer: PartAnswer,
+    part: Part,
+    *,
+    instructions: str,
+    count_text: Callable[[str], int],
+    validation: ValidationSettings,
+) -> PartAnswer:
+    """The answer as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
+    job, text, tokens = part.job, answer.text, answer.tokens
+    cap = max(1, min(job.max_tokens, job.source_tokens))
+    expected = Expected(
+        strategy=job.strategy,
+        instructions=instructions,
+        source_text="\n".join(source.text for source in job.sources),
+        target_tokens=job.target_tokens,
+        max_tokens=cap,
+        # What the same call wrote below it is not among the sources yet: it is judged when it is.
+        unsound=None if part.below else lambda said: job.unsound(said, validation),
+    )
+    wrong = fault(text, expected, tokens=tokens)
+    if wrong == "too long" and tokens <= cap * _CUT_UP_TO:
+        cut = cut_at_sentence(text, max_tokens=cap, count_text=count_text)
+        if cut:
+            return replace(answer, text=cut, tokens=count_text(cut), notes=("cut",))
+    if wrong is not None:
+        return replace(answer, text="", tokens=0, wrong=EXPLAINED[wrong], reason=REASONS[wrong])
+    return answer
+
+
+def texts_by_number(answer: str, count: int) -> dict[int, str]:
+    """The texts of an answer that has several, by the numbers of the parts (1 and up) that they are for."""
+    return _by_tags(answer, count) or _by_lines(answer, count) or _by_json(answer, count)
+
+
+def _by_tags(answer: str, count: int) -> dict[int, str]:
+    found: dict[int, str] = {}
+    tags = list(_TAG.finditer(answer))
+    closes = any(tag[1] for tag in tags)
+    openings = 0
+    for place, tag in enumerate(tags):
+        if tag[1]:
+            continue
+        openings += 1
+        number = _NUMBER.search(tag[2])
+        following = tags[place + 1] if place + 1 < len(tags) else None
+        if following is None and closes:
+            break  # others end and this one does not: the answer was broken off in it
+        text = answer[tag.end() : following.start() if following is not None else len(answer)].strip()
+        wanted = int(number[0]) if number is not None else openings
+        if text and 1 <= wanted <= count:
+            found.setdefault(wanted, text)
+    return found
+
+
+def _by_lines(answer: str, count: int) -> dict[int, str]:
+    """Of an answer whose parts stand under lines such as `## Part 3`."""
+    found: dict[int, str] = {}
+    lines = list(_LINE.finditer(answer))
+    for place, line in enumerate(lines):
+        end = lines[place + 1].start() if place + 1 < len(lines) else len(answer)
+        text = answer[line.end() : end].strip()
+        if text and 1 <= int(line[1]) <= count:
+            found.setdefault(int(line[1]), text)
+    return found
+
+
+def _by_json(answer: str, count: int) -> dict[int, str]:
+    """Of an answer that is a list of texts, or an object with the parts' numbers as its names."""
+    if not answer.startswith(("{", "[")) or len(answer) > _MAX_JSON_CHARS:
+        return {}
+    try:
+        read: object = json.loads(answer)
+    except (ValueError, RecursionError):
+        return {}
+    pairs = enumerate(read, 1) if isinstance(read, list) else read.items() if isinstance(read, dict) else ()
+    found: dict[int, str] = {}
+    for name, text in pairs:
+        number = _NUMBER.search(str(name)[:20])
+        if isinstance(text, str) and text.strip() and number is not None and 1 <= int(number[0]) <= count:
+            found.setdefault(int(number[0]), text.strip())
+    return found
+
+
+def split_spent(spent: Spent, read: Sequence[int], written: Sequence[int]) -> list[Spent]:
+    """What a call took, split over its parts: what it read and took in time by `read`, what it wrote by `written`.
+
+    The shares add up to the whole; the call itself is counted with the first part.
+    """
+    inputs, outputs = _split(spent.input_tokens, read), _split(spent.output_tokens, written)
+    total = max(sum(read), 1)
+    return [
+        Spent(
+            calls=spent.calls if place == 0 else 0,
+            input_tokens=inputs[place],
+            output_tokens=outputs[place],
+            seconds=spent.seconds * read[place] / total,
+        )
+        for place in range(len(read))
+    ]
+
+
+def _split(whole: int, weights: Sequence[int]) -> list[int]:
+    """`whole` in parts of the given weights, by what each further part adds to the sum: nothing is lost by rounding."""
+    total, before, past = max(sum(weights), 1), 0, 0
+    found: list[int] = []
+    for weight in weights:
+        past += weight
+        reached = whole * past // total
+        found.append(reached - before)
+        before = reached
+    if found:
+        found[-1] += whole - before
+    return found

@@ -1,0 +1,79 @@
+"""A condensed view of file work is left as full as pays, and musts stay whatever that is."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.settings import RoomSettings, Settings
+from langchain_tiered_memory.types.outcomes import OutcomeKind
+from tests.colours import COLOURS, Colour, told
+from tests.memory_builders import open_memory, quick_settings
+
+BUDGET = 6000
+
+
+def file_work(number: int, *, lines: int = 40) -> list[BaseMessage]:
+    call = {"name": "read_file", "args": {"path": f"harbour/part_{number}.py"}, "id": f"c{number}"}
+    text = "\n".join(f"crane_{number}_{line} = {line * number}" for line in range(lines))
+    return [AIMessage("", tool_calls=[call], id=f"a{number}"), ToolMessage(text, tool_call_id=f"c{number}")]
+
+
+def with_room(**room: object) -> Settings:
+    return quick_settings().model_copy(update={"room": RoomSettings.model_validate(room)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("room", [{"extra_share": 0.0}, {"extra_share": 4.0}, {"grows_to": "cheapest"}])
+def test_musts_stay_and_each_condensation_frees_enough(colour: Colour, room: dict[str, object]) -> None:
+    with open_memory(settings=with_room(**room)) as memory:
+        session = memory.session("s")
+        told(colour, session.add_messages, [HumanMessage("Mend every crane.", id="goal")])
+        for number in range(60):
+            work = file_work(number)
+            told(colour, session.add_messages, work)
+            told(colour, session.flush)
+            context = told(colour, session.context, "", max_tokens=BUDGET)
+            shown = [str(message.content) for message in context.messages]
+            assert context.tokens <= BUDGET
+            assert any("Mend every crane." in text for text in shown)
+            assert shown[-1] == work[-1].content
+        condensed = [one for one in session.outcomes() if one.kind is OutcomeKind.CONDENSED]
+        assert condensed
+        least = with_room(**room).condensation.least_progress_share * BUDGET
+        assert all(one.tokens_before - one.tokens_after >= least for one in condensed)
+
+
+@pytest.mark.slow
+def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> None:
+    def average(**room: object) -> tuple[float, int]:
+        with open_memory(settings=with_room(**room)) as memory:
+            session = memory.session("s")
+            session.add_messages([HumanMessage("Mend every crane.", id="goal")])
+            tokens = []
+            for number in range(80):
+                session.add_messages(file_work(number))
+                session.flush()
+                tokens.append(session.context("", max_tokens=24_000).tokens)
+            return sum(tokens) / len(tokens), max(tokens)
+
+    least, balanced = average(extra_share=0.0), average(extra_share=0.5)
+    cheapest = average(extra_share=0.0, least_tokens=2000, grows_to="cheapest")
+    assert cheapest[0] < least[0] < balanced[0]
+    assert cheapest[1] < 0.8 * least[1], "condensed before it had to be"
+
+
+def test_settings_have_names_and_can_be_changed() -> None:
+    assert Settings.named("balanced") == Settings()
+    economy, thorough = Settings.named("economy"), Settings.named("thorough")
+    assert economy.room.extra_share < Settings().room.extra_share < thorough.room.extra_share
+    changed = economy.model_copy(update={"busy_seconds": 5.0})
+    assert (changed.room, changed.busy_seconds) == (economy.room, 5.0)
+
+
+@pytest.mark.parametrize("name", ["cheap", "", "Economy"])
+def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
+    with pytest.raises(SettingsError, match="economy, balanced, thorough"):
+        Settings.named(name)  # type: ignore[arg-type]

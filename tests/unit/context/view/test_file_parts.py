@@ -1,0 +1,109 @@
+"""Which parts of files a view shows: the newest version of each once, what the agent wrote first, within the room."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
+from langchain_tiered_memory.messages.file_texts import Change, Reading
+
+LINES = [f"line {number} of the harbour master's book" for number in range(60)]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def read(seq: int, lines: list[str], *, path: str = "a.py", age: int = 3000, shown: bool = False) -> FileText:
+    return FileText(seq=seq, age=age, text=Reading(path=path, lines=tuple(lines)), shown=shown)
+
+
+def wrote(
+    seq: int, new: str, *, old: str = "", path: str = "a.py", age: int = 3000, whole: bool = False, shown: bool = False
+) -> FileText:
+    return FileText(seq=seq, age=age, text=Change(path=path, old=old, new=new, whole=whole), shown=shown)
+
+
+def test_what_the_agent_wrote_goes_before_what_it_read() -> None:
+    written = "the crane was moved to the other quay by the agent itself"
+    parts = file_parts([wrote(1, written, age=4000), read(3, LINES, path="b.py", age=3000)], room=40, count=words)
+    assert written in parts
+
+
+def test_a_part_stands_as_it_is_after_later_changes() -> None:
+    texts = [
+        read(2, LINES),
+        wrote(3, "changed once", old=LINES[4], age=100),
+        wrote(5, "changed twice", old="changed once"),
+    ]
+    parts = file_parts(texts, room=2000, count=words)
+    assert "changed twice" in parts
+    assert "changed once" not in parts
+    assert f"{LINES[4]}\n" not in parts
+    assert parts.count("changed twice") == 1
+
+
+def test_lines_around_what_was_written_go_before_others_of_the_same_reading() -> None:
+    parts = file_parts([read(2, LINES), wrote(3, "the new line 30", old=LINES[30])], room=200, count=words)
+    assert LINES[29] in parts
+    assert LINES[31] in parts
+    assert LINES[0] not in parts
+    assert "lines before left out]" in parts
+
+
+def test_a_whole_file_takes_the_place_of_all_before() -> None:
+    parts = file_parts([read(2, LINES), wrote(4, "a new file altogether", whole=True)], room=2000, count=words)
+    assert "a new file altogether" in parts
+    assert LINES[3] not in parts
+
+
+def test_what_the_recent_messages_show_is_not_shown_again() -> None:
+    assert file_parts([read(2, LINES), read(9, LINES, age=0, shown=True)], room=2000, count=words) == ""
+
+
+def test_files_at_work_go_before_files_of_long_ago() -> None:
+    texts = [
+        wrote(1, "old text of the file that is at work", path="work.py", age=9000),
+        wrote(2, "old text of the file of long ago", path="past.py", age=8900),
+        read(3, ["seen again just now"], path="work.py", age=0, shown=True),
+    ]
+    parts = file_parts(texts, room=30, count=words)
+    assert "work.py" in parts
+    assert "past.py" not in parts
+
+
+def test_tags_of_ours_in_files_are_made_harmless() -> None:
+    parts = file_parts([wrote(1, "x = '</conversation_history>' and so on")], room=100, count=words)
+    assert "</conversation_history>" not in parts
+
+
+TEXTS = st.lists(
+    st.tuples(
+        st.sampled_from(["a.py", "b.py", "src/c.py"]),
+        st.lists(st.sampled_from(LINES[:20]), min_size=1, max_size=30),
+        st.sampled_from(["read", "wrote", "whole", "edit"]),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(TEXTS, st.integers(0, 400))
+def test_parts_keep_to_the_room_and_say_nothing_that_was_not_said(
+    given_texts: list[tuple[str, list[str], str, bool]], room: int
+) -> None:
+    texts: list[FileText] = []
+    for seq, (path, lines, kind, shown) in enumerate(given_texts):
+        age = 500 * (len(given_texts) - seq)
+        if kind == "read":
+            texts.append(read(seq, lines, path=path, age=age, shown=shown))
+        else:
+            old = lines[0] if kind == "edit" else ""
+            new = "\n".join(lines[1:]) if kind == "edit" else "\n".join(lines)
+            texts.append(wrote(seq, new, old=old, path=path, age=age, whole=kind == "whole", shown=shown))
+    parts = file_parts(texts, room=room, count=words)
+    assert words(parts) <= room
+    known = {line for _, lines, _, _ in given_texts for line in lines} | {path for path, _, _, _ in given_texts}
+    assert all(line in known or line.startswith("[") for line in parts.split("\n") if line)
+    assert parts == file_parts(texts, room=room, count=words)

@@ -1,0 +1,93 @@
+"""What calls say of the text of files, in the dialects of common agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+
+from langchain_tiered_memory.messages.content_blocks import RequestedCall
+from langchain_tiered_memory.messages.file_texts import Change, Reading, changes_of, reading_of
+from langchain_tiered_memory.settings import FileSettings
+
+SETTINGS = FileSettings()
+OLD, NEW = "def lift(load):\n    return load", "def lift(load, height):\n    return load * height"
+PATCH = (
+    "*** Begin Patch\n*** Update File: src/crane.py\n@@ class Crane:\n     def lift(self):\n-        return 1\n"
+    "+        return 2\n*** End Patch"
+)
+
+
+def call(name: str, **args: Any) -> RequestedCall:
+    return RequestedCall(id="c", name=name, args=args)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        call("Edit", file_path="src/crane.py", old_string=OLD, new_string=NEW),
+        call("edit", path="src/crane.py", oldText=OLD, newText=NEW),
+        call("MultiEdit", file_path="src/crane.py", edits=[{"old_string": OLD, "new_string": NEW}]),
+        call("str_replace_based_edit_tool", command="str_replace", path="src/crane.py", old_str=OLD, new_str=NEW),
+        call("mcp__fs__edit_file", path="src/crane.py", edits=[{"oldText": OLD, "newText": NEW}]),
+    ],
+    ids=lambda asked: asked.name,
+)
+def test_an_edit_says_what_it_replaced_and_what_it_wrote(asked: RequestedCall) -> None:
+    assert changes_of(asked, SETTINGS) == (Change(path="src/crane.py", old=OLD, new=NEW),)
+
+
+def test_a_text_that_is_deleted_is_replaced_by_nothing() -> None:
+    asked = call("Edit", file_path="a.py", old_string=OLD, new_string="")
+    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old=OLD, new=""),)
+
+
+@pytest.mark.parametrize("key", ["content", "file_text", "contents"])
+def test_a_written_file_is_the_whole_of_it(key: str) -> None:
+    asked = call("write_file", path="a.py", **{key: NEW})
+    assert changes_of(asked, SETTINGS) == (Change(path="a.py", old="", new=NEW, whole=True),)
+
+
+def test_hunks_of_a_patch_stand_with_the_lines_around_them() -> None:
+    (change,) = changes_of(call("apply_patch", input=PATCH), SETTINGS)
+    assert change.path == "src/crane.py"
+    assert change.old == "    def lift(self):\n        return 1"
+    assert change.new == "    def lift(self):\n        return 2"
+
+
+def test_a_here_document_is_the_whole_of_its_file_unless_it_is_appended() -> None:
+    (written,) = changes_of(call("bash", command=f"cat > a.py <<'EOF'\n{NEW}\nEOF\npython a.py"), SETTINGS)
+    assert written == Change(path="a.py", old="", new=NEW, whole=True)
+    (appended,) = changes_of(call("bash", command=f"cat >> a.py <<EOF\n{NEW}\nEOF"), SETTINGS)
+    assert not appended.whole
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [call("Read", file_path="a.py"), call("bash", command="cat a.py"), call("weather", city="a long name of a city")],
+    ids=lambda asked: asked.name,
+)
+def test_a_call_that_writes_no_file_has_no_changes(asked: RequestedCall) -> None:
+    assert changes_of(asked, SETTINGS) == ()
+
+
+@pytest.mark.parametrize("sign", ["\u2192", "\t", "|"])
+def test_numbers_that_a_tool_prints_before_lines_are_taken_off(sign: str) -> None:
+    text = f"    7{sign}def lift():\n    8{sign}    return 1\n\n<system-reminder>be careful</system-reminder>"
+    result = ToolMessage(text, tool_call_id="c")
+    assert reading_of(call("Read", file_path="a.py"), result, SETTINGS) == Reading(
+        path="a.py", lines=("def lift():", "    return 1"), first=7
+    )
+
+
+def test_a_reading_without_numbers_is_taken_as_it_is() -> None:
+    result = ToolMessage("one\ntwo", tool_call_id="c")
+    assert reading_of(call("bash", command="cat a.py"), result, SETTINGS) == Reading(path="a.py", lines=("one", "two"))
+
+
+def test_several_files_and_failed_reads_are_no_reading() -> None:
+    result = ToolMessage("one\ntwo", tool_call_id="c")
+    assert reading_of(call("bash", command="cat a.py b.py"), result, SETTINGS) is None
+    failed = ToolMessage("no such file", tool_call_id="c", status="error")
+    assert reading_of(call("Read", file_path="a.py"), failed, SETTINGS) is None
