@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -152,20 +153,35 @@ def test_the_collector_is_a_daemon_thread_that_ends_with_its_run(tmp_path: Path)
         assert threads() == []
 
 
-def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
-    class Owner:
-        def __init__(self) -> None:
-            self.tended = threading.Event()
+class Owner:
+    """Something that is tended."""
 
-        def tend(self) -> None:
-            self.tended.set()
+    def __init__(self) -> None:
+        self.tended = threading.Event()
 
+    def tend(self) -> None:
+        self.tended.set()
+
+
+def test_a_collector_tends_until_it_is_stopped() -> None:
     owner = Owner()
-    collector = FileCollector(owner.tend)
+    collector = FileCollector(owner.tend, look_seconds=0.01)
     assert not collector.is_running
     collector.start()
+    assert owner.tended.wait(30)
     collector.stop()
     collector.stop()
+    assert not collector.is_running
+
+
+def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
+    owner = Owner()
+    collector, tended = FileCollector(owner.tend, look_seconds=0.01), owner.tended
+    collector.start()
+    assert tended.wait(30)
+    del owner
+    gc.collect()
+    collector._thread.join(30)
     assert not collector.is_running
 
 

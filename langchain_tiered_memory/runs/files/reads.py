@@ -137,6 +137,13 @@ class KeptFileReads:
                 known[error.column] = None
             return RunTimes(**known, figures=figures_of(connection, row))
 
+    def utilisation(self, ref: SessionRef, rules: TierSettings) -> float:
+        """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""
+        upper = kept_files.c.tier.in_(("hot", "warm"))
+        query = select(func.count()).select_from(kept_files).where(kept_files.c.session_key == ref.key, upper)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0) / (rules.hot.files + rules.warm.files)
+
     def sizes(self, ref: SessionRef, rules: TierSettings) -> TierSizes:
         """How much the tiers hold."""
         mine = kept_files.c.session_key == ref.key
