@@ -7,14 +7,16 @@ condensed again; recall stands last. The account says what is in, what stayed ou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.assembly_inputs import Assembly
 from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.compaction.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
 from langchain_tiered_memory.context.history.ledgers import diff_of
-from langchain_tiered_memory.context.layout import Piece, ours, recall_position, shortened
+from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
+from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
 from langchain_tiered_memory.context.request import (
     Request,
     RequestInputs,
@@ -31,12 +33,7 @@ from langchain_tiered_memory.messages.validity.repair import make_valid
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.models.window_budget import Budget, budget_of
-from langchain_tiered_memory.recall.recall import Recalled, recall
-from langchain_tiered_memory.recall.summary_search import find_summaries
-from langchain_tiered_memory.summaries.rendering import summary_block
-from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.contexts import Context
-from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -45,27 +42,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.summaries.tree.cover import CoverItem
-    from langchain_tiered_memory.types.outcomes import GuardReport, ViewDiff
-    from langchain_tiered_memory.types.records import LeftOut, SessionRef, Summary
+    from langchain_tiered_memory.types.outcomes import ViewDiff
+    from langchain_tiered_memory.types.records import SessionRef
 
 _ATTEMPTS = 6
 """Times that a context is put together when repairs made it larger than planned."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """The part of a context that stays byte for byte until the next condensation."""
-
-    allocation: BudgetAllocation
-    ratio: float
-    """Billed per raw token, as the split took it."""
-    report: GuardReport
-    pieces: tuple[Piece, ...] = ()
-    items: tuple[CoverItem, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    in_loop: bool = False
-    """Whether an agent is at work: then recall stays as it is until the user speaks again."""
 
 
 def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Context]:
@@ -85,9 +66,9 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
         if first is not None:
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
-        recalled, related = Recalled(), tuple[str, ...]()
+        recalled = Recalling()
         if ref is not None and request_inputs.has_query:
-            recalled, related = _recalled(runtime, ref, request, request_inputs, shown, margin=margin)
+            recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
         context = _finished(
             runtime,
             request,
@@ -96,10 +77,11 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             recalled,
             system=request_inputs.system,
             has_query=request_inputs.has_query,
-            related=related,
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
+            if ref is not None and request_inputs.has_query:
+                keep_standing(runtime, ref, request, request_inputs, shown=shown, recalled=recalled)
             return context
         # What repairs cost stays what it is when the next attempt has less room.
         planned = allocation_used(shown, recalled)
@@ -138,7 +120,7 @@ def preview(runtime: Runtime, session_id: str, request: Request) -> Flow[ViewDif
     return diff_of(runtime, ref, outcome, before, proposal.rendered.plan)
 
 
-def allocation_used(shown: Assembly, recalled: Recalled) -> int:
+def allocation_used(shown: Assembly, recalled: Recalling) -> int:
     """Raw tokens of a request as it was planned, before anything in it was repaired."""
     return shown.allocation.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
 
@@ -178,6 +160,7 @@ def _shown(
         items=(*plan.items, *plan.left_spans),
         left_out=(*decided.left_out, *other_tracks(inputs, plan)),
         report=decided.report,
+        plan=plan,
         in_loop=bool(request.tools) or any(entry.calls or entry.answers for entry in newest),
     )
 
@@ -195,81 +178,6 @@ def _asked_alone(
     return tuple(pieces)
 
 
-def _recalled(
-    runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly, *, margin: int
-) -> tuple[Recalled, tuple[str, ...]]:
-    """What answers the question. During a tool loop it stays as it was when the user spoke."""
-    allocation, off = shown.allocation, request_inputs.off
-    framing = runtime.counter.count_message(ours("", part="recall", counter=runtime.counter).message)
-    room = allocation.total - allocation.fixed - sum(piece.tokens for piece in shown.pieces) - framing - margin
-    if request.view == "minimal":
-        room = min(room, round(runtime.settings.context.minimal_recall_share * allocation.total) - framing)
-    last = request_inputs.required.last_user
-    key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation)
-    if shown.in_loop:
-        kept: tuple[Recalled, tuple[str, ...]] | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
-        if kept is not None and kept[0].tokens <= room:
-            return kept
-        # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        room = min(room, allocation.recall - framing)
-    found = _looked_up(runtime, ref, request, request_inputs, shown, room=room, off=off)
-    if shown.in_loop:
-        runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, found)
-    return found
-
-
-def _looked_up(
-    runtime: Runtime,
-    ref: SessionRef,
-    request: Request,
-    request_inputs: RequestInputs,
-    shown: Assembly,
-    *,
-    room: int,
-    off: frozenset[int],
-) -> tuple[Recalled, tuple[str, ...]]:
-    allocation, query, required = shown.allocation, request_inputs.query, request_inputs.required
-    view = "recall" if request.view == "recall" else "default"
-    in_view = {entry.seq for piece in shown.pieces for entry in piece.whole_entries}
-    in_view |= {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
-    if required.last_user is not None and required.last_user_text.strip() == query.strip():
-        in_view.add(required.last_user.seq)
-    summaries: list[Summary] = []
-    if view == "default" and not off and not request.alone:
-        # A headline names a stretch: where it answers the question, what it says may stand beside the quotes.
-        covered = {node.id for node in nodes_of(shown.items) if node.resolution != "headline"}
-        found = _related(runtime, ref, query, room=min(allocation.summaries, room), shown=covered)
-        summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
-    recalled = recall(
-        runtime,
-        ref,
-        query,
-        room=room,
-        code_room=allocation.code if view == "default" else allocation.recall // 2,
-        shown=frozenset(in_view) | off,
-        summaries=summaries,
-        filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
-    )
-    return recalled, tuple(summary.id for summary in summaries) if recalled.text else ()
-
-
-def _related(runtime: Runtime, ref: SessionRef, query: str, *, room: int, shown: set[str]) -> list[Summary]:
-    """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
-    found = find_summaries(runtime, ref, query, level=1, quota=runtime.settings.recall.quota_level_1)
-    chosen: list[Summary] = []
-    for one in found:
-        tokens = runtime.counter.count_text(summary_block(one.summary)) + 1
-        if (
-            one.score >= runtime.settings.recall.related_score
-            and tokens <= room
-            and one.summary.id not in shown
-            and not one.summary.degraded
-        ):
-            chosen.append(one.summary)
-            room -= tokens
-    return sorted(chosen, key=lambda summary: summary.first_seq)
-
-
 def _stands_in(runtime: Runtime, session_id: str, piece: Piece) -> str:
     """Say once that a message cannot be shown, and each time in the context's repairs."""
     message_id = piece.entry.id if piece.entry is not None else ""
@@ -283,26 +191,16 @@ def _finished(
     request: Request,
     budget: Budget,
     shown: Assembly,
-    recalled: Recalled,
+    recalled: Recalling,
     *,
     system: BaseMessage | None,
     has_query: bool,
-    related: tuple[str, ...],
     session_id: str,
 ) -> Context:
-    pieces = list(shown.pieces)
+    pieces = with_standing(shown.pieces, recalled.standing)
     place = recall_position(pieces)
-    quoted: Piece | None = None
-    if recalled.text:
-        quoted = ours(
-            recalled.text,
-            part="recall",
-            counter=runtime.counter,
-            quoted=tuple(one.entry for one in recalled.quotes if not one.passages),
-            passages=tuple(one.entry for one in recalled.quotes if one.passages),
-            summary_ids=related,
-        )
-        pieces.insert(place, quoted)
+    if recalled.piece is not None:
+        pieces.insert(place, recalled.piece)
     stood_in = tuple(_stands_in(runtime, session_id, piece) for piece in pieces if piece.damaged is not None)
     known = {id(piece.message): piece.tokens for piece in pieces}
     outgoing = [piece.message for piece in pieces]
@@ -315,7 +213,9 @@ def _finished(
         counted = known.get(id(message))
         raw += counted if counted is not None else runtime.counter.count_message(message)
     # Where something is asked, recall may come there at the next request, though nothing was found for this one.
-    border = pieces[place].message if place < len(pieces) and has_query else None
+    # What stands from earlier questions is taken out in one step when its room is needed: none of it is promised.
+    first = min((at for at, piece in enumerate(pieces) if piece.part == "recall"), default=place)
+    border = pieces[first].message if first < len(pieces) and has_query else None
     volatile = [at for at, one in enumerate(validated.messages) if one is border]
     whole = {entry.seq: entry.id for piece in pieces for entry in piece.whole_entries}
     parts = {entry.seq: entry.id for piece in pieces for entry in piece.passages if entry.seq not in whole}

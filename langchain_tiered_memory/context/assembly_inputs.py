@@ -1,4 +1,4 @@
-"""What one assembly works with: the session, how its budget is split, what must be shown, what was read already."""
+"""What one assembly works with and makes: how its budget is split, what must be shown, what was read, what stays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.required_messages import RequiredMessages
+    from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ViewSettings
-    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
+    from langchain_tiered_memory.summaries.tree.cover import CoverItem
+    from langchain_tiered_memory.types.outcomes import GuardReport
+    from langchain_tiered_memory.types.records import Entry, LeftOut, SessionRef, Summary
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,3 +59,20 @@ class AssemblyInputs:
     """Whether this track is an agent's run that touched files."""
     look: ViewSettings | None = None
     """A view of the user's own; `None` for the default one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The part of a context that stays byte for byte until the next condensation."""
+
+    allocation: BudgetAllocation
+    ratio: float
+    """Billed per raw token, as the split took it."""
+    report: GuardReport
+    pieces: tuple[Piece, ...] = ()
+    items: tuple[CoverItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    plan: ViewPlan | None = None
+    """Of the view; `None` where there is none."""
+    in_loop: bool = False
+    """Whether an agent is at work: then recall stays as it is until the user speaks again."""

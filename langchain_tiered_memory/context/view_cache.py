@@ -1,8 +1,9 @@
 """In-process cache of views between two requests, beside what the database keeps.
 
 Zones, so that an alert comes once; what was said once; the last recall of each view, so that it stays as it is during
-a tool loop; what others added to requests. All of it bounded, and safe to lose: after a restart an alert may come
-again, a recall is made anew, and what others add is learnt again from the first request.
+a tool loop, and those before it, so that they stay where they were; what others added to requests. All of it bounded,
+and safe to lose: after a restart an alert may come again, a recall is made anew, and what others add is learnt again
+from the first request.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class ViewCache:
         self._views: dict[tuple[int, str], ViewStanding] = {}
         self._said: dict[Hashable, None] = {}
         self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
+        self._standing: dict[tuple[int, str], tuple[Hashable, Any]] = {}
         self._wishes: dict[str, None] = {}
         self._asides: dict[Hashable, Any] = {}
         self._writes_paused_until = float("-inf")
@@ -79,6 +81,17 @@ class ViewCache:
         """Keep what was recalled."""
         with self._lock:
             _put(self._recalls, (session_key, name), (key, value))
+
+    def standing(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
+        """What was kept of earlier questions to a view, if that was under the same `key`."""
+        with self._lock:
+            found = self._standing.get((session_key, name))
+            return found[1] if found is not None and found[0] == key else None
+
+    def keep_standing(self, session_key: int, name: str, key: Hashable, value: object) -> None:
+        """Keep what stands in a view from earlier questions."""
+        with self._lock:
+            _put(self._standing, (session_key, name), (key, value))
 
     def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept of earlier requests under a key."""
@@ -117,6 +130,7 @@ class ViewCache:
         with self._lock:
             self._views.clear()
             self._recalls.clear()
+            self._standing.clear()
 
 
 def _put(kept: dict[Any, Any], key: object, value: object) -> None:

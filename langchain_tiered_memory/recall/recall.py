@@ -7,6 +7,7 @@ first, and where it is down or belongs to another embedder, that is reported and
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,18 @@ together."""
 _FRAMING_BEYOND_A_QUOTE = 1
 _NAME_BEYOND_A_QUOTE = 2
 """What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
+_LEAST_OF_OWN = (0.1, 0.35)
+"""What an entry must score beside what is said, in parts of what that scores itself: for brief messages, which are
+often questions, and for long ones, of which every old talk shares some words. Measured on chats
+(`benchmarks/cost_curve.py`): the evidence of questions stays, and of what others recalled three quarters go."""
+_TELLING_NATS = (20.0, 60.0)
+"""Where a message counts as brief and as long: the sum of the idf of its terms."""
+_RARE = 3
+"""Passages that a term may stand in to be looked up whatever else is said: the message itself is one of them."""
+_LITTLE = 1.25
+"""A message that tells less than so many unique words, none of them rare, is small talk unless it asks."""
+_ASKS = re.compile("[?\uff1f\u061f\u037e]")
+"""Question marks."""
 _NEAR_MISSES = 10
 """Best entries that did not fit, as named in the account."""
 
@@ -61,6 +74,12 @@ class Found:
     sittings: Mapping[int, int]
     hits: frozenset[int]
     """`seq`s that an index named; the others only stand beside one."""
+    asked_nats: float
+    """How much the question's terms tell together: the sum of their idf, of those that were looked up."""
+    unique_nats: float
+    """How much a term tells that stands in one passage alone."""
+    rarest: int
+    """Passages that have the rarest of them; 0 where there is none."""
 
     def is_hit(self, seq: int) -> bool:
         """Whether an index named this entry."""
@@ -130,6 +149,9 @@ def find(
         passages={seq: tuple(found) for seq, found in passages.items()},
         sittings=sittings,
         hits=frozenset(hits),
+        asked_nats=sum(weights.values()),
+        unique_nats=math.log(1 + max(statistics.passages, 1)),
+        rarest=min((statistics.document_frequency[term] for term in weights), default=0),
     )
 
 
@@ -229,6 +251,7 @@ def recall(
     shown: frozenset[int],
     summaries: Sequence[Summary] = (),
     filters: SearchFilters | None = None,
+    said_at: int | None = None,
 ) -> Recalled:
     """Quote what answers a question within `room` tokens, without what the context already shows.
 
@@ -241,13 +264,17 @@ def recall(
         shown: `seq`s of entries that stand in the context already, or are the question itself.
         summaries: Stand behind the quotes.
         filters: Which messages may be found.
+        said_at: `seq` of the message that is the question, where it is what the user said last in a conversation that
+            goes on: then what answers it much less well than it would itself is not worth its room, and small talk
+            brings nothing back.
     """
     count = runtime.counter.count_text
     least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
     if room <= least + _POINTER_TOKENS or not query.strip():
         return Recalled()
     found = find(runtime, ref, query, filters=filters)
-    ranked = [one for one in found.ranked if one.sequence not in shown]
+    least_score = _least_score(found, query, said_at)
+    ranked = [one for one in found.ranked if one.sequence not in shown and one.score >= least_score]
     offers = _offers(found, ranked, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
     best = Recalled()
@@ -267,6 +294,18 @@ def recall(
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
         budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
     return best
+
+
+def _least_score(found: Found, query: str, said_at: int | None) -> float:
+    """The score from which on an entry is worth its room beside a message of a conversation that goes on."""
+    own = next((one.score for one in found.ranked if one.sequence == said_at), None)
+    if own is None:
+        return 0.0
+    if found.rarest > _RARE and found.asked_nats < _LITTLE * found.unique_nats and not _ASKS.search(query):
+        return math.inf
+    low, high = _LEAST_OF_OWN
+    brief, long = _TELLING_NATS
+    return own * (low + (high - low) * min(max((found.asked_nats - brief) / (long - brief), 0.0), 1.0))
 
 
 def _openings(found: Found) -> dict[int, int]:

@@ -1,0 +1,235 @@
+"""What was recalled for an earlier question stays where it stood, within the budget, until its room is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.messages.validity.rules import check_valid
+from tests.colours import COLOURS, Colour, told
+from tests.memory_builders import as_bytes, open_memory, quick_settings, tool_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.types.contexts import Context
+
+BUDGET = 2000
+ONSETS, VOWELS = "bdfgklmnprstvz", "aeiou"
+
+
+def word(number: int) -> str:
+    """A word that no other number has."""
+    syllables = []
+    for _ in range(3):
+        number, onset = divmod(number, len(ONSETS))
+        number, vowel = divmod(number, len(VOWELS))
+        syllables.append(ONSETS[onset] + VOWELS[vowel])
+    return "".join(syllables) + "x"
+
+
+def said(number: int) -> list[BaseMessage]:
+    """A turn about something of its own."""
+    here = 10 * number
+    words = [word(at) for at in range(here, here + 10)]
+    return [
+        HumanMessage(f"{' '.join(words[:5])} belongs to Name{number}.", id=f"q{number}"),
+        AIMessage(f"Noted, {words[0]} {' '.join(words[5:])}: Name{number}.", id=f"a{number}"),
+    ]
+
+
+def question(number: int) -> str:
+    """What only one turn answers."""
+    return f"Whose is the {word(10 * number)} {word(10 * number + 1)}?"
+
+
+def with_history(session: Session, turns: int = 100) -> None:
+    session.add_messages([message for number in range(turns) for message in said(number)])
+    session.flush()
+    session.context(max_tokens=BUDGET)
+
+
+def ask(colour: Colour, session: Session, question: str, key: str) -> Context:
+    told(colour, session.add_messages, [HumanMessage(question, id=key)])
+    context: Context = told(colour, session.context, max_tokens=BUDGET)
+    assert context.tokens <= BUDGET
+    assert not check_valid(list(context.messages))
+    return context
+
+
+def answer(colour: Colour, session: Session, key: str) -> None:
+    told(colour, session.add_messages, [AIMessage("It is as you noted it then.", id=key)])
+
+
+def starts_with(later: Context, earlier: Context) -> bool:
+    return [as_bytes(one) for one in later.messages[: len(earlier.messages)]] == [
+        as_bytes(one) for one in earlier.messages
+    ]
+
+
+def recalled(context: Context) -> list[str]:
+    return [str(one.content) for one in context.messages if "<recalled>" in str(one.content)]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_the_next_request_begins_with_the_whole_of_this_one(colour: Colour) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        first = ask(colour, session, question(8), "ask1")
+        assert "Name8" in recalled(first)[0]
+        again = told(colour, session.context, max_tokens=BUDGET)
+        assert [as_bytes(one) for one in again.messages] == [as_bytes(one) for one in first.messages]
+        answer(colour, session, "told1")
+        second = ask(colour, session, question(18), "ask2")
+        assert starts_with(second, first)
+        assert len(recalled(second)) == 2
+        assert "Name18" in "".join(recalled(second))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colour", COLOURS)
+def test_over_many_questions_the_beginning_changes_only_when_something_had_to_leave(colour: Colour) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        kept = 0
+        last: Context | None = None
+        for number in range(40):
+            context = ask(colour, session, question(3 + number % 20), f"ask{number}")
+            if last is not None:
+                grew = len(recalled(context)) >= len(recalled(last)) and starts_with(context, last)
+                condensed = context.section("history") != last.section("history")
+                left_in_one_step = len(recalled(context)) <= 1
+                assert grew or condensed or left_in_one_step, number
+                kept += grew
+            assert f"Name{3 + number % 20}" in "".join(str(one.content) for one in context.messages)
+            answer(colour, session, f"told{number}")
+            last = context
+        assert kept >= 10
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_nothing_is_quoted_twice(colour: Colour) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        first = ask(colour, session, question(8), "ask1")
+        answer(colour, session, "told1")
+        second = ask(colour, session, question(8) + " Again, please.", "ask2")
+        assert recalled(second) == recalled(first)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("small", ["Thanks!", "Ok, go on.", "Danke schön", "好的"])
+def test_small_talk_brings_nothing_back(colour: Colour, small: str) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        told(
+            colour, session.add_messages, [HumanMessage("Thanks, ok.", id="before"), AIMessage("Ok, go on.", id="then")]
+        )
+        assert not recalled(ask(colour, session, small, "small"))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("change", ["forget", "edit", "restart"])
+def test_what_was_forgotten_or_edited_stands_nowhere(colour: Colour, change: str, tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "memory.db")
+    session = memory.session("s")
+    with_history(session)
+    first = ask(colour, session, question(8), "ask1")
+    assert "Name8." in "".join(recalled(first))
+    answer(colour, session, "told1")
+    if change == "forget":
+        told(colour, session.forget, message_ids=["q8", "a8"])
+    elif change == "edit":
+        told(colour, session.add_messages, [HumanMessage(f"{word(80)} belongs to nobody.", id="q8")])
+        told(colour, session.add_messages, [AIMessage("Noted, no name.", id="a8")])
+    else:
+        memory.close()
+        memory = open_memory(tmp_path / "memory.db")
+        session = memory.session("s")
+    second = ask(colour, session, question(18), "ask2")
+    everything = "".join(str(one.content) for one in second.messages)
+    assert "Name18" in everything
+    if change != "restart":
+        assert "Name8." not in everything
+    memory.close()
+
+
+def test_a_question_of_the_callers_own_leaves_it_where_it_stands() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        first = ask(COLOURS[0], session, question(8), "ask1")
+        assert "Name22" in "".join(recalled(session.context(question(22), max_tokens=BUDGET)))
+        again = session.context(max_tokens=BUDGET)
+        assert [as_bytes(one) for one in again.messages] == [as_bytes(one) for one in first.messages]
+
+
+def test_another_track_has_its_own() -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        ask(COLOURS[0], session, question(8), "ask1")
+        other = memory.session("s", track="side")
+        other.add_messages([HumanMessage(question(12), id="o1")])
+        found = "".join(recalled(other.context(max_tokens=BUDGET)))
+        assert "Name12" in found
+        assert "Name8." not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_agents_requests_begin_with_those_of_the_turn_before(*, is_async: bool) -> None:
+    sent: list[list[BaseMessage]] = []
+
+    class Listening(GenericFakeChatModel):
+        def _generate(self, messages: list[BaseMessage], *rest: Any, **more: Any) -> Any:
+            sent.append(list(messages))
+            return super()._generate(messages, *rest, **more)
+
+    with open_memory() as memory:
+        with_history(memory.session("s"))
+        model = Listening(messages=iter([AIMessage("It is as you noted it then.") for _ in range(6)]))
+        agent = create_agent(
+            model, [], middleware=[TieredMemoryMiddleware(memory, max_tokens=BUDGET)], checkpointer=InMemorySaver()
+        )
+        config: Any = {"configurable": {"thread_id": "s"}}
+        for number in (8, 18, 28):
+            state: Any = {"messages": [HumanMessage(question(number))]}
+            await (agent.ainvoke(state, config) if is_async else _in_thread(agent, state, config))
+    texts = [[str(one.content) for one in request] for request in sent]
+    assert all(any("<recalled>" in text for text in request) for request in texts)
+    assert texts[1][: len(texts[0])] == texts[0]
+
+
+async def _in_thread(agent: Any, state: Any, config: Any) -> Any:
+    return agent.invoke(state, config)
+
+
+def test_during_a_tool_loop_what_stands_stays() -> None:
+    with open_memory(settings=quick_settings(messages=8)) as memory:
+        session = memory.session("s")
+        with_history(session)
+        first = ask(COLOURS[0], session, question(8), "ask1")
+        answer(COLOURS[0], session, "told1")
+        asked, *loop = tool_turn(900)
+        session.add_messages([asked])
+        before = session.context(max_tokens=BUDGET, tools=[])
+        for place, message in enumerate(loop[:3]):
+            session.add_messages([message])
+            if place:
+                later = session.context(max_tokens=BUDGET)
+                assert not check_valid(list(later.messages))
+                assert starts_with(later, first) == starts_with(before, first)
