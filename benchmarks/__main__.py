@@ -17,6 +17,7 @@ from benchmarks import (
     fact_depth,
     faults,
     hops,
+    long_run,
     prefix,
     recall,
     transcript_probes,
@@ -56,6 +57,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
     reports += cost_curve.main(["--quick"])
+    reports += long_run.main(["--quick"])
     few_workers = ["--workers", "1,2", "--seconds", "0.2", "--processes", "2"]
     reports += workers.main(few_workers if asked.tiny else [])
     reports += face_replay.main(["--quick"])

@@ -76,6 +76,11 @@ class EventName(StrEnum):
     FILE_CHANGED = "file_changed", _INFO, "a kept file has another content on the disk"
     FILE_DELETED = "file_deleted", _WARNING, "a kept file is gone from the disk"
     FILE_DAMAGED = "file_damaged", _WARNING, "a kept content cannot be read; the file is read again"
+    FILE_OFFERED = (
+        "file_offered",
+        _INFO,
+        "a file was opened again although it is unchanged; what is shown was pointed to",
+    )
     FILE_NOT_LOADED = "file_not_loaded", _WARNING, "a critical file could not be loaded"
     FILES_COLLECTED = "files_collected", _INFO, "files that nobody opened went to lower tiers"
     FILES_OPTIMISED = "files_optimised", _INFO, "the tiers were made less full, or denser"

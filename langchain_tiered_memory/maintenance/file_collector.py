@@ -24,12 +24,16 @@ class FileCollector:
 
     Args:
         tend: Does what is due; a bound method, held weakly.
+        look_seconds: How often it is called.
     """
 
-    def __init__(self, tend: Callable[[], object]) -> None:
+    def __init__(self, tend: Callable[[], object], *, look_seconds: float = _LOOK_SECONDS) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(
-            target=_tend_until, args=(weakref.WeakMethod(tend), self._stopped), name="tiered-memory-files", daemon=True
+            target=_tend_until,
+            args=(weakref.WeakMethod(tend), self._stopped, look_seconds),
+            name="tiered-memory-files",
+            daemon=True,
         )
 
     def start(self) -> None:
@@ -48,8 +52,8 @@ class FileCollector:
         return self._thread.is_alive()
 
 
-def _tend_until(reference: weakref.WeakMethod[Callable[[], object]], stopped: threading.Event) -> None:
-    while not stopped.wait(_LOOK_SECONDS):
+def _tend_until(reference: weakref.WeakMethod[Callable[[], object]], stopped: threading.Event, seconds: float) -> None:
+    while not stopped.wait(seconds):
         tend = reference()
         if tend is None:
             return

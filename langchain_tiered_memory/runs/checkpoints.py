@@ -91,6 +91,7 @@ def checkpoint(
         "given": given,
         "files": [_access_to_json(one) for one in touched],
         "unread_files": unread,
+        "tiers": runtime.store.kept_files.placed(ref),
     }
     made = MemoryCheckpoint(
         id=uuid.uuid4().hex,

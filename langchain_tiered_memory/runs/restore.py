@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CheckpointError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.checkpoints import file_checksums, sound_checkpoint
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.opening import tell_moves
 from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
 
 if TYPE_CHECKING:
@@ -54,9 +56,10 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
     if found.context_state["plans"] and not done.plans:
         detail = "messages, pins or summaries changed since: the next request plans its view anew"
         differences.append(Difference(kind="plan_outdated", what=found.id, detail=detail))
+    files = _restore_tiers(runtime, ref, found)
     report = RestoreReport(
         checkpoint=next(info for info in infos if info.id == found.id),
-        restored=("tasks", "phase", "pins", *(("views",) if done.plans else ())),
+        restored=("tasks", "phase", "pins", *(("views",) if done.plans else ()), *files),
         differences=tuple(differences),
         skipped=skipped,
     )
@@ -68,6 +71,23 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
         differences=sorted({one.kind for one in differences}),
     )
     return report
+
+
+def _restore_tiers(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -> tuple[str, ...]:
+    """Put the files that are still kept into the tiers that the checkpoint has them in."""
+    placed = found.project_state.get("tiers") or {}
+    hot, warm, pinned = (placed.get(name, []) for name in ("hot", "warm", "pinned"))
+    if not hot and not warm:
+        return ()
+    rules = runtime.settings.tiers
+    moves = runtime.store.kept_files.change(
+        ref,
+        lambda tiers: policy.restore(tiers, hot=hot, warm=warm, pinned=pinned, rules=rules),
+        rules=rules,
+        paths=[*hot, *warm, *pinned],
+    )
+    tell_moves(runtime, ref, moves)
+    return ("files",)
 
 
 def _file_differences(runtime: Runtime, found: MemoryCheckpoint) -> list[Difference]:

@@ -15,6 +15,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.messages.file_accesses import plain_path
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.collecting import (
@@ -24,6 +25,7 @@ from langchain_tiered_memory.runs.files.collecting import (
     optimise,
     tend_files,
 )
+from langchain_tiered_memory.runs.files.companions import bring_companions
 from langchain_tiered_memory.runs.files.monitor import Monitor
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
 from langchain_tiered_memory.types.files import CollectionReport, KeptFile, OpenedFile, RunReport
@@ -76,6 +78,9 @@ class Run:
         runtime = self._runtime
         self._started_at = self._logged_at = runtime.now()
         self._end_listening = runtime.listeners.add(self._monitor.hear)
+        rules = runtime.settings.tiers
+        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
+            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules)
         missing: list[str] = []
         for path in self._critical:
             try:
@@ -100,9 +105,13 @@ class Run:
         try:
             return self._wind_up()
         finally:
-            if self._end_listening is not None:
-                self._end_listening()
-                self._end_listening = None
+            self.stop_listening()
+
+    def stop_listening(self) -> None:
+        """Keep no more alerts; `end` does it. For a run that was started and will not be ended."""
+        if self._end_listening is not None:
+            self._end_listening()
+            self._end_listening = None
 
     def _wind_up(self) -> RunReport:
         runtime, ref = self._runtime, self._ref()
@@ -126,7 +135,8 @@ class Run:
         """Open a file: its content, from its tier where it is unchanged on the disk, else from there.
 
         `state` says which: `new`, `unchanged`, `changed`, or `deleted` for one that is gone from the disk, of which
-        the last content that was kept is shown.
+        the last content that was kept is shown. What belongs to it comes in with it where there are free places:
+        what it imports, its tests, what was opened next before (`tiers.companions`).
 
         Args:
             path: Absolute, or relative to one of the roots.
@@ -142,6 +152,7 @@ class Run:
         with self._monitor.timed() as note:
             opened = open_file(runtime, ref, path, roots=self._roots, pinned=pinned)
             note(opened.from_tier or "new")
+        bring_companions(runtime, ref, opened, roots=self._roots)
         return opened
 
     async def aopen(self, path: str, *, pinned: bool = False) -> OpenedFile:
@@ -171,6 +182,57 @@ class Run:
     async def akeep(self, path: str, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
         """See `keep`."""
         return await off_loop(self.keep, path, content, pinned=pinned)
+
+    def content(self, path: str) -> bytes | None:
+        """What is kept under a name, without opening it: no tier changes. `None` where nothing is.
+
+        Args:
+            path: As `files()` names it.
+
+        Raises:
+            DamagedFileError: when it is not what was kept.
+        """
+        return self._runtime.store.kept_files.content(self._ref(), path)
+
+    async def acontent(self, path: str) -> bytes | None:
+        """See `content`."""
+        return await off_loop(self.content, path)
+
+    def shown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
+        """The message that showed this content already, where no summary stands for it yet: it need not be shown again.
+
+        Args:
+            opened: As `open` gave it.
+            asked: The path as it was asked for.
+            tool: Whose results have a file's content.
+        """
+        if opened.state != "unchanged":
+            return None
+        names = [name for name in dict.fromkeys([plain_path(asked), opened.path]) if name is not None]
+        kept = self._runtime.store.kept_files
+        return kept.last_shown(self._ref(), names, track=self.core.track, tool=tool, since=opened.file.changed_at)
+
+    async def ashown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
+        """See `shown_in`."""
+        return await off_loop(self.shown_in, opened, asked=asked, tool=tool)
+
+    def note_offer(self, opened: OpenedFile, *, saved_tokens: int) -> None:
+        """Count that a file's content was pointed to in the place of being shown again.
+
+        Args:
+            opened: The file.
+            saved_tokens: What showing it would have taken.
+        """
+        counts = {"offered": 1, "offered_tokens": saved_tokens}
+        rules = self._runtime.settings.tiers
+        self._runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules, counts=counts)
+        self._report(
+            EventName.FILE_OFFERED, f"{opened.path}: {saved_tokens} tokens saved", path=opened.path, tokens=saved_tokens
+        )
+
+    async def anote_offer(self, opened: OpenedFile, *, saved_tokens: int) -> None:
+        """See `note_offer`."""
+        await off_loop(self.note_offer, opened, saved_tokens=saved_tokens)
 
     def pin(self, path: str) -> KeptFile:
         """Keep a file in hot until `unpin`; it is opened for that. Raises as `open` does."""

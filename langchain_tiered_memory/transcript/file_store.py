@@ -84,6 +84,16 @@ class Files:
             found = readable(connection, newest.items(), lambda one: _access(*one, was_written=one[0] in written))
         return sorted(found, key=lambda one: (-one.seq, one.path))
 
+    def latest_accesses(self, ref: SessionRef, *, limit: int) -> list[FileAccess]:
+        """The latest accesses that read or wrote a file, oldest first: one path may come often."""
+        mine = and_(files.c.session_key == ref.key, files.c.operation.in_(("read", "write")))
+        newest = select(files).where(mine).order_by(files.c.seq.desc(), files.c.path_digest).limit(limit)
+        with self.database.read() as connection:
+            found = readable(
+                connection, connection.execute(newest).mappings(), lambda row: _access("", row, was_written=False)
+            )
+        return found[::-1]
+
     def worked_on(self, ref: SessionRef, *, track: str, before: int, limit: int) -> list[int]:
         """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""
         named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}

@@ -72,7 +72,8 @@ class MemoryCheckpoint:
     context_state: dict[str, Any]
     """Zone, used, limit, the plans of the views; `pruning`: what would leave next, as planned in the danger zone."""
     project_state: dict[str, Any]
-    """`phase`, `given` (what the caller gave last), `files` that were touched, `unread_files`."""
+    """`phase`, `given` (what the caller gave last), `files` that were touched, `unread_files`; `tiers`: paths of the
+    files in `hot` and `warm`, the last opened first, and of those that are `pinned`."""
     tasks: tuple[Task, ...]
     """The queue: active ones, those that wait in the order in which they were queued, and the last finished."""
     metrics: dict[str, Any]
@@ -128,7 +129,7 @@ class RestoreReport:
 
     checkpoint: CheckpointInfo
     restored: tuple[str, ...]
-    """`tasks`, `phase`, `pins`, `views`."""
+    """`tasks`, `phase`, `pins`, `views`; `files` where their tiers were put back."""
     differences: tuple[Difference, ...] = ()
     skipped: tuple[str, ...] = field(default=())
     """Ids of newer checkpoints that were passed over because they are damaged."""

@@ -70,6 +70,7 @@ THREADS_MAY = {
     "integrations/legacy/open_turns.py": "remembers the runs of a chain, whichever thread runs them",
     "integrations/legacy/turn_history.py": "writes what a cancelled answer left, whoever cancels again",
     "integrations/graph/node_cache.py": "hands contexts between nodes, whichever thread runs them",
+    "integrations/file_runs.py": "remembers the runs of an agent, whichever thread begins and ends them",
     "integrations/graph/tracks.py": "numbers tasks that run side by side, in threads or not",
     "integrations/graph/stream_events.py": "remembers what was told, whichever thread tells it",
     "summaries/engine/": "extensions, breakers and bounds are asked from any thread, and may hang",

@@ -23,6 +23,7 @@ from benchmarks import (
     fact_depth,
     faults,
     hops,
+    long_run,
     prefix,
     recall,
     transcript_probes,
@@ -324,6 +325,20 @@ def test_transcript_probes_measure_a_made_up_run_beside_every_window(run: Run) -
     assert not found["figures"]["faults"]
     assert cost["counted_calls"] > 0
     assert "window+paths" in printed
+
+
+def test_a_long_run_goes_on_after_a_kill_and_tells_of_every_tier(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "run.png"
+    found, printed = run(long_run.main, "--quick", "--picture", str(picture))
+    figures = found["figures"]
+    assert (figures["killed"], len(figures["restored"])) == (1, 1)
+    assert figures["largest_share"] <= long_run.BUDGET_SHARE
+    assert figures["faults"] == figures["refused"] == figures["problems"] == []
+    assert figures["contents_lost"] == 0
+    assert figures["accesses"]["hot"] > 0
+    assert figures["needless_tokens"] >= figures["tokens_that_pointing_saves"]
+    assert picture.exists() or "matplotlib" in printed
+    assert "every context valid" in printed
 
 
 def test_cost_curve_bills_every_entry_for_all_that_it_sends_writes_and_condenses(run: Run, tmp_path: Path) -> None:

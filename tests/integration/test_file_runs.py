@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -152,20 +153,35 @@ def test_the_collector_is_a_daemon_thread_that_ends_with_its_run(tmp_path: Path)
         assert threads() == []
 
 
-def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
-    class Owner:
-        def __init__(self) -> None:
-            self.tended = threading.Event()
+class Owner:
+    """Something that is tended."""
 
-        def tend(self) -> None:
-            self.tended.set()
+    def __init__(self) -> None:
+        self.tended = threading.Event()
 
+    def tend(self) -> None:
+        self.tended.set()
+
+
+def test_a_collector_tends_until_it_is_stopped() -> None:
     owner = Owner()
-    collector = FileCollector(owner.tend)
+    collector = FileCollector(owner.tend, look_seconds=0.01)
     assert not collector.is_running
     collector.start()
+    assert owner.tended.wait(30)
     collector.stop()
     collector.stop()
+    assert not collector.is_running
+
+
+def test_a_collector_ends_when_nobody_holds_its_owner() -> None:
+    owner = Owner()
+    collector, tended = FileCollector(owner.tend, look_seconds=0.01), owner.tended
+    collector.start()
+    assert tended.wait(30)
+    del owner
+    gc.collect()
+    collector._thread.join(30)
     assert not collector.is_running
 
 
@@ -234,3 +250,64 @@ def test_forgetting_a_session_takes_its_files_from_the_disk_too(tmp_path: Path) 
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert b"xyzzy_plugh" not in kept
     assert b"f19.py" not in kept
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Path, colour: Colour) -> None:
+    names = [f"f{number}.py" for number in range(12)]
+    folder = project(tmp_path, *names)
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        session = memory.session("s")
+        session.add_messages(conversation(1))
+        run.pin("f0.py")
+        for name in names[1:6]:
+            run.open(name)
+        before = {file.path: (file.tier, file.pinned) for file in run.files()}
+        made = told(colour, session.checkpoint, "here")
+        assert made.project_state["tiers"]["pinned"] == [str(folder / "f0.py")]
+        run.unpin("f0.py")
+        for name in names[6:]:
+            run.open(name)
+        assert run.files("cold")
+        report = told(colour, session.restore, made.id)
+        assert "files" in report.restored
+        after = {file.path: (file.tier, file.pinned) for file in run.files()}
+        assert {path: after[path] for path in before} == before
+        assert all(tier == "cold" for path, (tier, _) in after.items() if path not in before)
+        assert all(run.open(name).text.startswith(f"# {name}") for name in names)
+        assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: Path, colour: Colour) -> None:
+    folder = project(tmp_path, "src/app.py", "src/store.py", "src/other.py", "tests/test_app.py")
+    (folder / "src" / "app.py").write_text("import os\nfrom store import keep\nfrom . import missing\n")
+    with opened(tmp_path, hot=4) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        events: list[Any] = []
+        memory.subscribe(events.append)
+        file = told(colour, run.open, "src/app.py")
+        assert {one.path for one in run.files("hot")} == {
+            str(folder / name) for name in ("src/app.py", "src/store.py", "tests/test_app.py")
+        }
+        kept = next(one for one in run.files() if one.path == file.path)
+        assert kept.dependencies == (str(folder / "src/store.py"),)
+        assert [one.details["cause"] for one in events if one.name == "file_promoted"] == [
+            "opened",
+            "brought_in",
+            "brought_in",
+        ]
+        told(colour, run.open, "src/other.py")
+        for number in range(9):
+            run.keep(f"given {number}", "x")
+        before = [one.path for one in run.files()]
+        told(colour, run.open, "src/app.py")
+        assert sorted(one.path for one in run.files()) == sorted(before)
+        assert len(run.files("hot")) <= 4
+        assert memory.verify().problems == ()
+
+
+def test_a_run_without_companions_brings_none(tmp_path: Path) -> None:
+    folder = project(tmp_path, "app.py", "test_app.py")
+    with opened(tmp_path, companions=0) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        run.open("app.py")
+        assert len(run.files()) == 1

@@ -83,6 +83,19 @@ async def test_an_agent_uses_its_tool(name: str, loaded: Any) -> None:
     assert result["messages"][-1].text == "The books say: anchor: 3 in stock."
 
 
+async def test_a_long_run_opens_a_file_once_and_points_to_it_then(loaded: Any) -> None:
+    graph = (await built(loaded("long_run"))).copy()
+    graph.checkpointer = InMemorySaver()
+    with blockbuster_ctx():
+        for _ in range(2):
+            result = await graph.ainvoke({"messages": [HumanMessage("Open parts.py")]}, thread())
+    shown = [one.text for one in result["messages"] if one.type == "tool"]
+    assert "What the graphs here share" in shown[0]
+    assert "did not change since you opened it" in shown[1]
+    counts = sys.modules["parts"].memory().run("t").report().counts
+    assert (counts["opened_new"], counts["opened_hot"], counts["offered"]) == (1, 1, 1)
+
+
 async def test_the_state_of_the_chat_stays_small(loaded: Any) -> None:
     graph = loaded("chat").copy()
     graph.checkpointer = InMemorySaver()
@@ -96,7 +109,7 @@ def test_importing_the_graphs_opens_no_memory() -> None:
     code = (
         "import importlib, sys\n"
         f"sys.path.insert(0, {str(GRAPHS)!r})\n"
-        "for name in ('chat', 'by_hand', 'agent'):\n"
+        "for name in ('chat', 'by_hand', 'agent', 'long_run'):\n"
         "    importlib.import_module(name)\n"
         "print(sys.modules['parts']._opened.cache_info().currsize)"
     )

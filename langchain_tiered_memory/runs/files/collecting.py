@@ -194,7 +194,7 @@ def _same(tiers: Tiers) -> Tiers:
 
 
 def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
-    return runtime.store.kept_files.sizes(ref, runtime.settings.tiers).utilisation
+    return runtime.store.kept_files.utilisation(ref, runtime.settings.tiers)
 
 
 def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -> None:

@@ -50,17 +50,48 @@ def kept_file(row: Columns) -> KeptFile:
     )
 
 
+_PLACED = (
+    kept_files.c.session_key,
+    kept_files.c.path_digest,
+    kept_files.c.path,
+    kept_files.c.tier,
+    kept_files.c.pinned,
+    kept_files.c.size,
+    kept_files.c.checksum,
+    kept_files.c.changed_at,
+    kept_files.c.accessed_at,
+    kept_files.c.access_order,
+    kept_files.c.accesses,
+    kept_files.c.modified_ns,
+    kept_files.c.dependencies,
+    kept_files.c.deleted,
+)
+"""What the rules ask of a file: fifty rows are read at each access, so no more than that."""
+_UPPER_ROWS = select(*_PLACED).where(kept_files.c.session_key == bindparam("session"), kept_files.c.tier.in_(_UPPER))
+
+
 def read_rows(connection: Connection, key: int, paths: Iterable[str] = ()) -> dict[str, RowMapping]:
     """The files of hot and warm, and the named ones, by path; damaged rows are left out and noted."""
-    mine = kept_files.c.session_key == key
     found = list(connection.execute(_UPPER_ROWS, {"session": key}).mappings())
-    for part in chunks([digest_of(path) for path in dict.fromkeys(paths)]):
-        named = select(kept_files).where(mine, kept_files.c.path_digest.in_(part), kept_files.c.tier == "cold")
+    wanted = [digest_of(path) for path in dict.fromkeys(paths)]
+    there = {row["path_digest"] for row in found}
+    mine = and_(kept_files.c.session_key == key, kept_files.c.tier == "cold")
+    for part in chunks([digest for digest in wanted if digest not in there]):
+        named = select(*_PLACED).where(mine, kept_files.c.path_digest.in_(part))
         found += connection.execute(named).mappings()
-    return dict(readable(connection, found, lambda row: (kept_file(row).path, row)))
+    return dict(readable(connection, found, _path_and_row))
 
 
-_UPPER_ROWS = select(kept_files).where(kept_files.c.session_key == bindparam("session"), kept_files.c.tier.in_(_UPPER))
+def read_place(connection: Connection, key: int, path: str) -> RowMapping | None:
+    """One file, as `read_rows` reads it; `None` where it is not kept, or its row is damaged."""
+    mine = and_(kept_files.c.session_key == key, kept_files.c.path_digest == digest_of(path))
+    row = connection.execute(select(*_PLACED).where(mine)).mappings().one_or_none()
+    return row if row is not None and not any(damage_in(kept_files, row)) else None
+
+
+def _path_and_row(row: RowMapping) -> tuple[str, RowMapping]:
+    check(kept_files, row)
+    return schema.unpacked(row["path"]), row
 
 
 def tiers_of(found: Mapping[str, Columns]) -> Tiers:

@@ -12,11 +12,21 @@ from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, file_contents, file_dictionaries, file_tiers, kept_files
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    entries,
+    file_contents,
+    file_dictionaries,
+    file_tiers,
+    files,
+    kept_files,
+    packed,
+    unpacked,
+)
 from langchain_tiered_memory.types.files import KeptFile, TierSizes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -63,6 +73,15 @@ class KeptFileReads:
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), kept_file)
 
+    def placed(self, ref: SessionRef) -> dict[str, list[str]]:
+        """Paths in `hot` and `warm`, the last opened first, and of the `pinned` ones: what a checkpoint has of them."""
+        upper = [file for tier in TIERS[:2] for file in self.files(ref, tier=tier)]
+        return {
+            "hot": [file.path for file in upper if file.tier == "hot"],
+            "warm": [file.path for file in upper if file.tier == "warm"],
+            "pinned": [file.path for file in upper if file.pinned],
+        }
+
     def content(self, ref: SessionRef, path: str) -> bytes | None:
         """A kept content, without an access; `None` where the file is not kept.
 
@@ -73,6 +92,35 @@ class KeptFileReads:
         with self.database.read() as connection:
             checksum = connection.scalar(select(kept_files.c.checksum).where(mine))
             return None if checksum is None else read_content(connection, ref.key, checksum)
+
+    def last_shown(self, ref: SessionRef, names: Sequence[str], *, track: str, tool: str, since: float) -> str | None:
+        """Id of the newest message of a track that had a file opened, while no summary stands for it; else `None`.
+
+        Args:
+            ref: The session.
+            names: What its calls may call the file.
+            track: Whose context it is.
+            tool: Whose results have a file's content.
+            since: Older ones showed another content.
+        """
+        query = (
+            select(entries.c.message_id)
+            .join(files, and_(files.c.session_key == entries.c.session_key, files.c.seq == entries.c.seq))
+            .where(
+                files.c.session_key == ref.key,
+                files.c.track == packed(track),
+                files.c.path_digest.in_([digest_of(name) for name in names]),
+                files.c.tool == packed(tool),
+                files.c.at >= since,
+                entries.c.open_calls.is_(None),
+                entries.c.summary_id.is_(None),
+            )
+            .order_by(entries.c.seq.desc())
+            .limit(1)
+        )
+        with self.database.read() as connection:
+            found = connection.scalar(query)
+        return None if found is None else unpacked(found)
 
     def times(self, ref: SessionRef) -> RunTimes:
         """When what was done last, and the counts."""
@@ -88,6 +136,13 @@ class KeptFileReads:
                 damage_of(connection).note(error)
                 known[error.column] = None
             return RunTimes(**known, figures=figures_of(connection, row))
+
+    def utilisation(self, ref: SessionRef, rules: TierSettings) -> float:
+        """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""
+        upper = kept_files.c.tier.in_(("hot", "warm"))
+        query = select(func.count()).select_from(kept_files).where(kept_files.c.session_key == ref.key, upper)
+        with self.database.read() as connection:
+            return int(connection.scalar(query) or 0) / (rules.hot.files + rules.warm.files)
 
     def sizes(self, ref: SessionRef, rules: TierSettings) -> TierSizes:
         """How much the tiers hold."""
@@ -108,16 +163,16 @@ class KeptFileReads:
             dictionaries = int(connection.scalar(select(taught).where(file_dictionaries.c.session_key == ref.key)) or 0)
             pins = select(func.count()).where(mine, kept_files.c.pinned.is_(True))
             pinned = int(connection.scalar(pins) or 0)
-        files = {tier: tiers.get(tier, (0, 0))[0] for tier in TIERS}
+        held = {tier: tiers.get(tier, (0, 0))[0] for tier in TIERS}
         squeezed = [sizes for form, sizes in forms.items() if form != "raw"]
         return TierSizes(
-            files=files,
+            files=held,
             bytes={tier: tiers.get(tier, (0, 0))[1] for tier in TIERS},
             stored_bytes=dictionaries + sum(stored for _, stored in forms.values()),
             packed_bytes=sum(size for size, _ in squeezed),
             packed_stored_bytes=sum(stored for _, stored in squeezed) + (dictionaries if squeezed else 0),
             pinned=pinned,
-            utilisation=(files["hot"] + files["warm"]) / (rules.hot.files + rules.warm.files),
+            utilisation=(held["hot"] + held["warm"]) / (rules.hot.files + rules.warm.files),
         )
 
 

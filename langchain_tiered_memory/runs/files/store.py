@@ -21,10 +21,10 @@ from langchain_tiered_memory.runs.files.file_rows import (
     drop_unused,
     insert_content,
     insert_file,
-    kept_file,
     moves_between,
     obsolete_paths,
     read_content,
+    read_place,
     read_rows,
     repack,
     replace_content,
@@ -45,7 +45,7 @@ from langchain_tiered_memory.sql.schema import (
 )
 from langchain_tiered_memory.sql.session_rows import insert_if_absent
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.types.files import OpenedFile, RunReport, TierMove
+from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,6 +97,9 @@ class KeptFiles(KeptFileReads):
         """
         with self.database.write() as connection:
             row = _locked(connection, ref)
+            again = self._open_hot(connection, ref, row, seen, now=now, pinned=pinned)
+            if again is not None:
+                return again
             found = read_rows(connection, ref.key, [seen.path])
             before = found.get(seen.path)
             if seen.content is None and (before is None or before["checksum"] != seen.checksum):
@@ -115,11 +118,41 @@ class KeptFiles(KeptFileReads):
             from_tier: Tier | None = before["tier"] if before is not None else None
             counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
             _write_run(connection, ref, row, {"next_order": order + 1}, counts)
-            file = kept_file(read_rows(connection, ref.key, [seen.path])[seen.path])
+        file = _as_kept(seen, tiers.files[seen.path], before)
         state: FileState = "new" if before is None else "deleted" if seen.deleted else "unchanged"
         if before is not None and before["checksum"] != seen.checksum:
             state = "changed"
         return OpenedFile(file=file, content=content, state=state, from_tier=from_tier, moves=moves)
+
+    def _open_hot(
+        self, connection: Connection, ref: SessionRef, row: RowMapping, seen: SeenFile, *, now: float, pinned: bool
+    ) -> OpenedFile | None:
+        """An access to a file that is in hot with this content: no other file moves, so none is read."""
+        before = read_place(connection, ref.key, seen.path)
+        if before is None or before["tier"] != "hot" or before["checksum"] != seen.checksum:
+            return None
+        if pinned and not before["pinned"]:
+            return None
+        order = row["next_order"]
+        content = read_content(connection, ref.key, seen.checksum) if seen.content is None else seen.content
+        file = policy.Placed(
+            path=seen.path,
+            tier="hot",
+            accessed_at=now,
+            order=order,
+            accesses=before["accesses"] + 1,
+            size=seen.size,
+            pinned=bool(before["pinned"]),
+        )
+        write_changes(connection, ref.key, {seen.path: before}, policy.Tiers({seen.path: file}))
+        _take_in(connection, ref.key, before, seen=seen, content=content, file=file)
+        _write_run(connection, ref, row, {"next_order": order + 1}, {"opened_hot": 1})
+        return OpenedFile(
+            file=_as_kept(seen, file, before),
+            content=content,
+            state="deleted" if seen.deleted else "unchanged",
+            from_tier="hot",
+        )
 
     def bring_in(
         self, ref: SessionRef, seen: Sequence[SeenFile], *, now: float, rules: TierSettings
@@ -190,6 +223,12 @@ class KeptFiles(KeptFileReads):
         with self.database.write() as connection:
             row = _locked(connection, ref)
             _write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+
+    def set_dependencies(self, ref: SessionRef, path: str, found: Sequence[str]) -> None:
+        """Note what a file imports."""
+        with self.database.write() as connection:
+            _locked(connection, ref)
+            update_file(connection, ref.key, path, {"dependencies": rows.names_to_json(found)})
 
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
         """Note that files are gone from the disk, or there again."""
@@ -274,6 +313,29 @@ class KeptFiles(KeptFileReads):
 _same_content = kept_files.c.checksum == file_contents.c.checksum
 
 
+_MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
+"""Of a file whose content is the same."""
+
+
+def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> KeptFile:
+    """What is known of a file from now on."""
+    is_same = before is not None and before["checksum"] == seen.checksum
+    return KeptFile(
+        path=seen.path,
+        tier=file.tier,
+        kind=seen.kind,
+        size=seen.size,
+        modified_ns=seen.modified_ns,
+        changed_at=before["changed_at"] if before is not None and is_same else file.accessed_at,
+        accessed_at=file.accessed_at,
+        accesses=file.accesses,
+        checksum=seen.checksum,
+        dependencies=seen.dependencies,
+        pinned=file.pinned,
+        deleted=seen.deleted,
+    )
+
+
 def _take_in(
     connection: Connection, key: int, before: RowMapping | None, *, seen: SeenFile, content: bytes, file: policy.Placed
 ) -> None:
@@ -297,7 +359,8 @@ def _take_in(
     if before is None:
         insert_file(connection, key, file, values)
         return
-    update_file(connection, key, seen.path, values)
+    if is_other or any(before[name] != values[name] for name in _MAY_CHANGE):
+        update_file(connection, key, seen.path, values)
     if is_other:
         drop_unused(connection, key, [before["checksum"]])
 

@@ -1,0 +1,123 @@
+"""The tool `open_file` of an agent: a run's file, from its tier where it is unchanged.
+
+A file that is opened again although nothing changed, and that stands in the conversation still, is not shown once more:
+the answer points to it, and shows it when the agent asks for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import DamagedFileError, InvalidInputError
+from langchain_tiered_memory.text.fencing import plain_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_tiered_memory.sessions.file_run import Run
+    from langchain_tiered_memory.types.files import OpenedFile
+
+NAME = "open_file"
+_DESCRIPTION = (
+    "Open a text file of the project and show it from a line on. A file that did not change since you opened it is not "
+    "shown twice: you are told where it stands in this conversation, and `again` shows it once more."
+)
+_MAX_PATH_CHARS = 300
+_STATES = {
+    "new": "",
+    "unchanged": "",
+    "changed": " It changed since it was opened last.",
+    "deleted": " It is gone from the disk: this is what it was when it was read last.",
+}
+
+
+class OpenFileInput(BaseModel):
+    """Arguments of `open_file`."""
+
+    path: str = Field(description="Path of the file, relative to the project or absolute.")
+    start_line: int = Field(default=1, description="Number of the first line to show.")
+    again: bool = Field(default=False, description="True shows the file although it is unchanged and shown already.")
+
+
+def open_file_tool(
+    run_of: Callable[[RunnableConfig], Run], *, max_tokens: int, count: Callable[[str], int]
+) -> BaseTool:
+    """The tool.
+
+    Args:
+        run_of: The run of a config.
+        max_tokens: Bounds each result.
+        count: Tokens of a text.
+    """
+
+    def open_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
+        run = run_of(config)
+        run.tend()
+        try:
+            opened = run.open(path)
+        except (InvalidInputError, DamagedFileError) as error:
+            return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
+        if opened.is_binary:
+            return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
+        shown = page_of(opened, start_line, max_tokens=max_tokens, count=count)
+        before = None if again else run.shown_in(opened, asked=path, tool=NAME)
+        note = _offer(path, before)
+        if before is None or count(note) >= count(shown):
+            return shown
+        run.note_offer(opened, saved_tokens=count(shown) - count(note))
+        return note
+
+    async def aopen_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
+        return await off_loop(open_file, path, config, start_line, again)
+
+    return StructuredTool.from_function(
+        func=open_file, coroutine=aopen_file, name=NAME, description=_DESCRIPTION, args_schema=OpenFileInput
+    )
+
+
+def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int]) -> str:
+    """A file's lines from one on, as many whole ones as fit, behind a line that says what is shown.
+
+    Args:
+        opened: The file.
+        start_line: From 1; one behind the end shows nothing.
+        max_tokens: The most that it may take.
+        count: Tokens of a text.
+    """
+    lines = opened.text.splitlines()
+    first = max(start_line, 1)
+    rest = lines[first - 1 :]
+
+    def page(number: int) -> str:
+        last = first + number - 1
+        more = f" Go on with start_line {last + 1}." if number < len(rest) else ""
+        head = f"{_quoted(opened.path)}, lines {first} to {last} of {len(lines)}.{_STATES[opened.state]}{more}"
+        return "\n".join([head, *rest[:number]])
+
+    if not rest:
+        return f"{_quoted(opened.path)} has {len(lines)} lines, none from {first} on.{_STATES[opened.state]}"
+    low, high = 0, len(rest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(page(middle)) <= max_tokens else (low, middle - 1)
+    if low:
+        return page(low)
+    long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one
+    return f"{_quoted(opened.path)}, line {first} of {len(lines)}, its first {len(long)} characters:\n{long}"
+
+
+def _offer(path: str, message_id: str | None) -> str:
+    where = f" (message {plain_label(message_id, max_chars=80)})" if message_id else ""
+    return (
+        f"{_quoted(path)} did not change since you opened it; it stands in this conversation already{where}. "
+        "Call open_file with again=true to see it once more."
+    )
+
+
+def _quoted(path: str) -> str:
+    return f"'{plain_label(path, max_chars=_MAX_PATH_CHARS)}'"

@@ -1,0 +1,169 @@
+"""`open_file` of an agent, and a run's pair of nodes: start, end, what is not shown twice; in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, end_run_node, start_run_node
+from langchain_tiered_memory.integrations.file_tool import page_of
+from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
+from tests.agent_builders import THREAD, ToolModel, open_memory
+from tests.colours import COLOURS, Colour
+from tests.graph_builders import ChatState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_tiered_memory.memory import TieredMemory
+
+LINES = "".join(f"line {number} = {number * 7}\n" for number in range(1, 61))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    (made / "a.py").write_text(LINES)
+    (made / "image.bin").write_bytes(b"\x00\x01")
+    return made
+
+
+def asks(*paths: str, **more: Any) -> AIMessage:
+    number = "-".join(paths) + str(sorted(more.items()))
+    calls = [
+        {"name": "open_file", "args": {"path": path, **more}, "id": f"call-{number}-{place}"}
+        for place, path in enumerate(paths)
+    ]
+    return AIMessage("", tool_calls=calls)
+
+
+def said(colour: Colour, runnable: Any, text: str) -> dict[str, Any]:
+    state = {"messages": [HumanMessage(text)]}
+    if colour == "sync":
+        found: dict[str, Any] = runnable.invoke(state, THREAD)
+        return found
+    return asyncio.run(runnable.ainvoke(state, THREAD))
+
+
+def agent_of(memory: TieredMemory, folder: Path, *replies: AIMessage, **choices: Any) -> Any:
+    files = FileRunMiddleware(memory, roots=[str(folder)], **choices)
+    middleware = [files, TieredMemoryMiddleware(memory)]
+    return create_agent(ToolModel(answers=list(replies)), [], middleware=middleware, checkpointer=InMemorySaver())
+
+
+def results(state: dict[str, Any]) -> list[str]:
+    return [message.text for message in state["messages"] if message.type == "tool"]
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    return request.param
+
+
+def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        events: list[Any] = []
+        memory.subscribe(events.append)
+        replies = [asks("a.py"), asks("./a.py"), asks("a.py", again=True), AIMessage("Done.")]
+        shown = results(said(colour, agent_of(memory, folder, *replies), "Look at a.py."))
+        assert "lines 1 to 60 of 60" in shown[0]
+        assert shown[0].endswith("line 60 = 420")
+        assert "did not change since you opened it" in shown[1]
+        assert len(shown[1]) < len(shown[0]) / 3
+        assert shown[2] == shown[0]
+        counts = memory.run("alice").report().counts
+        assert counts["offered"] == 1
+        assert counts["offered_tokens"] > 100
+        names = [one.name for one in events]
+        assert names.count("file_offered") == names.count("run_started") == names.count("run_ended") == 1
+
+
+def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        agent = agent_of(
+            memory, folder, asks("a.py"), AIMessage("."), asks("a.py"), AIMessage("."), asks("a.py"), AIMessage(".")
+        )
+        said(colour, agent, "Look.")
+        (folder / "a.py").write_text("changed = True\n" * 60)
+        assert "It changed since" in results(said(colour, agent, "Look again."))[-1]
+        (folder / "a.py").unlink()
+        last = results(said(colour, agent, "And again."))[-1]
+        assert "It is gone from the disk" in last
+        assert "changed = True" in last
+
+
+def test_another_track_that_opened_a_file_does_not_keep_it_from_this_one(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.run("alice", roots=[str(folder)], track="other").open("a.py")
+        shown = results(said(colour, agent_of(memory, folder, asks("a.py"), AIMessage(".")), "Look."))
+        assert "lines 1 to 60" in shown[0]
+
+
+def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        replies = [
+            asks("../secret", "image.bin", "none.py", "a\0b"),
+            asks("a.py", start_line=1),
+            asks("a.py", start_line=99),
+            AIMessage("Done."),
+        ]
+        shown = results(said(colour, agent_of(memory, folder, *replies, max_tokens=120), "Look."))
+        assert "outside of the folders" in shown[0]
+        assert "is no text: 2 bytes" in shown[1]
+        assert "not there" in shown[2]
+        assert "cannot be opened" in shown[3]
+        assert "Go on with start_line" in shown[4]
+        count = memory.core.runtime.counter.count_text
+        assert all(count(one) <= 120 for one in shown[4:])
+        assert "none from 99 on" in shown[5]
+
+
+def test_critical_files_are_pinned_at_the_start_of_each_call(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        agent = agent_of(memory, folder, AIMessage("One."), AIMessage("Two."), critical=["a.py"])
+        for text in ("First.", "Second."):
+            said(colour, agent, text)
+        files = memory.run("alice", roots=[str(folder)]).files("hot")
+        assert [(file.path, file.pinned, file.accesses) for file in files] == [(str(folder / "a.py"), True, 2)]
+
+
+def test_pages_of_a_file_are_all_of_it(folder: Path) -> None:
+    with open_memory() as memory:
+        opened = memory.run("s", roots=[str(folder)]).open("a.py")
+        (folder / "long.py").write_text("x" * 5000)
+        long = memory.run("s", roots=[str(folder)]).open("long.py")
+    lines, start = [], 1
+    while start <= 60:
+        page = page_of(opened, start, max_tokens=60, count=lambda text: len(text) // 4)
+        lines += page.splitlines()[1:]
+        start = len(lines) + 1
+    assert "\n".join(lines) + "\n" == LINES
+    assert len(page_of(long, 1, max_tokens=200, count=lambda text: len(text) // 4)) < 400
+
+
+def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        builder = StateGraph(ChatState)
+        builder.add_node("start_run", start_run_node(memory, roots=[str(folder)], critical=["a.py"]))
+        builder.add_node("end_run", end_run_node(memory, roots=[str(folder)]))
+        builder.add_edge(START, "start_run")
+        builder.add_edge("start_run", "end_run")
+        builder.add_edge("end_run", END)
+        events: list[str] = []
+        memory.subscribe(lambda event: events.append(event.name))
+        said(colour, builder.compile(checkpointer=InMemorySaver()), "Hello.")
+        assert [name for name in events if name.startswith("run_")] == ["run_started", "run_ended"]
+        assert [file.pinned for file in memory.run("alice").files()] == [True]
+
+
+def test_too_little_room_for_a_page_is_refused_where_it_is_written(folder: Path) -> None:
+    with open_memory() as memory, pytest.raises(SettingsError, match="at least 100"):
+        FileRunMiddleware(memory, roots=[str(folder)], max_tokens=50)
