@@ -19,9 +19,9 @@ class RoomSettings(Frozen):
     cached_price: float = Field(default=0.1, gt=0, le=1)
     """Of a token that the provider has in its cache, in the price of one that it has not. A tenth is what Anthropic and
     OpenAI's newest models take; a model in `prices` that names its own is weighed by that."""
-    least_share: float = Field(default=0.25, gt=0, le=1)
+    least_share: float = Field(default=0.85, gt=0, le=1)
     """Of a view's room, that file work may fill in any case ..."""
-    least_tokens: int = Field(default=12_000, ge=0)
+    least_tokens: int = Field(default=8000, ge=0)
     """... up to so many tokens."""
     extra_share: float = Field(default=0.5, ge=0)
     """How much more than with the least a turn may cost for what is kept besides, on average until the next
