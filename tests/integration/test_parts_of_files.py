@@ -1,0 +1,67 @@
+"""Parts of files in a view: word for word, within the budget, alike between condensations, gone when forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.summaries.rendering import PARTS_NOTE
+from langchain_tiered_memory.testing import FrozenClock
+from tests.colours import COLOURS, Colour, told
+from tests.memory_builders import NOW, open_memory
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory import Context
+
+pytestmark = pytest.mark.slow
+
+_BUDGET = 4000
+_WRITTEN = "def lower(crane):\n    return crane.hook - 17"
+
+
+def _work(number: int) -> list[BaseMessage]:
+    """One step of a run: the agent writes into one file of a dozen, or reads another."""
+    path = f"harbour/part_{number % 12}.py"
+    if number % 3 == 0:
+        new = _WRITTEN if number == 3 else f"def step_{number}():\n    return {number}"
+        arguments = {"file_path": path, "old_string": f"old {number}", "new_string": new}
+        result, name = "done", "Edit"
+    else:
+        arguments, name = {"file_path": path}, "Read"
+        result = "\n".join(f"line {line} of {path} at step {number}" for line in range(30))
+    call = {"name": name, "args": arguments, "id": f"c{number}"}
+    return [
+        AIMessage("", tool_calls=[call], id=f"a{number}"),
+        ToolMessage(result, tool_call_id=f"c{number}", id=f"r{number}"),
+    ]
+
+
+def _text(context: Context) -> str:
+    return "\n".join(str(message.text) for message in context.messages)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(colour: Colour) -> None:
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        told(colour, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        seen, before = 0, ""
+        for number in range(1, 60):
+            told(colour, session.add_messages, _work(number))
+            told(colour, session.flush)
+            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            assert context.tokens <= _BUDGET
+            assert not check_valid(context.messages)
+            quoted = next((str(one.text) for one in context.messages if PARTS_NOTE in str(one.text)), "")
+            assert (context.section("parts") is not None) == bool(quoted)
+            if before and not context.guard.steps:
+                assert quoted == before, "parts change only with a condensation"
+            seen, before = seen + bool(quoted), quoted
+        assert seen > 10
+        shown = told(colour, session.context, "", max_tokens=_BUDGET)
+        assert "part_3.py" in _text(shown)
+        told(colour, session.forget, message_ids=["a3", "r3"])
+        assert "crane.hook - 17" not in _text(told(colour, session.context, "", max_tokens=_BUDGET))
