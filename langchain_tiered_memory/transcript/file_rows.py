@@ -53,4 +53,4 @@ def drop_touches(connection: Connection, key: int, seqs: Sequence[int]) -> None:
 def touched_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
     """Paths of files that messages read or wrote, as they stand there; at most as many as fit one `IN (...)`."""
     mine = (files.c.session_key == key, files.c.seq.in_(list(seqs)), files.c.operation.in_(("read", "write")))
-    return [unpacked(path) for path in connection.scalars(select(files.c.path).where(*mine).distinct())]
+    return [unpacked(path) for path in dict.fromkeys(connection.scalars(select(files.c.path).where(*mine)))]

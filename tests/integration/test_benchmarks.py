@@ -245,7 +245,7 @@ def test_condensing_counts_calls_and_facts_of_every_peer_and_none_after_a_restar
 def test_faults_counts_what_was_tried_survived_and_lost(run: Run) -> None:
     pytest.importorskip("langchain_community")
     given = ("--kills", "1", "--writers", "2", "--messages", "6", "--characters", "300")
-    found, printed = run(faults.main, *given, "--columns", "60", "--disk-sizes", "600000")
+    found, printed = run(faults.main, *given, "--columns", "45", "--disk-sizes", "600000")
     tried = {(trial["fault"], trial["party"]) for trial in found["figures"]["trials"]}
     assert {fault for fault, party in tried if party == "this memory"} == {
         "kills", "writers", "damaged rows", "full disk", "bad summarisers", "hostile texts",

@@ -64,6 +64,8 @@ NOT_CHECKABLE = {
     "ltm_summaries.strategy": "given by settings, and kept nowhere else",
     "ltm_summaries.source_tokens": "what was counted when it was planned: sources may have been counted anew since",
     "ltm_summaries.counter": "as of messages",
+    "ltm_summaries.by_rules": "whether a model may write it still is kept nowhere else; a view asks again, or it stays",
+    "ltm_summaries.wanted": "what a view asked for is kept nowhere else; its next request asks again",
     "ltm_summaries.degraded": "who wrote it is kept nowhere else; a sound one is made again",
     "ltm_summaries.stale": "whether it was made before an edit is kept nowhere else; a sound one is made again",
     "ltm_summaries.touched": "asked while it is being made alone",
