@@ -33,7 +33,8 @@ def telling_model() -> ScriptedModel:
     """Condenses everything into a text with a word that stands nowhere else."""
 
     def reply(messages: Sequence[BaseMessage]) -> str:
-        aim = "\n".join(f"- The register has order {number}, {SUMMARY_SECRET}." for number in range(6))
+        said = "the bolts of it came late, as the register has to say"
+        aim = "\n".join(f"- Order {number}: {said}, {SUMMARY_SECRET}." for number in range(6))
         heading = str(messages[0].text).partition("## ")[2].partition("\n")[0] or "Overview"
         return f"## {heading}\n{aim}"
 
