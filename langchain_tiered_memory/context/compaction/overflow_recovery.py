@@ -12,6 +12,7 @@ from langchain_tiered_memory.context.compaction.last_resort import (
     minimal_pieces,
     shortened_required,
 )
+from langchain_tiered_memory.context.layout import behind_first
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
 from langchain_tiered_memory.events import EventName
@@ -66,13 +67,25 @@ def pieces_of(
             cut = shortened_required(proposal.inputs, replace(proposal.rendered, head=head))
             if cut is not None:
                 return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
-        minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
-        if minimal is not None:
+        essential = _essentials_beside_history(proposal)
+        if essential is not None:
             runtime.report(
                 EventName.CONTEXT_MINIMAL, "pruning was not enough: the essentials alone", session_id=ref.session_id
             )
-            return Taken(pieces=tuple(minimal), steps=(*proposal.steps, "minimal"))
+            return Taken(pieces=tuple(essential), steps=(*proposal.steps, "minimal"))
     return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
+
+
+def _essentials_beside_history(proposal: Proposal) -> list[Piece] | None:
+    """The essentials, and what is condensed told beside them where they can still be read so; `None` where neither."""
+    inputs, opening = proposal.inputs, frozenset(entry.seq for entry in proposal.inputs.required.opening)
+    history = [piece for piece in proposal.rendered.head if piece.part == "history"]
+    for told in (history, []):
+        beside = replace(inputs, room=inputs.room - sum(piece.tokens for piece in told))
+        minimal = minimal_pieces(beside, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
+        if minimal is not None:
+            return behind_first(told, minimal, opening=opening)
+    return None
 
 
 def _recovered(
