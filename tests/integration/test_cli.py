@@ -259,6 +259,8 @@ def test_ctrl_c_leaves_a_whole_database(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while stored(db) < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
+    if running.poll() is not None:
+        pytest.skip("it was done before anybody could look: there was nothing to interrupt")
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
