@@ -89,7 +89,7 @@ class Settings(Frozen):
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
         Args:
-            name: `economy` bills least, `balanced` is the default, `thorough` has most in view.
+            name: `economy` bills least, `balanced` is the default, `thorough` keeps more at a higher price.
 
         Raises:
             SettingsError: for another name.

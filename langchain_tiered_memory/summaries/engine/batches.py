@@ -136,17 +136,8 @@ class Batches:
         self, plugin: CondenserPlugin, condenser: BatchCondenser, given: Pass, parts: Sequence[Part]
     ) -> Flow[list[PartAnswer]]:
         """One call; the model's breaker hears of it as a whole."""
-        try:
+        with self._writers.breaks(plugin, given, self._now):
             answers = yield from self._writers.write_together(plugin, condenser, parts, self._now)
-        except CondensationError as error:
-            if error.retry_after_seconds is not None:
-                self._writers.left(plugin, given)
-            else:
-                self._writers.failed(plugin, given, reason=error.reason, now=self._now())
-            raise
-        except BaseException:
-            self._writers.left(plugin, given)
-            raise
         usable = any(answer.text for answer in answers)
         with self._lock:
             self._empty[plugin.name] = 0 if usable else self._empty.get(plugin.name, 0) + 1

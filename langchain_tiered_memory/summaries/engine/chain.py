@@ -181,20 +181,11 @@ class Chain:
         self, plugin: CondensationPlugin, given: Pass, job: CondenseJob, context: CondensationContext
     ) -> Flow[Condensed]:
         """The text of one writer, where it is taken; its breaker hears of it in any case."""
-        try:
+        with self._writers.breaks(plugin, given, self._now):
             written = yield from self._writers.write(plugin, job, context, self._now)
             quotes = is_built_in_rules(plugin)
             condensed = self._finish.taken(job, written, context, quotes=quotes)
             self._ask_itself(plugin, job, condensed, context)
-        except CondensationError as error:
-            if error.retry_after_seconds is not None:
-                self._writers.left(plugin, given)
-            else:
-                self._writers.failed(plugin, given, reason=error.reason, now=self._now())
-            raise
-        except BaseException:
-            self._writers.left(plugin, given)
-            raise
         self._writers.succeeded(plugin, given)
         return condensed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJo
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
@@ -113,6 +114,21 @@ class Writers:
         if seconds is not None:
             said = f"{plugin.name} failed again ({reason}) and is left alone for {seconds:g} seconds"
             self._door.report(EventName.CIRCUIT_OPENED, said, writer=plugin.name, seconds=seconds)
+
+    @contextmanager
+    def breaks(self, plugin: CondensationPlugin, given: Pass, now: Callable[[], float]) -> Iterator[None]:
+        """Tell a writer's breaker of what is raised in the block: a failure, or what was not its doing."""
+        try:
+            yield
+        except CondensationError as error:
+            if error.retry_after_seconds is not None:
+                self.left(plugin, given)
+            else:
+                self.failed(plugin, given, reason=error.reason, now=now())
+            raise
+        except BaseException:  # cancelled or closed
+            self.left(plugin, given)
+            raise
 
     def left(self, plugin: CondensationPlugin, given: Pass) -> None:
         """It was not its doing that no summary came."""
