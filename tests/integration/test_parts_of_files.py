@@ -65,3 +65,22 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
         assert "part_3.py" in _text(shown)
         told(colour, session.forget, message_ids=["a3", "r3"])
         assert "crane.hook - 17" not in _text(told(colour, session.context, "", max_tokens=_BUDGET))
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_call_that_nothing_answered_does_not_take_the_view(colour: Colour) -> None:
+    call = {"name": "Write", "args": {"file_path": "big.py", "content": "a crane of the harbour\n" * 300}, "id": "lost"}
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        first = [HumanMessage("Mend the cranes.", id="goal"), AIMessage("", tool_calls=[call], id="broken")]
+        told(colour, session.add_messages, first)
+        told(colour, session.add_messages, [HumanMessage("Go on with the others.", id="on")])
+        for number in range(1, 40):
+            told(colour, session.add_messages, _work(number))
+            told(colour, session.flush)
+            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            assert not check_valid(context.messages)
+        assert _text(context).count("a crane of the harbour") == 0
+        held = [one for one in context.messages if "big.py" in str(getattr(one, "tool_calls", ""))]
+        assert held, "its result may still come"
+        assert all(str(one.tool_calls).count("a crane of the harbour") < 60 for one in held)
