@@ -140,4 +140,4 @@ def _term(part: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def _stemmed(word: str) -> str:
     """A word without its ending: identifiers fall into parts that are words of others."""
-    return EnglishStemmer().stemWord(word)
+    return str(EnglishStemmer().stemWord(word))
