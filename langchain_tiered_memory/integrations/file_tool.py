@@ -89,7 +89,7 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
         max_tokens: The most that it may take.
         count: Tokens of a text.
     """
-    lines = opened.text.splitlines()
+    lines = _lines(opened.text)
     first = max(start_line, 1)
     rest = lines[first - 1 :]
 
@@ -99,16 +99,30 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
         head = f"{_quoted(opened.path)}, lines {first} to {last} of {len(lines)}.{_STATES[opened.state]}{more}"
         return "\n".join([head, *rest[:number]])
 
+    def fits(number: int) -> bool:
+        return count(page(number)) <= max_tokens
+
     if not rest:
         return f"{_quoted(opened.path)} has {len(lines)} lines, none from {first} on.{_STATES[opened.state]}"
-    low, high = 0, len(rest)
+    low, high = 0, 1  # doubled while it fits, so that of a large file no more than a few pages are counted
+    while high <= len(rest) and fits(high):
+        low, high = high, high * 2
+    high = min(high - 1, len(rest))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(page(middle)) <= max_tokens else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     if low:
         return page(low)
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one
-    return f"{_quoted(opened.path)}, line {first} of {len(lines)}, its first {len(long)} characters:\n{long}"
+    more = f" Go on with start_line {first + 1}." if len(rest) > 1 else ""
+    shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
+    return f"{_quoted(opened.path)}, {shown}.{_STATES[opened.state]}{more}\n{long}"
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as editors and compilers number them: a form feed or another character of Unicode's ends none."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _offer(path: str, message_id: str | None) -> str:

@@ -162,7 +162,7 @@ def test_what_leads_out_of_the_roots_is_refused(desk: Desk, tmp_path: Path, way:
     assert places(desk.runtime.store, desk.ref) == {}
 
 
-@pytest.mark.parametrize("path", ["folder", "pipe", "a\0b", "x" * 5000, "loop"])
+@pytest.mark.parametrize("path", ["folder", "pipe", "a\0b", "x" * 5000, "loop", ".", "", "folder/.."])
 def test_what_is_no_file_is_refused(desk: Desk, path: str) -> None:
     (desk.folder / "folder").mkdir()
     os.mkfifo(desk.folder / "pipe")

@@ -93,6 +93,9 @@ class Disk:
             where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set tiers.roots"
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
+        if found in folders:
+            msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, and no file"
+            raise FileRefusedError(msg)
         return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
 
     def look(self, place: Place) -> Look:
