@@ -6,6 +6,8 @@ the answer points to it, and shows it when the agent asks for that.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.sessions.file_run import Run
-    from langchain_tiered_memory.types.files import OpenedFile
+    from langchain_tiered_memory.types.files import FileState, OpenedFile
 
 NAME = "open_file"
 _DESCRIPTION = (
@@ -34,6 +36,8 @@ _STATES = {
     "changed": " It changed since it was opened last.",
     "deleted": " It is gone from the disk: this is what it was when it was read last.",
 }
+_SHOWN_STATES: tuple[FileState, ...] = ("unchanged", "changed", "deleted")
+"""In which a file may have been when the part that is asked for was shown: "new" says what "unchanged" does."""
 
 
 class OpenFileInput(BaseModel):
@@ -64,8 +68,10 @@ def open_file_tool(
             return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
-        shown = page_of(opened, start_line, max_tokens=max_tokens, count=count)
-        before = None if again else run.shown_in(opened, asked=path, tool=NAME)
+        page = partial(page_of, start_line=start_line, max_tokens=max_tokens, count=count)
+        shown = page(opened)
+        then = {page(replace(opened, state=state)) for state in _SHOWN_STATES}
+        before = None if again else run.shown_in(opened, asked=path, texts=then, tool=NAME)
         note = _offer(path, before)
         if before is None or count(note) >= count(shown):
             return shown

@@ -86,6 +86,21 @@ def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: 
         assert names.count("file_offered") == names.count("run_started") == names.count("run_ended") == 1
 
 
+def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        pages = [asks("a.py", start_line=line) for line in (1, 8)]
+        again = [asks("./a.py", start_line=line) for line in (1, 8)]
+        last = [asks("././a.py"), AIMessage("Done.")]
+        state = said(colour, agent_of(memory, folder, *pages, *again, *last, max_tokens=150), "Read a.py.")
+        shown = results(state)
+        ids = [message.id for message in state["messages"] if message.type == "tool"]
+        assert "lines 1 to" in shown[0]
+        assert "lines 8 to" in shown[1]
+        for place, meant in ((2, 0), (3, 1), (4, 0)):  # never to a message that only points itself
+            assert "did not change" in shown[place]
+            assert ids[meant] in shown[place]
+
+
 def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, colour: Colour) -> None:
     with open_memory() as memory:
         agent = agent_of(
