@@ -63,6 +63,7 @@ THREADS_MAY = {
     "maintenance/file_collector.py": "is a run's background thread",
     "runs/files/monitor.py": "notes measures from any thread",
     "transcript/listeners.py": "subscribes from any thread",
+    "context/sections/registry.py": "sections are registered and asked for from any thread",
     "context/view_cache.py": "remembers views for every thread that asks",
     "sessions/opening.py": "opens the index once, whoever asks first",
     "models/embeddings.py": "loads a model once",
