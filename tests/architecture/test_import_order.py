@@ -14,7 +14,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "types", "text"},
+    {"_moved", "_version", "events", "telemetry", "types", "text"},
     {"errors"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -98,6 +98,7 @@ LANGCHAIN_MAY = (
 PURE = {"time", "random", "os", "sqlite3", "sqlalchemy", "chromadb", "threading", "asyncio", "socket", "secrets"}
 TIME_MAY = {
     "driver.py",
+    "telemetry.py",
     "sql/forks.py",
     "sessions/opening.py",
     "summaries/engine/engine.py",
