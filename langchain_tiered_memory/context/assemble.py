@@ -69,7 +69,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
         recalled = Recalling()
-        if ref is not None and request_inputs.has_query:
+        if ref is not None and (request_inputs.has_query or request_inputs.sections.own):
             recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
         context = _finished(
             runtime,
@@ -78,7 +78,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             shown,
             recalled,
             system=request_inputs.system,
-            has_query=request_inputs.has_query,
+            has_query=request_inputs.has_query or bool(request_inputs.sections.own),
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
@@ -238,6 +238,7 @@ def _finished(
             items=shown.items,
             other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
+            registered=recalled.sections,
         ),
         entry_ids=tuple(dict.fromkeys(whole.values())),
         passage_ids=tuple(dict.fromkeys(parts.values())),
