@@ -34,6 +34,7 @@ def account(
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
+    sight: int = 0,
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas."""
     used = sum(piece.tokens for piece in pieces)
@@ -47,6 +48,7 @@ def account(
         "parts": max(allocation.hard - allocation.fixed, 0),
         "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
+        "parent": sight,
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
     }
     left_out: dict[Part, tuple[LeftOut, ...]] = {
