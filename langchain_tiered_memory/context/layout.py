@@ -30,7 +30,9 @@ MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
 
 
-Part: TypeAlias = Literal["system", "goal", "pinned", "history", "facts", "parts", "files", "recent", "recall"]
+Part: TypeAlias = Literal[
+    "system", "goal", "pinned", "history", "facts", "parts", "files", "recent", "parent", "recall"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

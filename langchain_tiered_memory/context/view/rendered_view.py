@@ -251,7 +251,9 @@ def plan_name(
 
 
 def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:
-    """What other tracks said that no summary of this view stands for yet."""
+    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
+    if inputs.alone:
+        return ()
     found = inputs.runtime.store.transcript.other_tracks(
         inputs.ref,
         track=inputs.track,
