@@ -142,8 +142,8 @@ class TextIndex:
             else _postgresql_candidates(scope, heaviest, conditions, limit)
         )
         with self.database.read() as connection:
-            found = connection.execute(query.where(passages.c.session_key == ref.key)).mappings()
-            return readable(connection, found, derived_rows.passage)
+            found = connection.execute(query.where(passages.c.session_key == ref.key)).all()
+            return readable(connection, found, derived_rows.passage_of)
 
     def by_id(
         self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None
@@ -151,13 +151,15 @@ class TextIndex:
         """These passages, where they belong to the session and pass the filters; in no order."""
         found: list[Passage] = []
         for start in range(0, len(ids), 500):
-            query: Select[Any] = select(passages).where(passages.c.id.in_(list(ids[start : start + 500])))
+            query: Select[Any] = select(*derived_rows.PASSAGE_COLUMNS).where(
+                passages.c.id.in_(list(ids[start : start + 500]))
+            )
             if ref is not None:
                 query = query.where(beside_index(passages.c.session_key) == ref.key)
             for condition in _conditions(filters):
                 query = query.where(condition)
             with self.database.read() as connection:
-                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
+                found += readable(connection, connection.execute(query).all(), derived_rows.passage_of)
         return found
 
     def of_entries(self, ref: SessionRef, seqs: Sequence[int]) -> list[Passage]:
@@ -165,13 +167,13 @@ class TextIndex:
         found: list[Passage] = []
         wanted = sorted(set(seqs))
         for start in range(0, len(wanted), 500):
-            query = select(passages).where(
+            query = select(*derived_rows.PASSAGE_COLUMNS).where(
                 passages.c.session_key == ref.key,
                 passages.c.level == 0,
                 passages.c.seq.in_(wanted[start : start + 500]),
             )
             with self.database.read() as connection:
-                found += readable(connection, connection.execute(query).mappings(), derived_rows.passage)
+                found += readable(connection, connection.execute(query).all(), derived_rows.passage_of)
         return sorted(found, key=lambda one: (one.seq, one.part))
 
 
@@ -217,7 +219,7 @@ def _sqlite_candidates(
     best = select(every.c.id, score).group_by(every.c.id).order_by(score.desc(), every.c.id.desc()).limit(limit)
     ranked = best.subquery()
     return (
-        select(passages)
+        select(*derived_rows.PASSAGE_COLUMNS)
         .join(ranked, ranked.c.id == passages.c.id)
         .order_by(ranked.c.score.desc(), passages.c.id.desc())
     )
@@ -233,7 +235,7 @@ def _postgresql_candidates(
         literal(0.0),
     )
     return (
-        select(passages)
+        select(*derived_rows.PASSAGE_COLUMNS)
         .where(_tsv.op("@@")(any_term), *conditions)
         .order_by(score.desc(), passages.c.id.desc())
         .limit(limit)

@@ -10,32 +10,55 @@ from langchain_tiered_memory.sql.schema import packed, passages, scope_of, stora
 from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
 
 
-_NUMBERS_OF_PASSAGE = ("id", "session_key", "level", "seq", "part", "start", "stop")
+PASSAGE_COLUMNS = (
+    passages.c.id,
+    passages.c.session_key,
+    passages.c.level,
+    passages.c.seq,
+    passages.c.part,
+    passages.c.start,
+    passages.c.stop,
+    passages.c.terms,
+    passages.c.summary_id,
+)
+"""What `passage_of` wants, in its order: a question reads thousands of passages, and places are faster than names."""
+_PASSAGE_NAMES = tuple(column.name for column in PASSAGE_COLUMNS)
+_CHECKED_OF_PASSAGE = 8  # columns; whom a summary's id names is seen when that is read
 
 
 def passage(row: Columns) -> Passage:
-    """A row of `ltm_passages`.
+    """A row of `ltm_passages`; as `passage_of`."""
+    return passage_of([row[name] for name in _PASSAGE_NAMES])
+
+
+def passage_of(row: Iterable[Any]) -> Passage:
+    """A row of `PASSAGE_COLUMNS`.
 
     Raises:
         DamagedRowError: when a column cannot be read.
     """
-    numbers = number, session_key, level, seq, part, start, stop = tuple(row[name] for name in _NUMBERS_OF_PASSAGE)
-    terms = row["terms"]
-    # Nearly every row is sound, and a question reads a thousand of them: the table of forms says what is wrong, if any.
-    is_sound = isinstance(terms, str) and all(type(one) is int and one >= 0 for one in numbers)
-    if not (is_sound and number and session_key and seq):
-        check(passages, dict(zip(_NUMBERS_OF_PASSAGE, numbers, strict=True)) | {"terms": terms})
+    number, session_key, level, seq, part, start, stop, terms, summary_id = values = tuple(row)
+    # Nearly every row is sound: the table of forms says what is wrong, if any.
+    if not (
+        type(number) is type(session_key) is type(level) is type(seq) is type(part) is type(start) is type(stop) is int
+        and number > 0
+        and session_key > 0
+        and seq > 0
+        and min(level, part, start, stop) >= 0
+        and isinstance(terms, str)
+    ):
+        check(passages, dict(zip(_PASSAGE_NAMES[:_CHECKED_OF_PASSAGE], values, strict=False)))
     return Passage(
         id=number,
         session_key=session_key,
         level=level,
         seq=seq,
-        summary_id=row["summary_id"],
+        summary_id=summary_id,
         part=part,
         start=start,
         stop=stop,

@@ -111,7 +111,7 @@ def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
     last: dict[str, int] = {}
     found: list[OneNamed] = []
     for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
-        words = _about(fact) & wanted
+        words = wanted.intersection(fact.subject.split())
         # Of the message in which the last of them stands, all: their order is known when they are looked at.
         few = [word for word in words if seen.get(word, 0) < _NEAREST or last[word] == fact.seq]
         for word in words:
