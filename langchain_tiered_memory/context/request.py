@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library
@@ -10,6 +10,7 @@ from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, 
 from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
+from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.scopes import Scope
 
 _ANY = 2**62
 """Behind every message."""
@@ -50,6 +52,8 @@ class Request:
     """The same as numbers of the messages that are *not* on it, where somebody has these."""
     alone: bool = False
     """Whether other tracks are not shown: the messages are a conversation of their own."""
+    sight: Scope | None = None
+    """What else of the session is shown, where other tracks are not: a part of the parent's."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
     complete: bool = False
@@ -71,6 +75,8 @@ class RequestInputs:
     """Whether this track is an agent's run that touched files."""
     name: str
     """Of the view's plan."""
+    sections: ChosenSections = field(default_factory=ChosenSections)
+    """What a user registered."""
 
     @property
     def has_query(self) -> bool:
@@ -89,6 +95,8 @@ class RequestInputs:
             recall_share=runtime.settings.files.recall_share if self.works_on_files else None,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
+            sections_share=self.sections.share if request.view != "minimal" else 0.0,
+            replaced=self.sections.replaced,
         )
 
 
@@ -111,7 +119,11 @@ def request_inputs_of(
     off = request.off or frozenset[int]()
     if ref is not None and request.branch is not None:
         off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
-    required = read_required(runtime, ref, request.track, off=off) if ref is not None else RequiredMessages()
+    required = (
+        read_required(runtime, ref, request.track, off=off, alone=request.alone)
+        if ref is not None
+        else RequiredMessages()
+    )
     query = required.last_user_text if request.query is None else request.query
     works = False
     if ref is not None and runtime.settings.files.enabled:
@@ -137,6 +149,7 @@ def request_inputs_of(
         off=off,
         works_on_files=works,
         name=name,
+        sections=runtime.sections.chosen,
     )
 
 
