@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.runnables import Runnable
 
+    from langchain_tiered_memory.context.sections.registry import SectionRegistry
     from langchain_tiered_memory.reports import (
         DoctorReport,
         Event,
@@ -206,6 +207,11 @@ class TieredMemory:
     def engine(self) -> CondensationEngine:
         """The summary engine: register plugins, validators, hooks and collectors there."""
         return self.core.runtime.condenser
+
+    @property
+    def sections(self) -> SectionRegistry:
+        """What contexts show beside their built-in sections, or in the place of one: register yours there."""
+        return self.core.runtime.sections
 
     def subscribe(self, listener: Callable[[Event], object]) -> Callable[[], None]:
         """Have `listener` called with each event, in the thread where it happens. Returns what ends it.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import each_step
@@ -124,22 +125,24 @@ class SessionEngine:
             msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
             raise InvalidInputError(msg)
         runtime, batch = self.engine.writable_runtime(), list(messages)
-        ids, appended = remember(
-            runtime,
-            self.session_id,
-            batch,
-            user=self.user,
-            title=self.title,
-            track=self.track,
-            at=at,
-            kind=kind,
-            task=task,
-            sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
-            begun_by=self.begun_by,
-            new_ids=new_ids,
-            checkpointer=self.checkpointer,
-            as_given=as_given,
-        )
+        about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
+        with telemetry.operation("upsert_memory", about):
+            ids, appended = remember(
+                runtime,
+                self.session_id,
+                batch,
+                user=self.user,
+                title=self.title,
+                track=self.track,
+                at=at,
+                kind=kind,
+                task=task,
+                sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
+                begun_by=self.begun_by,
+                new_ids=new_ids,
+                checkpointer=self.checkpointer,
+                as_given=as_given,
+            )
         if appended is not None and (appended.new or appended.revised):
             self.wake()
         return ids
@@ -214,7 +217,21 @@ class SessionEngine:
 
     def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         """Put together what one model call gets, as `Session.context` says."""
-        return (yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot))
+        about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
+        with telemetry.operation("build_context", about, is_current=False) as span:
+            context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
+            told = {"tiered_memory.context.zone": context.guard.zone.value}
+            span.note(
+                {
+                    **told,
+                    "tiered_memory.context.tokens": context.tokens,
+                    "tiered_memory.context.max_tokens": context.max_tokens,
+                    "tiered_memory.context.window": context.guard.window.tokens,
+                    telemetry.RECORDS: len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids),
+                }
+            )
+            telemetry.record(telemetry.CONTEXT_TOKENS, context.tokens, told)
+        return context
 
     def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         runtime, request = self.checked, self.request(query, **asked)

@@ -35,12 +35,14 @@ from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.models.window_budget import Budget, budget_of
 from langchain_tiered_memory.types.contexts import Context
+from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
     from langchain_tiered_memory.context.required_messages import RequiredMessages
+    from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import ViewDiff
@@ -69,7 +71,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
         recalled = Recalling()
-        if ref is not None and request_inputs.has_query:
+        if ref is not None and (request_inputs.has_query or request_inputs.sections.own):
             recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
         context = _finished(
             runtime,
@@ -79,7 +81,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             recalled,
             sight=sight,
             system=request_inputs.system,
-            has_query=request_inputs.has_query,
+            has_query=request_inputs.has_query or bool(request_inputs.sections.own),
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
@@ -161,11 +163,17 @@ def _shown(
         ratio=inputs.ratio,
         pieces=decided.pieces,
         items=(*plan.items, *plan.left_spans),
-        left_out=(*decided.left_out, *other_tracks(inputs, plan)),
+        left_out=(*_compacted(plan), *decided.left_out, *other_tracks(inputs, plan)),
         report=decided.report,
         plan=plan,
         in_loop=bool(request.tools) or any(entry.calls or entry.answers for entry in newest),
     )
+
+
+def _compacted(plan: ViewPlan) -> tuple[LeftOut, ...]:
+    """What the provider's own compaction stands for, where a view begins with one."""
+    told = f"1-{plan.since - 1}"
+    return (LeftOut(what=told, reason="compacted by the provider"),) if plan.since > 1 else ()
 
 
 def _asked_alone(
@@ -236,6 +244,7 @@ def _finished(
             items=shown.items,
             other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
+            registered=recalled.sections,
             sight=sight.room,
         ),
         entry_ids=tuple(dict.fromkeys(whole.values())),

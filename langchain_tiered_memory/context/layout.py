@@ -1,6 +1,6 @@
 """Lays out the messages of one call: their order, and the form of what stands before the recent ones.
 
-[system] [first user message] [pins] [history] [facts] [parts of files] [files]
+[system] [first user message, or the provider's own compaction] [pins] [history] [facts] [parts of files] [files]
 [last user message, if older than what follows] [recent messages], with recall before the last user message, or at the
 end when the next word is the user's.
 """
@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
+from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.media import with_described_media
 from langchain_tiered_memory.messages.placeholders import message_or_stand_in
 from langchain_tiered_memory.messages.quoting import pointer_to
@@ -122,12 +123,25 @@ def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Col
         recent: The recent messages.
         opening: `seq`s of the messages that the history began with.
     """
+    compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message)), default=None)
+    if compacted is not None:
+        return _behind_compaction(head, recent, at=compacted)
     count = 0
     while count < len(recent) and (entry := recent[count].entry) is not None and entry.seq in opening:
         count += 1
     first = [piece for piece in head if piece.part == "goal"] + list(recent[:count])
     first.sort(key=lambda piece: piece.entry.seq if piece.entry is not None else 0)
     return [*first, *(piece for piece in head if piece.part != "goal"), *recent[count:]]
+
+
+def _behind_compaction(head: Sequence[Piece], recent: Sequence[Piece], *, at: int) -> list[Piece]:
+    """A view's messages where a provider's compaction stands at `at`: it passes over all that is in front of that."""
+    entry = recent[at].entry
+    group = entry.group if entry is not None else None
+    first = [piece for piece in recent[at:] if piece.entry is not None and piece.entry.group == group]
+    prompts = [piece for piece in head if piece.entry is not None and piece.entry.role == "system"]
+    placed = {id(piece) for piece in (*first, *prompts)}
+    return [*prompts, *first, *(piece for piece in (*head, *recent) if id(piece) not in placed)]
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library
@@ -10,6 +10,7 @@ from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, 
 from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
+from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
@@ -74,6 +75,8 @@ class RequestInputs:
     """Whether this track is an agent's run that touched files."""
     name: str
     """Of the view's plan."""
+    sections: ChosenSections = field(default_factory=ChosenSections)
+    """What a user registered."""
 
     @property
     def has_query(self) -> bool:
@@ -92,6 +95,8 @@ class RequestInputs:
             recall_share=runtime.settings.files.recall_share if self.works_on_files else None,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
+            sections_share=self.sections.share if request.view != "minimal" else 0.0,
+            replaced=self.sections.replaced,
         )
 
 
@@ -144,6 +149,7 @@ def request_inputs_of(
         off=off,
         works_on_files=works,
         name=name,
+        sections=runtime.sections.chosen,
     )
 
 

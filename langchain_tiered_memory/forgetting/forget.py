@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import (
     EmbedderMismatchError,
     IndexUnavailableError,
@@ -170,9 +171,12 @@ def _removed(
 ) -> Receipt:
     """Write down what is to go, have it go, and tell what did."""
     removal = runtime.store.removal
-    key = removal.begin(targets, now=runtime.now())
-    vectors, left = _carried_out(runtime, first=key)
-    removed = removal.removed(key)
+    about = {telemetry.CONVERSATION: session_ids[0] if len(session_ids) == 1 else None}
+    with telemetry.operation("delete_memory", about) as span:
+        key = removal.begin(targets, now=runtime.now())
+        vectors, left = _carried_out(runtime, first=key)
+        removed = removal.removed(key)
+        span.note({telemetry.RECORDS: removed.entries})
     runtime.report(
         EventName.FORGOTTEN,
         f"{removed.entries} messages, {removed.summaries} summaries",

@@ -6,6 +6,8 @@ the answer points to it, and shows it when the agent asks for that.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.sessions.file_run import Run
-    from langchain_tiered_memory.types.files import OpenedFile
+    from langchain_tiered_memory.types.files import FileState, OpenedFile
 
 NAME = "open_file"
 _DESCRIPTION = (
@@ -34,6 +36,8 @@ _STATES = {
     "changed": " It changed since it was opened last.",
     "deleted": " It is gone from the disk: this is what it was when it was read last.",
 }
+_SHOWN_STATES: tuple[FileState, ...] = ("unchanged", "changed", "deleted")
+"""In which a file may have been when the part that is asked for was shown: "new" says what "unchanged" does."""
 
 
 class OpenFileInput(BaseModel):
@@ -64,8 +68,10 @@ def open_file_tool(
             return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
-        shown = page_of(opened, start_line, max_tokens=max_tokens, count=count)
-        before = None if again else run.shown_in(opened, asked=path, tool=NAME)
+        page = partial(page_of, start_line=start_line, max_tokens=max_tokens, count=count)
+        shown = page(opened)
+        then = {page(replace(opened, state=state)) for state in _SHOWN_STATES}
+        before = None if again else run.shown_in(opened, asked=path, texts=then, tool=NAME)
         note = _offer(path, before)
         if before is None or count(note) >= count(shown):
             return shown
@@ -89,7 +95,7 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
         max_tokens: The most that it may take.
         count: Tokens of a text.
     """
-    lines = opened.text.splitlines()
+    lines = _lines(opened.text)
     first = max(start_line, 1)
     rest = lines[first - 1 :]
 
@@ -99,16 +105,30 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
         head = f"{_quoted(opened.path)}, lines {first} to {last} of {len(lines)}.{_STATES[opened.state]}{more}"
         return "\n".join([head, *rest[:number]])
 
+    def fits(number: int) -> bool:
+        return count(page(number)) <= max_tokens
+
     if not rest:
         return f"{_quoted(opened.path)} has {len(lines)} lines, none from {first} on.{_STATES[opened.state]}"
-    low, high = 0, len(rest)
+    low, high = 0, 1  # doubled while it fits, so that of a large file no more than a few pages are counted
+    while high <= len(rest) and fits(high):
+        low, high = high, high * 2
+    high = min(high - 1, len(rest))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(page(middle)) <= max_tokens else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     if low:
         return page(low)
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one
-    return f"{_quoted(opened.path)}, line {first} of {len(lines)}, its first {len(long)} characters:\n{long}"
+    more = f" Go on with start_line {first + 1}." if len(rest) > 1 else ""
+    shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
+    return f"{_quoted(opened.path)}, {shown}.{_STATES[opened.state]}{more}\n{long}"
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as editors and compilers number them: a form feed or another character of Unicode's ends none."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _offer(path: str, message_id: str | None) -> str:

@@ -20,7 +20,12 @@ from langgraph.types import Command
 
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.agent.cache_hints import Provider, has_breakpoints, provider_of
+from langchain_tiered_memory.integrations.agent.cache_hints import (
+    Provider,
+    has_breakpoints,
+    provider_of,
+    with_tool_breakpoint,
+)
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
 from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
@@ -281,6 +286,8 @@ def _last_update(state: Any, record: BranchRecord | None) -> dict[str, Any] | No
 
 def _replaced(request: ModelRequest[Any], outgoing: Outgoing) -> ModelRequest[Any]:
     messages = cast("list[AnyMessage]", outgoing.messages)
+    if outgoing.marks_tools:
+        request = request.override(tools=with_tool_breakpoint(request.tools))
     if not outgoing.settings:
         return request.override(messages=messages, system_message=outgoing.system)
     settings = {**(request.model_settings or {}), **outgoing.settings}

@@ -31,7 +31,7 @@ from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roo
 from langchain_tiered_memory.types.files import CollectionReport, KeptFile, OpenedFile, RunReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
     from langchain_tiered_memory.runtime import Runtime
@@ -198,23 +198,32 @@ class Run:
         """See `content`."""
         return await off_loop(self.content, path)
 
-    def shown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
-        """The message that showed this content already, where no summary stands for it yet: it need not be shown again.
+    def shown_in(
+        self, opened: OpenedFile, *, asked: str, texts: Collection[str], tool: str = "open_file"
+    ) -> str | None:
+        """The message that shows this part of a file already, where no summary stands for it yet; else `None`.
+
+        It need not be shown again. A result that only pointed to another one, or showed other lines, does not count.
 
         Args:
             opened: As `open` gave it.
             asked: The path as it was asked for.
+            texts: What a result says that shows the part, in whichever state the file was then.
             tool: Whose results have a file's content.
         """
         if opened.state != "unchanged":
             return None
         names = [name for name in dict.fromkeys([plain_path(asked), opened.path]) if name is not None]
-        kept = self._runtime.store.kept_files
-        return kept.last_shown(self._ref(), names, track=self.core.track, tool=tool, since=opened.file.changed_at)
+        store, ref = self._runtime.store, self._ref()
+        seqs = store.kept_files.openings(ref, names, track=self.core.track, tool=tool, since=opened.file.changed_at)
+        results = store.transcript.groups_of(ref, seqs) if seqs else []
+        return next((one.id for one in reversed(results) if one.role == "tool" and one.text in texts), None)
 
-    async def ashown_in(self, opened: OpenedFile, *, asked: str, tool: str = "open_file") -> str | None:
+    async def ashown_in(
+        self, opened: OpenedFile, *, asked: str, texts: Collection[str], tool: str = "open_file"
+    ) -> str | None:
         """See `shown_in`."""
-        return await off_loop(self.shown_in, opened, asked=asked, tool=tool)
+        return await off_loop(self.shown_in, opened, asked=asked, texts=texts, tool=tool)
 
     def note_offer(self, opened: OpenedFile, *, saved_tokens: int) -> None:
         """Count that a file's content was pointed to in the place of being shown again.

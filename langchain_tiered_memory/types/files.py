@@ -30,7 +30,8 @@ class KeptFile:
     size: int
     """In bytes."""
     modified_ns: int | None
-    """When it was changed last, in nanoseconds since the epoch; `None` where its content was given."""
+    """When it was changed last, in nanoseconds since the epoch; -1 where that was too short before it was read to be
+    relied on, `None` where its content was given."""
     changed_at: float
     """When it was first seen with the content that it has."""
     accessed_at: float

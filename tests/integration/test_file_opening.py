@@ -162,7 +162,20 @@ def test_what_leads_out_of_the_roots_is_refused(desk: Desk, tmp_path: Path, way:
     assert places(desk.runtime.store, desk.ref) == {}
 
 
-@pytest.mark.parametrize("path", ["folder", "pipe", "a\0b", "x" * 5000, "loop"])
+def test_what_was_read_within_other_roots_is_refused_even_where_its_time_says_nothing(
+    desk: Desk, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    just_written = other / "secret.txt"
+    just_written.write_text("secret")
+    desk.clock[0] = just_written.stat().st_mtime + 1
+    assert desk.open(str(just_written), roots=[str(other)]).state == "new"
+    with pytest.raises(FileRefusedError, match="outside of the folders"):
+        desk.open(str(just_written))
+
+
+@pytest.mark.parametrize("path", ["folder", "pipe", "a\0b", "x" * 5000, "loop", ".", "", "folder/.."])
 def test_what_is_no_file_is_refused(desk: Desk, path: str) -> None:
     (desk.folder / "folder").mkdir()
     os.mkfifo(desk.folder / "pipe")

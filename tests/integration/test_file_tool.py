@@ -86,6 +86,21 @@ def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: 
         assert names.count("file_offered") == names.count("run_started") == names.count("run_ended") == 1
 
 
+def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, colour: Colour) -> None:
+    with open_memory() as memory:
+        pages = [asks("a.py", start_line=line) for line in (1, 8)]
+        again = [asks("./a.py", start_line=line) for line in (1, 8)]
+        last = [asks("././a.py"), AIMessage("Done.")]
+        state = said(colour, agent_of(memory, folder, *pages, *again, *last, max_tokens=150), "Read a.py.")
+        shown = results(state)
+        ids = [message.id for message in state["messages"] if message.type == "tool"]
+        assert "lines 1 to" in shown[0]
+        assert "lines 8 to" in shown[1]
+        for place, meant in ((2, 0), (3, 1), (4, 0)):  # never to a message that only points itself
+            assert "did not change" in shown[place]
+            assert ids[meant] in shown[place]
+
+
 def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, colour: Colour) -> None:
     with open_memory() as memory:
         agent = agent_of(
@@ -147,6 +162,38 @@ def test_pages_of_a_file_are_all_of_it(folder: Path) -> None:
         start = len(lines) + 1
     assert "\n".join(lines) + "\n" == LINES
     assert len(page_of(long, 1, max_tokens=200, count=lambda text: len(text) // 4)) < 400
+
+
+def test_lines_are_those_of_an_editor_and_what_cannot_be_shown_whole_says_how_to_go_on(folder: Path) -> None:
+    (folder / "odd.py").write_bytes(b"one\x0cstill one\r\ntwo\n" + b"x" * 3000 + b"\nfour\n")
+    with open_memory() as memory:
+        odd = memory.run("s", roots=[str(folder)]).open("odd.py")
+
+    def count(text: str) -> int:
+        return len(text) // 4
+
+    first = page_of(odd, 1, max_tokens=120, count=count)
+    assert first.split("\n")[1:] == ["one\x0cstill one", "two"]
+    assert "lines 1 to 2 of 4" in first
+    assert "start_line 3" in first
+    third = page_of(odd, 3, max_tokens=120, count=count)
+    assert "the first 120 of its 3000 characters" in third
+    assert "start_line 4" in third
+    assert page_of(odd, 4, max_tokens=120, count=count).split("\n")[1:] == ["four"]
+
+
+def test_of_a_large_file_no_more_than_a_few_pages_are_counted(folder: Path) -> None:
+    (folder / "large.py").write_text(LINES * 500)
+    with open_memory() as memory:
+        large = memory.run("s", roots=[str(folder)]).open("large.py")
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text) // 4)
+        return len(text) // 4
+
+    assert count(page_of(large, 100, max_tokens=200, count=count)) <= 200
+    assert sum(counted) < 200 * 20
 
 
 def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, colour: Colour) -> None:

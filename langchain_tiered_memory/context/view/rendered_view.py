@@ -160,19 +160,27 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     """Everything before the recent messages. Depends on the plan and on the first of them alone."""
     counter = inputs.runtime.counter
     standing = {entry.seq for entry in tail}
+    # What the provider compacted has the goal, too; prompts are sent apart.
+    begins = [entry for entry in inputs.required.opening if not plan.since or entry.role == "system"]
     head = [
         shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
-        for entry in inputs.required.opening
+        for entry in begins
         if entry.seq not in standing
     ]
-    opening = {entry.seq for entry in inputs.required.opening}
+    opening = {entry.seq for entry in begins}
     pinned = [entry for entry in inputs.required.pinned if entry.seq not in opening | standing]
     if pinned:
         head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned))
-    users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]
+    users = [
+        seq
+        for seq in plan.queries
+        if seq > plan.since and seq not in opening and seq not in {entry.seq for entry in pinned}
+    ]
     queries = _queries(inputs, users)
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
     quoted = queries[:-1] if leads else queries
+    if not inputs.allocation.quotes_queries:
+        quoted = []
     if plan.items or plan.left_spans or quoted:
         head.append(_history(inputs, plan, quoted))
     if plan.facts:

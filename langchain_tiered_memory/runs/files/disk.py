@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _SETTLED_NS = 3_000_000_000
 """A file whose time is older than this when it is read gets another time when it is written again: 2 s is the coarsest
 clock of a file system in use (FAT)."""
+UNSETTLED_NS = -1
+"""In the place of the time of a file that may change within the same tick of its clock: no file has it."""
 _SNIFFED = 8000
 """Bytes at a file's beginning in which a NUL tells that it is no text, as git has it."""
 _KINDS = {
@@ -93,6 +95,9 @@ class Disk:
             where = ", ".join(map(str, folders)) or "none is named: give the run roots, or set tiers.roots"
             msg = f"{path!r} is outside of the folders that this run may read ({where})"
             raise FileRefusedError(msg)
+        if found in folders:
+            msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, and no file"
+            raise FileRefusedError(msg)
         return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
 
     def look(self, place: Place) -> Look:
@@ -118,7 +123,7 @@ class Disk:
         Args:
             place: As `place` gave it.
             most_bytes: A larger file is not read.
-            now: What time it is. A file that was changed just now gets no `modified_ns`: it may be written once more
+            now: What time it is. A file that was changed just now gets `UNSETTLED_NS`: it may be written once more
                 within the same tick of its clock, so that the next look has to read it again.
 
         Raises:
@@ -141,7 +146,7 @@ class Disk:
         if len(content) > most_bytes:
             raise too_large(str(place), max(found.st_size, len(content)), most_bytes)
         is_settled = since.st_mtime_ns == found.st_mtime_ns and now * 1e9 - found.st_mtime_ns > _SETTLED_NS
-        return seen(str(place), content, modified_ns=found.st_mtime_ns if is_settled else None)
+        return seen(str(place), content, modified_ns=found.st_mtime_ns if is_settled else UNSETTLED_NS)
 
 
 def _open_beneath(place: Place) -> int:
@@ -170,6 +175,12 @@ def seen(path: str, content: bytes, *, modified_ns: int | None) -> SeenFile:
         checksum=checksum_of(content),
         content=content,
     )
+
+
+def kept_place(kept: KeptFile) -> Place:
+    """Where a file is that was read before: its path was found within the roots then."""
+    path = Path(kept.path)
+    return Place(path.parent, path)
 
 
 def is_unchanged(kept: KeptFile, look: Look) -> bool:

@@ -21,7 +21,6 @@ from langchain_tiered_memory.sql.schema import (
     files,
     kept_files,
     packed,
-    unpacked,
 )
 from langchain_tiered_memory.types.files import KeptFile, TierSizes
 
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 TIERS: tuple[Tier, ...] = ("hot", "warm", "cold")
+_OPENINGS = 20
+"""Calls of one file that are looked through for one that showed a page: each is a page of a conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +94,8 @@ class KeptFileReads:
             checksum = connection.scalar(select(kept_files.c.checksum).where(mine))
             return None if checksum is None else read_content(connection, ref.key, checksum)
 
-    def last_shown(self, ref: SessionRef, names: Sequence[str], *, track: str, tool: str, since: float) -> str | None:
-        """Id of the newest message of a track that had a file opened, while no summary stands for it; else `None`.
+    def openings(self, ref: SessionRef, names: Sequence[str], *, track: str, tool: str, since: float) -> list[int]:
+        """`seq`s of a track's messages that had a file opened while no summary stands for them, the newest first.
 
         Args:
             ref: The session.
@@ -104,7 +105,7 @@ class KeptFileReads:
             since: Older ones showed another content.
         """
         query = (
-            select(entries.c.message_id)
+            select(entries.c.seq)
             .join(files, and_(files.c.session_key == entries.c.session_key, files.c.seq == entries.c.seq))
             .where(
                 files.c.session_key == ref.key,
@@ -115,12 +116,12 @@ class KeptFileReads:
                 entries.c.open_calls.is_(None),
                 entries.c.summary_id.is_(None),
             )
+            .distinct()
             .order_by(entries.c.seq.desc())
-            .limit(1)
+            .limit(_OPENINGS)
         )
         with self.database.read() as connection:
-            found = connection.scalar(query)
-        return None if found is None else unpacked(found)
+            return list(connection.scalars(query))
 
     def times(self, ref: SessionRef) -> RunTimes:
         """When what was done last, and the counts."""
