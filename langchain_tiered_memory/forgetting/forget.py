@@ -208,6 +208,7 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
             removal.carry_out(one.key, target)
     let_go_of_kept()
     runtime.view_cache.clear()
+    runtime.store.kept_files.cache.forget()
     runtime.counter.clear()
     vectors, remains, waits = _without_vectors(runtime)
     left: tuple[str, ...] = ()

@@ -274,7 +274,9 @@ class Run:
 
     def files(self, tier: Tier | None = None) -> list[KeptFile]:
         """Kept files, or those of a tier, the last opened first."""
-        return self._runtime.store.kept_files.files(self._ref(), tier=tier)
+        ref, kept = self._ref(), self._runtime.store.kept_files
+        kept.settle(ref)
+        return kept.files(ref, tier=tier)
 
     async def afiles(self, tier: Tier | None = None) -> list[KeptFile]:
         """See `files`."""
@@ -322,6 +324,7 @@ class Run:
     def report(self) -> RunReport:
         """How the run goes: sizes, counts, times, contexts, alerts."""
         runtime, ref = self._runtime, self._ref()
+        runtime.store.kept_files.settle(ref)
         return RunReport(
             session_id=self.session_id,
             started_at=self._started_at,

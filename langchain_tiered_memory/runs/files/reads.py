@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, func, select
 
-from langchain_tiered_memory.runs.files.file_rows import kept_file, read_content
+from langchain_tiered_memory.runs.files.content_rows import read_content
+from langchain_tiered_memory.runs.files.file_rows import kept_file
+from langchain_tiered_memory.runs.files.hot_cache import HotCache
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
@@ -57,6 +59,8 @@ class KeptFileReads:
     """Reads kept files. Each method is one transaction."""
 
     database: Database
+    cache: HotCache = field(default_factory=HotCache)
+    """Contents of hot files, and accesses to them that are not written down yet."""
 
     def find(self, ref: SessionRef, path: str) -> KeptFile | None:
         """What is known of a file."""
