@@ -55,6 +55,11 @@ class EventName(StrEnum):
         _WARNING,
         "what was derived from a read could not be kept; the read is complete",
     )
+    PROVIDER_NOT_COMPACTED = (
+        "provider_not_compacted",
+        _WARNING,
+        "a view is full, and the provider that should condense it has not: the memory's own summaries take over",
+    )
     CONTEXT_OVERFLOW = "context_overflow", _WARNING, "what must be shown does not fit the window"
     CONTEXT_MINIMAL = "context_minimal", _WARNING, "a request went out with the essentials alone"
     CONTEXT_RECOVERED = "context_recovered", _WARNING, "a request went out after an overflow, from a checkpoint"

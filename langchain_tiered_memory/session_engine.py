@@ -20,6 +20,7 @@ from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, check_facts_input, no_view
+from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.transcript.remember import When, remember
 from langchain_tiered_memory.transcript.turns import as_turn
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.scopes import Scope
 
 
 class SessionEngine:
@@ -47,14 +49,25 @@ class SessionEngine:
         user: Whose it is; the check of the owner is left out where nobody is named.
         track: The track that is written to and shown.
         title: What it is called, where this is its first use.
+        scope: What of the session this handle may see and change; `None`: all of it.
     """
 
-    def __init__(self, engine: Engine, session_id: str, *, user: str | None, track: str, title: str | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        session_id: str,
+        *,
+        user: str | None,
+        track: str,
+        title: str | None,
+        scope: Scope | None = None,
+    ) -> None:
         self.engine = engine
         self.session_id = session_id
         self.user = user
         self.track = track
         self.title = title
+        self.scope = scope
         self.checkpointer: str | None = None
         """Class of the LangGraph checkpointer that keeps the conversation too, where a graph's run has one."""
         self.begun_by: str | None = None
@@ -192,12 +205,14 @@ class SessionEngine:
         if ref is None or k < 1:
             return []
         self.engine.greet(self.session_id)
+        track = self.track if self.scope is not None else None
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=track)
         else:
-            found = store.facts.search(ref, query, k, superseded_too=superseded)
+            found = store.facts.search(ref, query, k, superseded_too=superseded, track=track)
         seqs = sorted({seq for fact in found for seq in fact.sources})
-        ids = {entry.seq: entry.id for entry in store.transcript.by_seq(ref, seqs)}
+        stated = of_own_track(self, store.transcript.by_seq(ref, seqs))
+        ids = {entry.seq: entry.id for entry in stated}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
     def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
@@ -270,7 +285,8 @@ class SessionEngine:
             profile=profile,
             branch=tuple(branch) if branch is not None else None,
             off=off,
-            alone=alone,
+            alone=alone or self.scope is not None,
+            sight=self.scope,
             langgraph_checkpoint_id=langgraph_checkpoint_id,
             complete=complete,
         )

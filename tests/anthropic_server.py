@@ -1,6 +1,9 @@
 """A server on loopback that speaks the part of Anthropic's Messages API that an agent uses, and keeps what it was sent.
 
-It refuses what the real one refuses of prompt caching: more than four breakpoints, and one on an empty text.
+It refuses what the real one refuses of prompt caching: more than four breakpoints, and one on an empty text. Asked to
+(`context_management` with a `compact_20260112` edit), it compacts as the real one does: it passes over what stands
+before the last compaction block, and where the rest has more tokens than the trigger it begins its answer with another
+one. A block that is not as it gave it is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MOST_BREAKPOINTS = 4
+_CHARS_PER_TOKEN = 4
+_DEFAULT_TRIGGER = 150_000
+
+
+def effective_blocks(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of the messages that the model is shown: those from the last compaction on."""
+    blocks = [one for one in blocks_of(body) if "role" in one]
+    starts = [at for at, one in enumerate(blocks) if one.get("type") == "compaction" and one.get("content")]
+    return blocks[starts[-1] :] if starts else blocks
+
+
+def _trigger_of(body: dict[str, Any]) -> int | None:
+    edits = (body.get("context_management") or {}).get("edits") or ()
+    wanted = [one for one in edits if one["type"] == "compact_20260112"]
+    return int((wanted[0].get("trigger") or {}).get("value", _DEFAULT_TRIGGER)) if wanted else None
 
 
 def blocks_of(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -37,7 +55,9 @@ class AnthropicServer:
 
     def __init__(self, answer: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
         self.bodies: list[dict[str, Any]] = []
-        bodies = self.bodies
+        self.compactions: list[dict[str, Any]] = []
+        """The compaction blocks that it gave."""
+        bodies, compactions = self.bodies, self.compactions
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -48,7 +68,26 @@ class AnthropicServer:
                     error = {"type": "invalid_request_error", "message": "cache_control: too many, or on an empty text"}
                     self._send(400, {"type": "error", "error": error})
                     return
+                given = [
+                    {k: value for k, value in one.items() if k not in {"role", "cache_control"} and value is not None}
+                    for one in blocks_of(body)
+                    if one.get("type") == "compaction"
+                ]
+                if any(one not in compactions for one in given):
+                    error = {"type": "invalid_request_error", "message": "compaction: not as it was returned"}
+                    self._send(400, {"type": "error", "error": error})
+                    return
                 content = answer(body)
+                trigger, shown = _trigger_of(body), effective_blocks(body)
+                if trigger is not None and len(json.dumps(shown)) > trigger * _CHARS_PER_TOKEN:
+                    number = len(compactions) + 1
+                    block = {
+                        "type": "compaction",
+                        "content": f"<summary>Compaction {number} of {len(shown)} blocks.</summary>",
+                        "encrypted_content": f"sealed+{number}/" + "q" * 300,
+                    }
+                    compactions.append(block)
+                    content = [block, *content]
                 calls = any(one["type"] == "tool_use" for one in content)
                 said = {
                     "id": f"msg_{len(bodies)}",

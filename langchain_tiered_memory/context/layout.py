@@ -1,6 +1,6 @@
 """Lays out the messages of one call: their order, and the form of what stands before the recent ones.
 
-[system] [first user message] [pins] [history] [facts] [parts of files] [files]
+[system] [first user message, or the provider's own compaction] [pins] [history] [facts] [parts of files] [files]
 [last user message, if older than what follows] [recent messages], with recall before the last user message, or at the
 end when the next word is the user's.
 """
@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
+from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.media import with_described_media
 from langchain_tiered_memory.messages.placeholders import message_or_stand_in
 from langchain_tiered_memory.messages.quoting import pointer_to
@@ -29,7 +30,9 @@ MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
 
 
-Part: TypeAlias = Literal["system", "goal", "pinned", "history", "facts", "parts", "files", "recent", "recall"]
+Part: TypeAlias = Literal[
+    "system", "goal", "pinned", "history", "facts", "parts", "files", "recent", "parent", "recall"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,9 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
     return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
 
 
-def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int]) -> list[Piece]:
+def behind_first(
+    head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int], reader: str | None
+) -> list[Piece]:
     """A view's messages in their order: what bridges a gap stands behind the first message.
 
     So it does where that is one of the recent ones, because the window slid and nothing was condensed.
@@ -119,13 +124,27 @@ def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Col
         head: What stands before the recent messages.
         recent: The recent messages.
         opening: `seq`s of the messages that the history began with.
+        reader: The provider of the model, where that is known: whose compactions it reads.
     """
+    compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message, reader=reader)), default=None)
+    if compacted is not None:
+        return _behind_compaction(head, recent, at=compacted)
     count = 0
     while count < len(recent) and (entry := recent[count].entry) is not None and entry.seq in opening:
         count += 1
     first = [piece for piece in head if piece.part == "goal"] + list(recent[:count])
     first.sort(key=lambda piece: piece.entry.seq if piece.entry is not None else 0)
     return [*first, *(piece for piece in head if piece.part != "goal"), *recent[count:]]
+
+
+def _behind_compaction(head: Sequence[Piece], recent: Sequence[Piece], *, at: int) -> list[Piece]:
+    """A view's messages where a provider's compaction stands at `at`: it passes over all that is in front of that."""
+    entry = recent[at].entry
+    group = entry.group if entry is not None else None
+    first = [piece for piece in recent[at:] if piece.entry is not None and piece.entry.group == group]
+    prompts = [piece for piece in head if piece.entry is not None and piece.entry.role == "system"]
+    placed = {id(piece) for piece in (*first, *prompts)}
+    return [*prompts, *first, *(piece for piece in (*head, *recent) if id(piece) not in placed)]
 
 
 def recall_position(pieces: Sequence[Piece]) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.scopes import Scope
 
 _ANY = 2**62
 """Behind every message."""
@@ -51,6 +52,8 @@ class Request:
     """The same as numbers of the messages that are *not* on it, where somebody has these."""
     alone: bool = False
     """Whether other tracks are not shown: the messages are a conversation of their own."""
+    sight: Scope | None = None
+    """What else of the session is shown, where other tracks are not: a part of the parent's."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
     complete: bool = False
@@ -116,7 +119,11 @@ def request_inputs_of(
     off = request.off or frozenset[int]()
     if ref is not None and request.branch is not None:
         off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
-    required = read_required(runtime, ref, request.track, off=off) if ref is not None else RequiredMessages()
+    required = (
+        read_required(runtime, ref, request.track, off=off, alone=request.alone)
+        if ref is not None
+        else RequiredMessages()
+    )
     query = required.last_user_text if request.query is None else request.query
     works = False
     if ref is not None and runtime.settings.files.enabled:
@@ -184,6 +191,7 @@ def inputs_maker(
             library=library,
             off=request_inputs.off,
             alone=request.alone,
+            provider=request.model.provider,
             works_on_files=request_inputs.works_on_files,
             look=runtime.settings.context.views.get(request.view),
         )

@@ -36,6 +36,7 @@ def account(
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
     registered: Sequence[RenderedSection] = (),
+    sight: int = 0,
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
 
@@ -52,6 +53,7 @@ def account(
         "parts": max(allocation.hard - allocation.fixed, 0),
         "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
+        "parent": sight,
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
     }
     left_out: dict[Part, tuple[LeftOut, ...]] = {

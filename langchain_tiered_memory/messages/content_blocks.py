@@ -16,12 +16,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_tiered_memory.text.tagged_json import MAX_LEVELS
 
-PartKind: TypeAlias = Literal["text", "image", "audio", "video", "file", "reasoning", "call", "other"]
+PartKind: TypeAlias = Literal["text", "image", "audio", "video", "file", "reasoning", "call", "compaction", "other"]
 
 MEDIA: frozenset[str] = frozenset({"image", "audio", "video", "file"})
 REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
 CALL_TYPES = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta"})
 """Blocks by which some providers repeat in the content what stands in `tool_calls`."""
+OPAQUE = frozenset({"encrypted_content", "signature"})
+"""Keys of a compaction block that only its provider can read, and takes back unchanged."""
 
 _MEDIA_TYPES: dict[str, PartKind] = {
     "image": "image",
@@ -56,6 +58,10 @@ class Part:
     """A text that continues the one before it (providers cut a sentence at each citation)."""
     low_detail: bool = False
     """An image that the provider is asked to look at coarsely."""
+    sent: str = ""
+    """A compaction's own summary, where it can be read."""
+    encrypted_chars: int = 0
+    """Of a compaction that only its provider can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +92,53 @@ def parts_of(content: object, *, depth: int = 0) -> Iterator[Part]:
             yield from parts_of(item, depth=depth + 1)
     elif content is not None:
         yield Part(kind="text", text=str(content))
+
+
+def compaction_in(block: object) -> Mapping[Any, Any] | None:
+    """A provider's compaction block: its own summary of all that stands before it; `None` for any other block.
+
+    Anthropic's has the summary in `content` (`None` where it failed: then the provider passes it over, and so does
+    this), OpenAI's an `encrypted_content`. LangChain's standard content wraps either as `non_standard`.
+    """
+    if isinstance(block, Mapping) and block.get("type") == "non_standard":
+        block = block.get("value")
+    if not isinstance(block, Mapping) or block.get("type") != "compaction":
+        return None
+    has_summary = bool(block.get("content")) or ("content" not in block and bool(block.get("encrypted_content")))
+    return block if has_summary else None
+
+
+def compacts(message: BaseMessage, *, reader: str | None = None) -> bool:
+    """Whether a provider's summary of all that was said before stands in `message`, and `reader` can read it.
+
+    Args:
+        message: Any message.
+        reader: The provider of the model that is sent it; `None` where that is not known.
+    """
+    content = message.content
+    if not isinstance(message, AIMessage) or not isinstance(content, list):
+        return False
+    return any(_is_read(block, reader) for block in content)
+
+
+def without_foreign_compactions(message: BaseMessage, *, reader: str | None) -> BaseMessage:
+    """`message` with a line in the place of each compaction of another provider, which `reader` would refuse."""
+    content = message.content
+    if reader is None or not isinstance(message, AIMessage) or not isinstance(content, list):
+        return message
+    kept = [
+        {"type": "text", "text": _compaction_part(found).text}
+        if (found := compaction_in(block)) is not None and not _is_read(block, reader)
+        else block
+        for block in content
+    ]
+    return message if kept == content else message.model_copy(update={"content": kept})
+
+
+def _is_read(block: object, reader: str | None) -> bool:
+    """Whether a block is a compaction that this provider made, as far as both are known."""
+    found = compaction_in(block)
+    return found is not None and reader in (None, "anthropic" if "content" in found else "openai")
 
 
 def requested_calls(message: BaseMessage) -> tuple[RequestedCall, ...]:
@@ -148,6 +201,8 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
         call = _call_in(block)
         if call is not None:
             yield Part(kind="call", text=f"{call.name} {call.raw or compact_json(call.args)}")
+    elif (compaction := compaction_in(block)) is not None:
+        yield _compaction_part(compaction)
     elif isinstance(block.get("text"), str):  # `text`, `text-plain`, Bedrock's untyped blocks
         joined = bool(block.get("citations") or block.get("annotations"))
         yield Part(kind="text", text=block["text"], joined=joined)
@@ -163,6 +218,17 @@ def _block_parts(block: Mapping[Any, Any], depth: int) -> Iterator[Part]:
     else:
         shown = block.get("value") if kind == "non_standard" else block
         yield Part(kind="other", text=elided(compact_json(shown)))
+
+
+def _compaction_part(block: Mapping[Any, Any]) -> Part:
+    """A line such as `[compaction by the provider: 12 kB]`: what it summarises is in the transcript itself."""
+    said = block.get("content")
+    summary = said if isinstance(said, str) else "" if said is None else compact_json(said)
+    hidden = block.get("encrypted_content")
+    encrypted = len(hidden) if isinstance(hidden, str) else 0
+    size = _size((summary or "").encode("utf-8", "replace")) if summary else _size(hidden)
+    line = f"[compaction by the provider: {size}]"
+    return Part(kind="compaction", text=line, sent=summary, encrypted_chars=encrypted)
 
 
 def _reasoning_text(block: Mapping[Any, Any]) -> str:

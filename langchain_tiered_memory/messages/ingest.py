@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.codec import decode, encode, refuse_too_deep
+from langchain_tiered_memory.messages.content_blocks import OPAQUE, compaction_in, compacts
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.text.passages import split_passages
@@ -55,7 +56,8 @@ def redacted_as_kept(
         if isinstance(value, list):
             return [walk(one) for one in value]
         if isinstance(value, dict):
-            return {key: one if key in _NOT_REDACTED else walk(one) for key, one in value.items()}
+            kept = _NOT_REDACTED if compaction_in(value) is None else _NOT_REDACTED | OPAQUE
+            return {key: one if key in kept else walk(one) for key, one in value.items()}
         return value
 
     encoded = encode(message)
@@ -119,10 +121,13 @@ def draft_of(
 
 
 def reported_by(message: BaseMessage) -> tuple[str, int] | None:
-    """Which model an answer names, and the input tokens that it reports; `None` where it lacks either."""
+    """Which model an answer names, and the input tokens that it reports; `None` where it lacks either.
+
+    What a provider reports of a request that it compacted is not the size of what it was sent.
+    """
     usage = getattr(message, "usage_metadata", None)
     metadata = message.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
-    if not usage or not model:
+    if not usage or not model or compacts(message):
         return None
     return str(model), int(usage.get("input_tokens") or 0)

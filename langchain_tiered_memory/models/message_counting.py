@@ -10,10 +10,13 @@ more for a name, and 3 that prime the answer. Media have a fixed cost, whatever 
 | audio | 1,000 | half a minute at Gemini's 32 tokens per second |
 | video | 8,000 | half a minute at Gemini's 263 tokens per second |
 | file | 3,000 | the upper end of what Anthropic names for one page of a PDF |
+
+A provider's compaction counts as its summary does; one that is encrypted, as a text of as many bytes.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +49,8 @@ PRIMING_TOKENS = 3
 """Once per request: what makes the model answer."""
 IMAGE_TOKENS = 1105
 LOW_DETAIL_IMAGE_TOKENS = 85
+ENCRYPTED_CHARS_PER_TOKEN = 16 / 3
+"""Base64 has four characters for three bytes, and a token of prose is about four bytes."""
 MEDIA_TOKENS = {"image": IMAGE_TOKENS, "audio": 1000, "video": 8000, "file": 3000}
 
 _REMEMBERED_TEXTS = 512
@@ -137,4 +142,6 @@ def _part_tokens(part: Part, count_text: Callable[[str], int]) -> int:
         return 0  # counted with the message's calls
     if part.kind in MEDIA:
         return LOW_DETAIL_IMAGE_TOKENS if part.low_detail else MEDIA_TOKENS[part.kind]
+    if part.kind == "compaction":
+        return count_text(part.sent) + math.ceil(part.encrypted_chars / ENCRYPTED_CHARS_PER_TOKEN)
     return count_text(part.text)

@@ -27,9 +27,10 @@ class ThresholdSettings(Frozen):
 class StrategySettings(Frozen):
     """How a view is made smaller."""
 
-    primary: Literal["llm", "truncation", "hybrid"] = "llm"
+    primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
     """`llm`: summaries, then the sliding window; `truncation`: the window alone; `hybrid`: what is summarised already,
-    and the window at once for the rest."""
+    and the window at once for the rest; `provider`: the model's own provider compacts, and a view is left as it is up
+    to its limit, where summaries that rules wrote take over. No model is called to condense."""
     fallback: Literal["truncation", "error"] = "truncation"
     """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"

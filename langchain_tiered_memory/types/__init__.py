@@ -36,6 +36,7 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
+from langchain_tiered_memory.types.scopes import Scope
 
 __all__ = [
     "Alert",
@@ -64,6 +65,7 @@ __all__ = [
     "RunAlert",
     "RunReport",
     "RunState",
+    "Scope",
     "Section",
     "Spent",
     "Summary",

@@ -76,6 +76,18 @@ def test_most_of_each_request_ends_at_a_breakpoint_that_the_one_before_had(
     assert min(served) > 0  # tools and the system prompt at least
 
 
+def test_tools_end_with_a_breakpoint_where_no_system_prompt_follows_them(
+    colour: Colour, server: AnthropicServer
+) -> None:
+    with open_memory() as memory:
+        agent = built(memory, model_of(server), max_tokens=_BUDGET, cache_hints=True, agent={"system_prompt": None})
+        talked(colour, agent)
+    for body in server.bodies:
+        assert "cache_control" in body["tools"][-1]
+        assert len(ends_of(blocks_of(body))) <= 4
+        assert not body.get("system")
+
+
 def test_nothing_is_hinted_unless_it_is_wanted(colour: Colour, server: AnthropicServer) -> None:
     with open_memory() as memory:
         talked(colour, built(memory, model_of(server), max_tokens=_BUDGET))

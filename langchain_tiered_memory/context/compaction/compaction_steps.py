@@ -25,6 +25,7 @@ from langchain_tiered_memory.context.view.file_retention import with_file_work, 
 from langchain_tiered_memory.context.view.held_calls import with_shorter_held
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.planning import plan_view
+from langchain_tiered_memory.context.view.provider_compaction import begun_by_compaction
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
@@ -63,6 +64,7 @@ def propose(
         runtime.report(EventName.DAMAGED_ROW, what, session_id=ref.session_id, table="ltm_plans", column="payload")
     inputs = inputs_for(plan.ratio if plan is not None else question.ratio)
     start = render_view(inputs, plan or ViewPlan(border=0, tail_from=1, ratio=inputs.ratio))
+    start = begun_by_compaction(inputs, start)
     # Without a plan the view is the whole track, unless there is so much of it that not even all was read.
     whole = plan is not None or is_whole(inputs, start)
     before = start if whole else None
@@ -112,9 +114,12 @@ def _why(
 ) -> str:
     """Why a view has to become smaller; empty where it has not."""
     window, settings = question.window, inputs.runtime.settings.condensation
-    why = due(used, window, percent=percent)
+    waits = settings.strategies.primary == "provider"
+    why = "" if waits else due(used, window, percent=percent)
     if not why and start.tokens > inputs.room:
         why = f"the view takes {start.tokens:,} tokens, and {max(inputs.room, 0):,} are left for it"
+    if waits:
+        return why or (_PREVIEWED if question.forced else "")
     if not why and zone is Zone.CRITICAL:
         why = f"{used:,} of {window.limit:,} tokens are critical"
     if not why and start.plan.border < inputs.required.recent.guard:
@@ -235,7 +240,7 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
         return proposal
     found = _renewed(proposal, complete=complete)
     short = found.tokens > proposal.inputs.room or found.plan.border == start.plan.border
-    waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary == "llm"
+    waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
     if waits and (short or _shows_rules(proposal.inputs, found, start)):
         yield from _condense_now(runtime, proposal, seconds=question.foreground_seconds)
         found = _renewed(proposal, complete=complete)

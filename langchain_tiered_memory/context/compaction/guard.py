@@ -73,6 +73,7 @@ def decide(
     if standing.pruning_of is not None and standing.pruning_of[0] == ref.epoch:
         question = replace(question, prepared=standing.pruning)
     proposal = yield from propose(runtime, ref, question, inputs_for)
+    _tell_of_provider(runtime, ref, question, proposal)
     standing = _with_pruning_plan(ref, question, proposal, standing)
     alert = _alert(runtime, ref, question, proposal, standing)
     saved = _checkpointed(runtime, ref, question, proposal, standing)
@@ -97,6 +98,24 @@ def decide(
         checkpoint_id=saved,
     )
     return Decided(proposal=proposal, pieces=pieces, report=report, left_out=_missing(proposal, pieces, steps))
+
+
+def _tell_of_provider(runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal) -> None:
+    """Say that a view had to be made smaller here which the provider was to compact; once for each plan left."""
+    before = proposal.before
+    fitted = before is not None and before.tokens <= proposal.inputs.room
+    if runtime.settings.condensation.strategies.primary != "provider" or question.minimal or fitted:
+        return
+    if runtime.view_cache.first_time(("provider_not_compacted", ref.key, question.name, proposal.kept)):
+        runtime.report(
+            EventName.PROVIDER_NOT_COMPACTED,
+            f"{proposal.why}: the provider has not compacted; let it begin earlier (its trigger or threshold), or give "
+            "the memory more tokens",
+            session_id=ref.session_id,
+            used_tokens=proposal.used_tokens,
+            limit_tokens=question.window.limit,
+            track=question.track,
+        )
 
 
 def _note_need(runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal) -> None:

@@ -86,7 +86,7 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     for attempt in range(_REPEATS):
         groups = as_groups(rendered.tail)
         room = room_tokens - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
-        required = _required(inputs, groups)
+        required = _required(inputs, groups, since=rendered.plan.since)
         critical = critical_groups(groups) if not attempt else frozenset[int]()
         going = _selected(inputs, groups, must_stay=required, room=room)
         rest = [group for group in groups if group.first_seq not in going]
@@ -122,12 +122,17 @@ def _with_fewer_parts(
     return smaller, (LeftOut(what="parts of files", reason="no room for them", tokens=gone),)
 
 
-def _required(inputs: AssemblyInputs, groups: Sequence[Group]) -> frozenset[int]:
+def _required(inputs: AssemblyInputs, groups: Sequence[Group], *, since: int) -> frozenset[int]:
+    """Groups that no step takes out of a view; `since`: that of the provider's compaction which it begins with."""
     recent = inputs.required.recent
-    return recent.held | frozenset(
-        group.first_seq
-        for group in groups
-        if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
+    return (
+        recent.held
+        | {since}
+        | frozenset(
+            group.first_seq
+            for group in groups
+            if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
+        )
     )
 
 
@@ -176,7 +181,7 @@ def pruned_view(
     if fewer and rendered.tokens <= target:
         return rendered, fewer
     groups = {group.first_seq: group for group in as_groups(rendered.tail)}
-    stays = _staying(inputs, list(groups.values()), target=target)
+    stays = _staying(inputs, list(groups.values()), target=target, since=rendered.plan.since)
     excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
     reasons: dict[int, str] = {}
     for key, reason in prepared:
@@ -214,16 +219,16 @@ def pruning_plan(
         tasks=tasks,
         current_task=current,
         touches=touches,
-        must_stay=_staying(inputs, groups, target=target),
+        must_stay=_staying(inputs, groups, target=target, since=rendered.plan.since),
     )
     pruned = prune(items, target_tokens=max(_pruning_room(rendered, target), 0), settings=runtime.settings.guard)
     return tuple((one.key, one.reason) for one in pruned.dropped)
 
 
-def _staying(inputs: AssemblyInputs, groups: Sequence[Group], *, target: int) -> frozenset[int]:
+def _staying(inputs: AssemblyInputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
     """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
     newest = round(inputs.runtime.settings.guard.newest_share * target)
-    return _required(inputs, groups) | _newest(groups, room=newest)
+    return _required(inputs, groups, since=since) | _newest(groups, room=newest)
 
 
 def _pruning_room(rendered: RenderedView, target: int) -> int:

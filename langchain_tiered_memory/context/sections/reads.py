@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.recall.search import search
-from langchain_tiered_memory.runs.files.disk import is_unchanged, kept_place
+from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SectionReads:
         disk, place = self.runtime.store.disk, kept_place(file)
         try:
             look = disk.look(place)
-            if file.modified_ns is not None or look.size != file.size:
+            if file.modified_ns not in (None, UNSETTLED_NS) or look.size != file.size:
                 return is_unchanged(file, look)
             return disk.read(place, most_bytes=file.size, now=self.runtime.now()).checksum == file.checksum
         except (FileGoneError, FileRefusedError):

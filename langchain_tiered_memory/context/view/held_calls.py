@@ -29,7 +29,9 @@ def with_shorter_held(inputs: AssemblyInputs, rendered: RenderedView) -> Rendere
         entry.seq: most - OVERHEAD_TOKENS
         for entry in rendered.tail
         if entry.calls and entry.group in plan.kept and entry.seq < plan.tail_from and entry.tokens > most
-        if entry.group < inputs.required.recent.guard and not _is_answered(rendered, entry.group)
+        if entry.group != plan.since
+        and entry.group < inputs.required.recent.guard
+        and not _is_answered(rendered, entry.group)
     }
     if not long:
         return rendered

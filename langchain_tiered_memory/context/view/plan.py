@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
@@ -65,6 +65,7 @@ class _Stored(TypedDict):
     parts: str
     facts: str
     held: bool
+    since: NotRequired[int]
 
 
 @cache
@@ -105,6 +106,9 @@ class ViewPlan:
     """The list of what messages up to the border stated and still holds."""
     held: bool = False
     """Whether a condensation of this view was undone: it is made again only when the view does not fit."""
+    since: int = 0
+    """`seq` of the message with the provider's own compaction that the view begins with: it stands for all before it,
+    and is shown whole. 0: none."""
 
     def to_json(self) -> str:
         """As kept in the database."""
@@ -126,6 +130,8 @@ class ViewPlan:
                 "parts": self.parts,
                 "facts": self.facts,
                 "held": self.held,
+                # Left out where there is none: plans of versions that knew of no compaction stay what they were.
+                **({"since": self.since} if self.since else {}),
             },
             separators=(",", ":"),
         )
@@ -155,6 +161,7 @@ class ViewPlan:
             parts=stored["parts"],
             facts=stored["facts"],
             held=stored["held"],
+            since=stored.get("since", 0),
         )
 
 

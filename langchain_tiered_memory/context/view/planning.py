@@ -46,7 +46,12 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
     if appended is None:
         appended = whole_cover(inputs, border=border, cap=cap)
     skip, tail_from = _overlap(border, found)
-    queries = tuple(entry.seq for entry in inputs.required.recent.users if entry.seq < tail_from)
+    since = previous.since if previous is not None else 0
+    queries = tuple(entry.seq for entry in inputs.required.recent.users if since < entry.seq < tail_from)
+    # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
+    # the provider compacted, which stands for all before it.
+    kept = {seq for seq in (*inputs.required.recent.held, since) if max(since, 1) <= seq < tail_from}
+    appended = tuple(item for item in appended if item.last_seq >= since)
     return ViewPlan(
         border=border,
         tail_from=tail_from,
@@ -54,8 +59,8 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         skip=skip,
         queries=queries,
         ratio=inputs.ratio,
-        # A call that waits for its result, or just got it, is shown, though everything around it is condensed.
-        kept=tuple(sorted(seq for seq in inputs.required.recent.held if seq < tail_from)),
+        kept=tuple(sorted(kept)),
+        since=since,
         facts=facts_of_view(inputs, appended, border=border, room=inputs.allocation.facts),
     )
 

@@ -160,16 +160,22 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     """Everything before the recent messages. Depends on the plan and on the first of them alone."""
     counter = inputs.runtime.counter
     standing = {entry.seq for entry in tail}
+    # What the provider compacted has the goal, too; prompts are sent apart.
+    begins = [entry for entry in inputs.required.opening if not plan.since or entry.role == "system"]
     head = [
         shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
-        for entry in inputs.required.opening
+        for entry in begins
         if entry.seq not in standing
     ]
-    opening = {entry.seq for entry in inputs.required.opening}
+    opening = {entry.seq for entry in begins}
     pinned = [entry for entry in inputs.required.pinned if entry.seq not in opening | standing]
     if pinned:
         head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned))
-    users = [seq for seq in plan.queries if seq not in opening and seq not in {entry.seq for entry in pinned}]
+    users = [
+        seq
+        for seq in plan.queries
+        if seq > plan.since and seq not in opening and seq not in {entry.seq for entry in pinned}
+    ]
     queries = _queries(inputs, users)
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
     quoted = queries[:-1] if leads else queries
@@ -245,7 +251,9 @@ def plan_name(
 
 
 def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:
-    """What other tracks said that no summary of this view stands for yet."""
+    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
+    if inputs.alone:
+        return ()
     found = inputs.runtime.store.transcript.other_tracks(
         inputs.ref,
         track=inputs.track,

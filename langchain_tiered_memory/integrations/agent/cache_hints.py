@@ -67,6 +67,17 @@ def with_breakpoints(messages: Sequence[BaseMessage], places: Sequence[int]) -> 
     return [_marked(message) if at in marked else message for at, message in enumerate(messages)]
 
 
+def with_tool_breakpoint(tools: Sequence[Any]) -> list[Any]:
+    """Tools with a breakpoint behind the last one, where that can carry it: `langchain-anthropic` reads `extras`.
+
+    For a request without a system prompt, whose own breakpoint would stand behind the tools, too.
+    """
+    last = tools[-1] if tools else None
+    if last is None or not hasattr(last, "extras") or not hasattr(last, "model_copy"):
+        return list(tools)
+    return [*tools[:-1], last.model_copy(update={"extras": {**(last.extras or {}), _CONTROL: _MARK}})]
+
+
 def _marked(message: BaseMessage) -> BaseMessage:
     content: list[Any]
     if isinstance(message.content, str):

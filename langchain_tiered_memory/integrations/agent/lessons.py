@@ -10,6 +10,7 @@ from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.agent.asides import aside_of, keep_aside, measured
 from langchain_tiered_memory.integrations.agent.context import context_of
+from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by
 from langchain_tiered_memory.models.learned_windows import confirm_window, learn_window
 from langchain_tiered_memory.models.overflow import overflow_in, smaller_budget
@@ -82,8 +83,8 @@ def answered(
     before = aside_of(runtime, session, name)
     counted = prepared.context.tokens + prepared.room + found.behind
     unseen = unseen_in(took=took, counted=counted)
-    if unseen and any(reported_by(message) for message in answer):
-        unseen = 0  # the calibration learns of it
+    if unseen and any(reported_by(message) or compacts(message) for message in answer):
+        unseen = 0  # the calibration learns of it; of a compacted request nothing can be learnt
     aside = before.after(behind=found.behind, unseen=unseen)
     keep_aside(runtime, session, name, aside, before=before)
     _confirmed(runtime, prepared, took)

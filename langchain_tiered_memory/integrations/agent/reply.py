@@ -32,6 +32,8 @@ class Outgoing(HostCall):
     messages: list[BaseMessage]
     settings: dict[str, Any] = field(default_factory=dict)
     """Of this call, besides those that the request has."""
+    marks_tools: bool = False
+    """Whether the tools end with a cache breakpoint, for nothing else in front has one."""
 
     @property
     def all(self) -> list[BaseMessage]:
@@ -60,7 +62,7 @@ def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> O
     first = shown[0] if shown else None
     if isinstance(first, SystemMessage):
         return Outgoing(system=first, messages=shown[1:], settings=settings)
-    return Outgoing(system=None, messages=shown, settings=settings)
+    return Outgoing(system=None, messages=shown, settings=settings, marks_tools=prepared.asked.hints == "anthropic")
 
 
 def _hinted(shown: list[BaseMessage], prepared: Prepared) -> tuple[list[BaseMessage], dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.messages.validity.call_forms import with_valid_calls
 from langchain_tiered_memory.messages.validity.message_repairs import (
@@ -78,7 +79,8 @@ def make_valid(
     system, rest = _system_in_front(single, repairs)
     paired = _paired(rest, unanswered, repairs)
     turns = _alternating(paired, repairs)
-    if turns and not isinstance(turns[0], HumanMessage):
+    # A provider that compacts takes its own summary as the beginning, and passes over what stands before it.
+    if turns and not isinstance(turns[0], HumanMessage) and not compacts(turns[0]):
         turns.insert(0, HumanMessage(opening))
         repairs.append(f"the first message, {_named(turns[1])}, is not the user's; a bridge was put in front")
     ends_open = not turns or isinstance(turns[-1], AIMessage)

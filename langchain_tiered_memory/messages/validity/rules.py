@@ -93,11 +93,18 @@ def _assistant_blocks(message: AIMessage) -> Iterator[str]:
             yield "reasoning that nothing follows"
 
 
+def _begins_anew(message: BaseMessage) -> bool:
+    """Whether a provider's own summary of what was said before stands in it."""
+    content = message.content if isinstance(message, AIMessage) else ""
+    found = [block.get("value", block) for block in content if isinstance(block, dict)]
+    return any(isinstance(one, dict) and one.get("type") == "compaction" for one in found)
+
+
 def _order(messages: Sequence[BaseMessage]) -> Iterator[str]:
     if any(isinstance(message, SystemMessage) for message in messages[1:]):
         yield "a system message behind the first place"
     turns = [message for message in messages if not isinstance(message, SystemMessage)]
-    if turns and not isinstance(turns[0], HumanMessage):
+    if turns and not isinstance(turns[0], HumanMessage) and not _begins_anew(turns[0]):
         yield "the first message is not the user's"
     for before, after in pairwise(turns):
         if isinstance(before, AIMessage) and isinstance(after, AIMessage):

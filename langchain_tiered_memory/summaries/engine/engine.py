@@ -261,6 +261,8 @@ class CondensationEngine:
     def writes_later(self) -> bool:
         """Whether rules may write at once what a model of ours writes when it is needed."""
         plugins = self._writers.registry.plugins
+        if self._settings.strategies.primary == "provider":
+            return False
         by_model = any(isinstance(one, CondenserPlugin) and one.uses_model for one in plugins)
         return by_model and any(is_built_in_rules(one) for one in plugins)
 

@@ -156,7 +156,7 @@ class Writers:
 
     def _wants(self, plugin: CondensationPlugin, context: CondensationContext) -> bool:
         if isinstance(plugin, CondenserPlugin):
-            return True
+            return not (plugin.uses_model and self._settings.strategies.primary == "provider")
         answer = self._door.ask(
             f"plugin {plugin.name}.should_activate",
             lambda: plugin.should_activate(context),

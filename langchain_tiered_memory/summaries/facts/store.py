@@ -110,10 +110,20 @@ class FactStore:
         gone = superseded(here)
         return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
 
-    def search(self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False) -> list[Fact]:
-        """The facts whose words match a question best, best first, by BM25 over the facts of the session."""
+    def search(
+        self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False, track: str | None = None
+    ) -> list[Fact]:
+        """The facts whose words match a question best, best first, by BM25 over the facts of the session.
+
+        Args:
+            ref: The session.
+            query: The question.
+            k: The most to give.
+            superseded_too: Whether those that do not hold any more are among them.
+            track: Only what was said on this track; `None`: on all.
+        """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -130,10 +140,10 @@ class FactStore:
         scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
         return [fact for _, fact in scored[:k]]
 
-    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False) -> list[Fact]:
-        """The weightiest facts, those that are taken up most and the newest first."""
-        mine = () if superseded_too else (table.c.status == "active",)
-        query = select(table).where(table.c.session_key == ref.key, *mine)
+    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None) -> list[Fact]:
+        """The weightiest facts, those that are taken up most and the newest first; of one track, or of all."""
+        active = () if superseded_too else (table.c.status == "active",)
+        query = select(table).where(*_of_track(ref, track), *active)
         by_worth = query.order_by(*_BY_WORTH)
         with self.database.read() as connection:
             return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
