@@ -11,7 +11,7 @@ from langchain_tiered_memory.runs.files.policy import Placed, Tiers
 from langchain_tiered_memory.sql import rows, schema
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import readable
-from langchain_tiered_memory.sql.schema import digest_of, kept_files
+from langchain_tiered_memory.sql.schema import digest_of, file_tiers, kept_files
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.files import KeptFile, TierMove
 
@@ -168,6 +168,8 @@ def forget_files(connection: Connection, key: int, touched: Iterable[str]) -> in
     if not drop_files(connection, key, meant):
         return 0
     drop_dictionaries(connection, key)
+    # The alerts of a report may name them.
+    connection.execute(update(file_tiers).where(file_tiers.c.session_key == key).values(report=None))
     return len(meant)
 
 

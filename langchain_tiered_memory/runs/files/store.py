@@ -31,6 +31,7 @@ from langchain_tiered_memory.runs.files.file_rows import (
     write_changes,
 )
 from langchain_tiered_memory.runs.files.packing import KeptFilePacking
+from langchain_tiered_memory.runs.files.reads import UNDER_WAY
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
@@ -207,6 +208,11 @@ class KeptFiles(KeptFilePacking):
         kept = replace(report, contexts=())
         with self._changing(ref) as (connection, row):
             write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+
+    def save_under_way(self, ref: SessionRef, state: Mapping[str, Any]) -> None:
+        """Keep what is known of a run that goes on, for the process that ends it."""
+        with self._changing(ref) as (connection, row):
+            write_run(connection, ref, row, {"report": json.dumps({UNDER_WAY: state})}, {})
 
     def set_dependencies(self, ref: SessionRef, path: str, found: Sequence[str]) -> None:
         """Note what a file imports."""
