@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.testing import FrozenClock
@@ -369,3 +371,44 @@ def test_what_was_saved_of_a_run_and_cannot_be_read_is_passed_over() -> None:
     for number in range(50):
         known = known.with_part(f"p{number}", Measured())
     assert len(known.parts) == 20
+
+
+def test_warm_keeps_the_files_of_the_last_tasks_and_takes_them_back_while_there_is_room(tmp_path: Path) -> None:
+    clock = FrozenClock(START)
+    with opened(tmp_path, clock, hot=2, warm=8, recent_tasks=2) as memory:
+        session, run = memory.session("s"), memory.run("s", background=False)
+        session.add_messages(conversation(1))
+        for number in range(3):
+            session.start_task(f"t{number}")
+            run.keep(f"f{number}.py", f"x = {number}\n")
+            clock.advance(10.0)
+            session.finish_task(f"t{number}")
+        for seconds in (700.0, 3700.0):
+            clock.advance(seconds)
+            run.collect()
+        tiers = {one.path: one.tier for one in run.files()}
+        assert tiers == {"f0.py": "cold", "f1.py": "warm", "f2.py": "warm"}
+        store, ref = memory.core.runtime.store, ref_of(session)
+        store.kept_files.change(
+            ref,
+            lambda tiers: policy.Tiers({path: replace(one, tier="cold") for path, one in tiers.files.items()}),
+            rules=memory.core.runtime.settings.tiers,
+        )
+        assert {one.tier for one in run.files()} == {"cold"}
+        moves = {(one.path, one.after, one.reason) for one in run.collect().moves}
+        assert moves == {("f1.py", "warm", "recent_task"), ("f2.py", "warm", "recent_task")}
+        session.start_task("t3")
+        clock.advance(3700.0)
+        run.collect()
+        assert {one.path: one.tier for one in run.files()} == {"f0.py": "cold", "f1.py": "cold", "f2.py": "warm"}
+
+
+def test_without_tasks_time_alone_counts(tmp_path: Path) -> None:
+    clock = FrozenClock(START)
+    with opened(tmp_path, clock) as memory:
+        run = memory.run("s", background=False)
+        run.keep("a.py", "x = 1\n")
+        for seconds in (700.0, 3700.0):
+            clock.advance(seconds)
+            run.collect()
+        assert [one.tier for one in run.files()] == ["cold"]
