@@ -94,10 +94,17 @@ def recalling(
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         room = min(room, allocation.recall)
-    found = _looked_up(runtime, ref, request, request_inputs, shown, room=room - framing)
+    # Beside a long message that goes on it leaves the rest to what is said next: filled up, it would have to leave.
+    own = room
+    if request_inputs.said.is_bounded:
+        stands = sum(one.piece.tokens for one in standing)
+        own = min(room if stands > room else room - stands, allocation.recall)
+    found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - framing)
     fresh = _block(runtime, found, standing)
-    if fresh.tokens > room:  # all that stands leaves in one step, and what it quoted is quoted here
-        fresh = _block(runtime, found, ())
+    left = standing
+    while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
+        left = left[:-1]
+        fresh = _block(runtime, found, left)
     if shown.in_loop:
         runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, fresh)
     return fresh
@@ -220,6 +227,7 @@ def _looked_up(
         summaries=summaries,
         filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
         said_at=said if view == "default" else None,
+        found=request_inputs.said.found,
     )
     return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())
 
