@@ -2,8 +2,9 @@
 
 What was recalled for a question stays before it at the next requests, so that they begin with the bytes of this one:
 taken out of the middle, it would make the provider read all that follows anew. Each question is looked up as if it
-were the first; what stands already is not quoted again. Where both do not fit together, all that stands from earlier
-questions leaves in one step; so it does when the view is condensed, and when anything in the session was changed.
+were the first; what stands already is not quoted again. Where both do not fit together, what stands leaves from its
+newest end, so that most of the bytes before stay; all of it does when the view is condensed, and when anything in the
+session was changed.
 
 It is kept in memory alone (`ViewCache`): after a restart there is what this question brings.
 """
@@ -88,15 +89,14 @@ def recalling(
     standing = _still_standing(runtime, ref, request, request_inputs, shown)
     last = request_inputs.required.last_user
     key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation)
+    own = room
     if shown.in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        room = min(room, allocation.recall)
-    # Beside a long message that goes on it leaves the rest to what is said next: filled up, it would have to leave.
-    own = room
-    if request_inputs.said.is_bounded:
+        own = min(room, allocation.recall)
+    elif request_inputs.said.is_bounded:  # what is said next needs the rest; what stands gives way to nothing new
         stands = sum(one.piece.tokens for one in standing)
         own = min(room if stands > room else room - stands, allocation.recall)
     found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - framing)

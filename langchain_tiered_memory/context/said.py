@@ -3,8 +3,8 @@
 Room that is set aside for recall and not used makes a view smaller for nothing: it is condensed sooner, and each
 condensation sends it uncached. So what the message brings back is looked up before the view is decided, and recall is
 given what that takes, at most its share of the budget: nothing beside small talk. A brief message is often a question,
-which the history answers. A long one says itself what it is about: quotes beside it are worth less than the messages that
-would make way for them at every turn.
+which the history answers. A long one says itself what it is about: quotes beside it are worth less than the messages
+that would make way for them at every turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _BRIEF_AND_LONG = (24, 48)
 """Distinct terms of a message that is brief, and of one that is long."""
 _LONG_SHARE = 0.06
-"""Of the budget, for recall beside a long message: as for an agent at work."""
+"""Of the budget, for recall beside a long message. On a chat of 112 requests at 8,000 tokens a tenth keeps 49 % of the
+prefix, this 53, and as much of the evidence of its questions."""
 _STEPS = 16
 """Of the budget: a share is rounded up to whole ones, for what was looked up is not priced to the token."""
 
