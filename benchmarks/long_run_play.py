@@ -21,7 +21,7 @@ from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import BudgetError, CheckpointError, FileTooLargeError
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.token_counters import best_counter
-from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.settings import ContextSettings, GuardSettings, Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,8 @@ class Plan:
     messages: int
     seconds_between: float
     window: int
-    budget_share: float
-    """Of the window, that a context may take."""
+    window_share: float
+    """Of the window, that every context stays below: the setting `context.window_share`."""
     context_every: int
     """An agent's call of so many is asked a context for."""
     pinned: int = 2
@@ -107,13 +107,16 @@ class _Player:
         self._plan = plan
         self._log = log
         self._now = STARTS_AT
-        settings = Settings(tree=TreeSettings(background=False))
+        settings = Settings(
+            tree=TreeSettings(background=False),
+            guard=GuardSettings(window=plan.window),
+            context=ContextSettings(window_share=plan.window_share),
+        )
         self._counter = best_counter(COUNTED_AS)
         self._memory = TieredMemory.open(
             plan.where, embeddings=None, settings=settings, token_counter=self._counter, clock=lambda: self._now
         )
         self._session: Session = self._memory.session(SESSION)
-        self._budget = round(plan.window * plan.budget_share)
         self._calls: dict[str, dict[str, Any]] = {}
         self._shown: frozenset[str] = frozenset()
         self._showed: dict[str, str] = {}
@@ -171,7 +174,7 @@ class _Player:
     def _context(self, place: int) -> None:
         began = time.perf_counter()
         try:
-            context = self._session.context("", max_tokens=self._budget)
+            context = self._session.context("", max_tokens=self._plan.window)
         except BudgetError as error:
             self._write("context", place=place, refused=str(error))
             return
@@ -259,6 +262,7 @@ class _Player:
                 compression=sizes.compression,
                 pinned=sizes.pinned,
                 process_bytes=_resident_bytes(),
+                process_seconds=time.process_time(),
                 database_bytes=Path(self._plan.where).stat().st_size,
             )
 

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables.config import run_in_executor
 from parts import HERE, MAX_TOKENS, SYSTEM, StandIn, chat_model, look_up, memory
 
+from langchain_tiered_memory.context.sections.kept_files import KeptFiles
 from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 
@@ -53,6 +54,7 @@ def build() -> Any:  # noqa: ANN401 - a compiled graph
     model = chat_model()
     if isinstance(model, StandIn):
         model = FileStandIn(answers=model.answers)
+    memory().sections.register(KeptFiles())
     files = FileRunMiddleware(memory(), roots=[str(HERE)], max_tokens=_PAGE_TOKENS)
     context = TieredMemoryMiddleware(memory(), max_tokens=MAX_TOKENS)
     return create_agent(model, [look_up], system_prompt=SYSTEM, middleware=[files, context])

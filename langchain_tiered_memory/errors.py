@@ -12,6 +12,7 @@ TieredMemoryError
 ├── BudgetError (ValueError)            a budget that cannot hold what must be shown
 │   └── ContextOverflowError            nothing could make the request fit; everything is saved
 ├── SettingsError (ValueError)          a setting, model or store that cannot be used
+│   └── SectionError                    a section of contexts that cannot be registered
 ├── StorageError                        the database said no
 │   ├── NewerSchemaError                written by a later version of this package
 │   ├── OlderSchemaError                opened for reading alone, and an upgrade has to be written first
@@ -129,6 +130,10 @@ class ContextOverflowError(BudgetError):
 
 class SettingsError(TieredMemoryError, ValueError):
     """A setting, model or store that cannot be used."""
+
+
+class SectionError(SettingsError):
+    """A section of contexts whose name or share cannot be used, or that cannot take a built-in one's place."""
 
 
 class StorageError(TieredMemoryError):

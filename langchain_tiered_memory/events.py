@@ -39,6 +39,7 @@ class EventName(StrEnum):
     CIRCUIT_OPENED = "circuit_opened", _WARNING, "a writer failed again and again, and is left alone for a while"
     CIRCUIT_CLOSED = "circuit_closed", _INFO, "a writer works again"
     EXTENSION_FAILED = "extension_failed", _WARNING, "a plugin, validator, hook or collector was passed over"
+    SECTION_FAILED = "section_failed", _WARNING, "a section of a context was left out: it raised, hung or gave no text"
     ZONE_SAFE = "zone_safe", _INFO, "a view is back below all thresholds"
     ZONE_WARNING = "zone_warning", _WARNING, "a view passed the first threshold"
     ZONE_DANGER = "zone_danger", _WARNING, "a view passed the second threshold"

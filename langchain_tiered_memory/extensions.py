@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from langchain_tiered_memory.context.sections.reads import SectionReads
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
     from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, ThresholdAdvice, Zone
     from langchain_tiered_memory.types.records import Group
@@ -162,6 +163,40 @@ class TruncationSelector(Protocol):
 
     def select(self, question: TruncationQuestion) -> Collection[int]:
         """`first_seq` of the groups to leave out. Where that is not enough, the built-in window goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionQuestion:
+    """What a section of a context is told of the request that it is shown in."""
+
+    session_id: str
+    track: str
+    view: str
+    query: str
+    """What is asked; empty where nothing is."""
+    at: float
+    room_tokens: int
+    """What its text may take: a longer one is cut at the end of a line."""
+    count: Callable[[str], int]
+    """Tokens of a text."""
+    is_shown: Callable[[str], bool]
+    """Whether a text stands in the context already, word for word."""
+    reads: SectionReads
+    """What the session holds: messages, files, search. For reading alone."""
+
+
+@runtime_checkable
+class ContextSection(Protocol):
+    """A part of a context beside the built-in ones, or in the place of one whose name it has."""
+
+    name: str
+    """Unique in a registry: letters, digits, `_`, `-`."""
+    share: float
+    """Of `max_tokens`, the most that it takes; unused room goes to recall."""
+
+    def render(self, question: SectionQuestion) -> str | None:
+        """Its text, which is shown as data; nothing (`None`, or blank) leaves the section out."""
         ...
 
 

@@ -19,7 +19,7 @@ from langchain_tiered_memory.models.surroundings import announce
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
-from langchain_tiered_memory.sessions.input_checks import check_names
+from langchain_tiered_memory.sessions.input_checks import check_names, check_scope
 from langchain_tiered_memory.sessions.opening import open_runtime
 from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.transcript.delivery import tell_left_over
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.runnables import Runnable
 
+    from langchain_tiered_memory.context.sections.registry import SectionRegistry
     from langchain_tiered_memory.reports import (
         DoctorReport,
         Event,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+    from langchain_tiered_memory.types.scopes import Scope
 
 __all__ = ["Run", "Session", "TieredMemory"]
 
@@ -145,15 +147,30 @@ class TieredMemory:
         )
 
     def session(
-        self, session_id: str, *, user: str | None = None, track: str = DEFAULT_TRACK, title: str | None = None
+        self,
+        session_id: str,
+        *,
+        user: str | None = None,
+        track: str = DEFAULT_TRACK,
+        title: str | None = None,
+        scope: Scope | None = None,
     ) -> Session:
         """A handle on one session. No I/O: the session comes to be with its first message.
 
+        Args:
+            session_id: Which session, such as LangGraph's `thread_id`.
+            user: Whose it is.
+            track: The line of it that is written to and shown.
+            title: What it is called, where this is its first use.
+            scope: `Scope()` keeps the handle to its own track, `Scope(sight_tokens=...)` gives it a capped, read-only
+                sight of its parent's besides; `None`: it may see and change the whole session.
+
         Raises:
-            InvalidInputError: when an id or a name is no string, or the session id is empty.
+            InvalidInputError: when an id or a name is no string, the session id is empty, or `scope` is no scope.
         """
         check_names(session_id=session_id, user=user, track=track, title=title)
-        return Session(SessionEngine(self.core, session_id, user=user, track=track, title=title))
+        check_scope(scope)
+        return Session(SessionEngine(self.core, session_id, user=user, track=track, title=title, scope=scope))
 
     def run(
         self,
@@ -190,6 +207,11 @@ class TieredMemory:
     def engine(self) -> CondensationEngine:
         """The summary engine: register plugins, validators, hooks and collectors there."""
         return self.core.runtime.condenser
+
+    @property
+    def sections(self) -> SectionRegistry:
+        """What contexts show beside their built-in sections, or in the place of one: register yours there."""
+        return self.core.runtime.sections
 
     def subscribe(self, listener: Callable[[Event], object]) -> Callable[[], None]:
         """Have `listener` called with each event, in the thread where it happens. Returns what ends it.

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.context.sections.registry import SectionRegistry
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.reports import Event
@@ -49,6 +50,9 @@ class Runtime:
     """What is remembered of views between requests."""
     listeners: Listeners = field(default_factory=Listeners)
     """Who is told of events."""
+
+    sections: SectionRegistry = field(default_factory=SectionRegistry)
+    """What contexts show beside the built-in sections."""
 
     @property
     def worker(self) -> str:

@@ -10,9 +10,16 @@ from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.recall.search import expand, search
+from langchain_tiered_memory.recall.search import expand
+from langchain_tiered_memory.sessions.detail_verbs import DetailVerbs
 from langchain_tiered_memory.sessions.input_checks import check_search_input
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
+from langchain_tiered_memory.sessions.scoped_verbs import (
+    expanded_within,
+    refuse_whole_session,
+    require_own,
+    search_within,
+)
 from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
 from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
-class Session(TrackVerbs, ViewVerbs, RunVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -89,6 +96,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         ref = store.transcript.find(self.session_id)
         if ref is None:
             return []
+        require_own(self.core, [message_id])
         return [decode(one) for one in store.transcript.revisions(ref, message_id, track=self.track)]
 
     async def arevisions(self, message_id: str) -> list[BaseMessage]:
@@ -105,14 +113,20 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
-        """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota."""
+        """The best hits over messages (level 0) and summaries (level 1 and up), within each level's quota.
+
+        Of all tracks, or of those that the handle's scope shows: of the parent's then as many as fit its tokens.
+
+        Raises:
+            InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
+        """
         check_search_input(query=query, k=k, tracks=tracks, levels=levels, since=since, until=until)
         filters = SearchFilters(
             tracks=tuple(tracks) if tracks is not None else None,
             since=_seconds(since),
             until=_seconds(until),
         )
-        return search(self.core.checked, self.session_id, query, k=k, levels=levels, filters=filters)
+        return search_within(self.core, query, k=k, levels=levels, filters=filters)
 
     async def asearch(
         self,
@@ -154,7 +168,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             NotFoundError: when the session has no such summary or message.
             InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
-        return expand(self.core.checked, self.session_id, summary_id, depth=depth, track=self.track)
+        found = expand(self.core.checked, self.session_id, summary_id, depth=depth, track=self.track)
+        return expanded_within(self.core, summary_id, found)
 
     async def aexpand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
         """See `expand`."""
@@ -233,6 +248,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
 
     def end(self) -> None:
         """Close the session: its highest summaries are archived. A further message opens it again."""
+        refuse_whole_session(self.core, "end")
         self.core.engine.writable_runtime()
         runtime = self.core.checked
         ref = runtime.store.transcript.find(self.session_id)
@@ -250,6 +266,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         if ref is None:
             msg = f"the session {self.session_id!r} has no message yet: {message_id!r} cannot be pinned"
             raise NotFoundError(msg)
+        require_own(self.core, [message_id])
         store.transcript.set_pin(ref, message_id, pinned=pinned, track=self.track)
 
     def _forget(self, message_ids: Sequence[str] | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
@@ -258,10 +275,12 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             msg = f"message_ids is one string: give a list, such as [{message_ids!r}]"
             raise InvalidInputError(msg)
         if message_ids is None:
+            refuse_whole_session(self.core, "forget() without message_ids")
             self.core.engine.writable_runtime()
             return (
                 yield from forget_sessions(runtime, session_id=self.session_id, user=None, checkpointer=checkpointer)
             )
+        require_own(self.core, message_ids)
         receipt = forget_messages(
             runtime, self.session_id, list(message_ids), track=self.track, checkpointer=checkpointer
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import each_step
@@ -19,6 +20,7 @@ from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, check_facts_input, no_view
+from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.transcript.remember import When, remember
 from langchain_tiered_memory.transcript.turns import as_turn
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.scopes import Scope
 
 
 class SessionEngine:
@@ -46,14 +49,25 @@ class SessionEngine:
         user: Whose it is; the check of the owner is left out where nobody is named.
         track: The track that is written to and shown.
         title: What it is called, where this is its first use.
+        scope: What of the session this handle may see and change; `None`: all of it.
     """
 
-    def __init__(self, engine: Engine, session_id: str, *, user: str | None, track: str, title: str | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        session_id: str,
+        *,
+        user: str | None,
+        track: str,
+        title: str | None,
+        scope: Scope | None = None,
+    ) -> None:
         self.engine = engine
         self.session_id = session_id
         self.user = user
         self.track = track
         self.title = title
+        self.scope = scope
         self.checkpointer: str | None = None
         """Class of the LangGraph checkpointer that keeps the conversation too, where a graph's run has one."""
         self.begun_by: str | None = None
@@ -111,22 +125,24 @@ class SessionEngine:
             msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
             raise InvalidInputError(msg)
         runtime, batch = self.engine.writable_runtime(), list(messages)
-        ids, appended = remember(
-            runtime,
-            self.session_id,
-            batch,
-            user=self.user,
-            title=self.title,
-            track=self.track,
-            at=at,
-            kind=kind,
-            task=task,
-            sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
-            begun_by=self.begun_by,
-            new_ids=new_ids,
-            checkpointer=self.checkpointer,
-            as_given=as_given,
-        )
+        about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
+        with telemetry.operation("upsert_memory", about):
+            ids, appended = remember(
+                runtime,
+                self.session_id,
+                batch,
+                user=self.user,
+                title=self.title,
+                track=self.track,
+                at=at,
+                kind=kind,
+                task=task,
+                sent_tokens=self.engine.take_sent(self.session_id, self.track, batch),
+                begun_by=self.begun_by,
+                new_ids=new_ids,
+                checkpointer=self.checkpointer,
+                as_given=as_given,
+            )
         if appended is not None and (appended.new or appended.revised):
             self.wake()
         return ids
@@ -189,17 +205,33 @@ class SessionEngine:
         if ref is None or k < 1:
             return []
         self.engine.greet(self.session_id)
+        track = self.track if self.scope is not None else None
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=track)
         else:
-            found = store.facts.search(ref, query, k, superseded_too=superseded)
+            found = store.facts.search(ref, query, k, superseded_too=superseded, track=track)
         seqs = sorted({seq for fact in found for seq in fact.sources})
-        ids = {entry.seq: entry.id for entry in store.transcript.by_seq(ref, seqs)}
+        stated = of_own_track(self, store.transcript.by_seq(ref, seqs))
+        ids = {entry.seq: entry.id for entry in stated}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
     def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         """Put together what one model call gets, as `Session.context` says."""
-        return (yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot))
+        about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
+        with telemetry.operation("build_context", about, is_current=False) as span:
+            context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
+            told = {"tiered_memory.context.zone": context.guard.zone.value}
+            span.note(
+                {
+                    **told,
+                    "tiered_memory.context.tokens": context.tokens,
+                    "tiered_memory.context.max_tokens": context.max_tokens,
+                    "tiered_memory.context.window": context.guard.window.tokens,
+                    telemetry.RECORDS: len(context.entry_ids) + len(context.passage_ids) + len(context.summary_ids),
+                }
+            )
+            telemetry.record(telemetry.CONTEXT_TOKENS, context.tokens, told)
+        return context
 
     def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         runtime, request = self.checked, self.request(query, **asked)
@@ -253,7 +285,8 @@ class SessionEngine:
             profile=profile,
             branch=tuple(branch) if branch is not None else None,
             off=off,
-            alone=alone,
+            alone=alone or self.scope is not None,
+            sight=self.scope,
             langgraph_checkpoint_id=langgraph_checkpoint_id,
             complete=complete,
         )

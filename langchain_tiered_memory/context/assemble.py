@@ -16,6 +16,7 @@ from langchain_tiered_memory.context.compaction.guard import decide, joined, pre
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
 from langchain_tiered_memory.context.history.ledgers import diff_of
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
+from langchain_tiered_memory.context.parent_sight import NO_SIGHT, ParentSight, sight_of
 from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
 from langchain_tiered_memory.context.request import (
     Request,
@@ -29,6 +30,7 @@ from langchain_tiered_memory.context.section_report import account
 from langchain_tiered_memory.context.view.rendered_view import other_tracks, pinned_piece
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.content_blocks import without_foreign_compactions
 from langchain_tiered_memory.messages.validity.repair import make_valid
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
@@ -62,14 +64,15 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
     told = with_learnt_window(runtime, request.model)
     budget = budget_of(request.max_tokens, told, settings=runtime.settings)
     request_inputs = request_inputs_of(runtime, ref, request, told, budget)
-    margin, first = 0, None
+    sight = sight_of(runtime, ref, request, request_inputs, budget) if ref is not None else NO_SIGHT
+    margin, first = sight.room, None
     for _ in range(_ATTEMPTS):
         shown = yield from _shown(runtime, ref, request, budget, request_inputs, margin=margin)
         if first is not None:
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
         recalled = Recalling()
-        if ref is not None and request_inputs.has_query:
+        if ref is not None and (request_inputs.has_query or request_inputs.sections.own):
             recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
         context = _finished(
             runtime,
@@ -77,8 +80,9 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             budget,
             shown,
             recalled,
+            sight=sight,
             system=request_inputs.system,
-            has_query=request_inputs.has_query,
+            has_query=request_inputs.has_query or bool(request_inputs.sections.own),
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
@@ -194,6 +198,12 @@ def _stands_in(runtime: Runtime, session_id: str, piece: Piece) -> str:
     return f"a placeholder stands for the message {message_id!r}: {piece.damaged}"
 
 
+def _readable(piece: Piece, reader: str | None) -> Piece:
+    """A piece without what only another provider's models can read."""
+    message = without_foreign_compactions(piece.message, reader=reader)
+    return piece if message is piece.message else replace(piece, message=message)
+
+
 def _finished(
     runtime: Runtime,
     request: Request,
@@ -201,14 +211,17 @@ def _finished(
     shown: Assembly,
     recalled: Recalling,
     *,
+    sight: ParentSight,
     system: BaseMessage | None,
     has_query: bool,
     session_id: str,
 ) -> Context:
-    pieces = with_standing(shown.pieces, recalled.standing)
+    pieces = [_readable(piece, request.model.provider) for piece in with_standing(shown.pieces, recalled.standing)]
     place = recall_position(pieces)
     if recalled.piece is not None:
         pieces.insert(place, recalled.piece)
+    if sight.piece is not None:
+        pieces.insert(place, sight.piece)
     stood_in = tuple(_stands_in(runtime, session_id, piece) for piece in pieces if piece.damaged is not None)
     known = {id(piece.message): piece.tokens for piece in pieces}
     outgoing = [piece.message for piece in pieces]
@@ -222,7 +235,7 @@ def _finished(
         raw += counted if counted is not None else runtime.counter.count_message(message)
     # Where something is asked, recall may come there at the next request, though nothing was found for this one.
     # What stands from earlier questions is taken out in one step when its room is needed: none of it is promised.
-    first = min((at for at, piece in enumerate(pieces) if piece.part == "recall"), default=place)
+    first = min((at for at, piece in enumerate(pieces) if piece.part in ("parent", "recall")), default=place)
     border = pieces[first].message if first < len(pieces) and has_query else None
     volatile = [at for at, one in enumerate(validated.messages) if one is border]
     whole = {entry.seq: entry.id for piece in pieces for entry in piece.whole_entries}
@@ -238,6 +251,8 @@ def _finished(
             items=shown.items,
             other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
+            registered=recalled.sections,
+            sight=sight.room,
         ),
         entry_ids=tuple(dict.fromkeys(whole.values())),
         passage_ids=tuple(dict.fromkeys(parts.values())),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
+from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.summary_search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
@@ -39,6 +40,8 @@ class Standing:
     piece: Piece
     shows: frozenset[tuple[int, tuple[str, ...]]]
     """`seq`s of entries that it quotes, with the passages that it quotes of each; none of them for a whole one."""
+    sections: tuple[RenderedSection, ...] = ()
+    """Registered sections that stand in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class Recalling:
     shows: frozenset[tuple[int, tuple[str, ...]]] = frozenset()
     """As of `Standing`."""
     left_out: tuple[LeftOut, ...] = ()
+    sections: tuple[RenderedSection, ...] = ()
+    """Registered sections, whose texts stand in `piece` behind what was recalled."""
     standing: tuple[Standing, ...] = ()
     """From earlier questions, in their order."""
 
@@ -71,7 +76,9 @@ class _Found:
 def recalling(
     runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly, *, margin: int
 ) -> Recalling:
-    """What answers the question of a request. During a tool loop it stays as it was when the user spoke.
+    """What answers the question of a request, and the registered sections beside it.
+
+    During a tool loop both stay as they were when the user spoke.
 
     Args:
         runtime: The memory.
@@ -88,7 +95,8 @@ def recalling(
         room = min(room, round(runtime.settings.context.minimal_recall_share * allocation.total))
     standing = _still_standing(runtime, ref, request, request_inputs, shown)
     last = request_inputs.required.last_user
-    key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation)
+    version = request_inputs.sections.version
+    key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation, version)
     own = room
     if shown.in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
@@ -99,12 +107,18 @@ def recalling(
     elif request_inputs.said.is_bounded:  # what is said next needs the rest; what stands gives way to nothing new
         stands = sum(one.piece.tokens for one in standing)
         own = min(room if stands > room else room - stands, allocation.recall)
-    found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - framing)
-    fresh = _block(runtime, found, standing)
+    sections = render_sections(
+        runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=own - framing
+    )
+    found = _Found(recalled=Recalled())
+    if request_inputs.has_query and "semantic_results" not in request_inputs.sections.replaced:
+        beside = framing + sum(one.tokens for one in sections)
+        found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - beside)
     left = standing
+    fresh = _block(runtime, found, sections, left)
     while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
         left = left[:-1]
-        fresh = _block(runtime, found, left)
+        fresh = _block(runtime, found, sections, left)
     if shown.in_loop:
         runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, fresh)
     return fresh
@@ -137,7 +151,10 @@ def keep_standing(
     place = recall_position(shown.pieces)
     asks = shown.pieces[place].entry if place < len(shown.pieces) else None
     if recalled.piece is not None and last is not None and asks is not None and _asks(request, request_inputs):
-        standing = (*standing, Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows))
+        standing = (
+            *standing,
+            Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows, sections=recalled.sections),
+        )
     runtime.view_cache.keep_standing(ref.key, request_inputs.name, _standing_key(ref, shown), standing)
 
 
@@ -170,8 +187,10 @@ def _still_standing(
     return earlier if all(one.before in stays for one in earlier) else ()
 
 
-def _block(runtime: Runtime, found: _Found, standing: Sequence[Standing]) -> Recalling:
-    """What was found without what stands already, as one message."""
+def _block(
+    runtime: Runtime, found: _Found, sections: tuple[RenderedSection, ...], standing: Sequence[Standing]
+) -> Recalling:
+    """What was found without what stands already, and the sections, as one message."""
     known = {one for block in standing for one in block.shows}
     told = {one for block in standing for one in block.piece.summary_ids}
     quotes = tuple(
@@ -181,22 +200,25 @@ def _block(runtime: Runtime, found: _Found, standing: Sequence[Standing]) -> Rec
     )
     summaries = tuple(one for one in found.summaries if one.id not in told)
     left_out = found.recalled.left_out
-    if not quotes:
-        return Recalling(left_out=left_out, standing=tuple(standing))
-    text = found.recalled.text
-    if len(quotes) < len(found.recalled.quotes) or len(summaries) < len(found.summaries):
+    latest = {one.name: one.text for block in standing for one in block.sections if one.text}
+    sections = tuple(as_standing(one) if one.text and latest.get(one.name) == one.text else one for one in sections)
+    texts = [one.text for one in sections if one.text]
+    if not quotes and not texts:
+        return Recalling(left_out=left_out, sections=sections, standing=tuple(standing))
+    text = found.recalled.text if quotes else ""
+    if quotes and (len(quotes) < len(found.recalled.quotes) or len(summaries) < len(found.summaries)):
         gap = runtime.settings.recall.sitting_gap_seconds
         text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
     piece = ours(
-        text,
+        "\n".join([*([text] if text else []), *texts]),
         part="recall",
         counter=runtime.counter,
         quoted=tuple(one.entry for one in quotes if not one.passages),
         passages=tuple(one.entry for one in quotes if one.passages),
-        summary_ids=tuple(one.id for one in summaries),
+        summary_ids=tuple(one.id for one in summaries) if quotes else (),
     )
     shows = frozenset((one.entry.seq, tuple(one.passages)) for one in quotes)
-    return Recalling(piece=piece, shows=shows, left_out=left_out, standing=tuple(standing))
+    return Recalling(piece=piece, shows=shows, left_out=left_out, sections=sections, standing=tuple(standing))
 
 
 def _looked_up(

@@ -11,6 +11,7 @@ from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
 from langchain_tiered_memory.context.said import Said, said_last
+from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.scopes import Scope
 
 _ANY = 2**62
 """Behind every message."""
@@ -51,6 +53,8 @@ class Request:
     """The same as numbers of the messages that are *not* on it, where somebody has these."""
     alone: bool = False
     """Whether other tracks are not shown: the messages are a conversation of their own."""
+    sight: Scope | None = None
+    """What else of the session is shown, where other tracks are not: a part of the parent's."""
     langgraph_checkpoint_id: str | None = None
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
     complete: bool = False
@@ -74,6 +78,8 @@ class RequestInputs:
     """Of the view's plan."""
     said: Said = field(default_factory=Said)
     """What recall may take beside what the user said last."""
+    sections: ChosenSections = field(default_factory=ChosenSections)
+    """What a user registered."""
 
     @property
     def has_query(self) -> bool:
@@ -92,6 +98,8 @@ class RequestInputs:
             recall_share=runtime.settings.files.recall_share if self.works_on_files else self.said.share,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
+            sections_share=self.sections.share if request.view != "minimal" else 0.0,
+            replaced=self.sections.replaced,
         )
 
 
@@ -114,7 +122,11 @@ def request_inputs_of(
     off = request.off or frozenset[int]()
     if ref is not None and request.branch is not None:
         off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
-    required = read_required(runtime, ref, request.track, off=off) if ref is not None else RequiredMessages()
+    required = (
+        read_required(runtime, ref, request.track, off=off, alone=request.alone)
+        if ref is not None
+        else RequiredMessages()
+    )
     query = required.last_user_text if request.query is None else request.query
     works = False
     if ref is not None and runtime.settings.files.enabled:
@@ -132,7 +144,8 @@ def request_inputs_of(
         alone=request.alone,
     )
     said = Said()
-    if ref is not None and request.query is None and request.view not in ("recall", "minimal") and not works:
+    looks_up = request.query is None and not works and "semantic_results" not in runtime.sections.chosen.replaced
+    if ref is not None and looks_up and request.view not in ("recall", "minimal"):
         said = said_last(
             runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
         )
@@ -146,6 +159,7 @@ def request_inputs_of(
         works_on_files=works,
         name=name,
         said=said,
+        sections=runtime.sections.chosen,
     )
 
 
@@ -187,6 +201,7 @@ def inputs_maker(
             library=library,
             off=request_inputs.off,
             alone=request.alone,
+            provider=request.model.provider,
             works_on_files=request_inputs.works_on_files,
             look=runtime.settings.context.views.get(request.view),
         )

@@ -48,8 +48,10 @@ class RequiredMessages:
         return self.last_user.text if self.last_user is not None else ""
 
 
-def read_required(runtime: Runtime, ref: SessionRef, track: str, *, off: frozenset[int]) -> RequiredMessages:
-    """Read them, without what is `off` this branch."""
+def read_required(
+    runtime: Runtime, ref: SessionRef, track: str, *, off: frozenset[int], alone: bool = False
+) -> RequiredMessages:
+    """Read them, without what is `off` this branch; where the track is shown `alone`, pins are its own."""
     found = runtime.store.transcript.required(
         ref,
         track=track,
@@ -61,7 +63,7 @@ def read_required(runtime: Runtime, ref: SessionRef, track: str, *, off: frozens
     since = found.users[0].seq if found.users else 0
     return RequiredMessages(
         opening=found.opening,
-        pinned=found.pinned,
+        pinned=tuple(one for one in found.pinned if not alone or one.track == track),
         last_seq=max((entry.seq for entry in found.newest), default=0),
         recent=Recent(
             guard=min((entry.seq for entry in found.newest), default=1),

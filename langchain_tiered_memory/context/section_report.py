@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
     from langchain_tiered_memory.context.layout import Part, Piece
+    from langchain_tiered_memory.context.sections.rendering import RenderedSection
 
 
 _REASONS: dict[GapReason, str] = {
@@ -34,8 +35,13 @@ def account(
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
+    registered: Sequence[RenderedSection] = (),
+    sight: int = 0,
 ) -> tuple[Section, ...]:
-    """One section for each part that is there; `system` stands for the system prompt and the tool schemas."""
+    """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
+
+    Registered sections stand in one message with recall: each has an account of its own, behind recall's.
+    """
     used = sum(piece.tokens for piece in pieces)
     recalled = sum(piece.tokens for piece in pieces if piece.part == "recall")
     caps: dict[Part, int] = {
@@ -47,6 +53,7 @@ def account(
         "parts": max(allocation.hard - allocation.fixed, 0),
         "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
+        "parent": sight,
         "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
     }
     left_out: dict[Part, tuple[LeftOut, ...]] = {
@@ -72,17 +79,26 @@ def account(
         mine = [piece for piece in pieces if piece.part == part]
         if part == "system" or not (mine or left_out.get(part)):
             continue
+        tokens = sum(piece.tokens for piece in mine)
+        text = "\n".join(piece.text for piece in mine if piece.text)
+        if part == "recall":
+            tokens -= sum(one.tokens for one in registered)
+            text = text.removesuffix("\n".join(one.text for one in registered if one.text)).removesuffix("\n")
         sections.append(
             Section(
                 name=part,
-                tokens=sum(piece.tokens for piece in mine),
+                tokens=tokens,
                 cap=cap,
                 entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
                 passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
                 left_out=left_out.get(part, ()),
-                text="\n".join(piece.text for piece in mine if piece.text),
+                text=text,
                 not_shown=sum(gap.entry_count for gap in gaps_of(items)) if part == "history" else 0,
             )
         )
+    sections += [
+        Section(name=one.name, tokens=one.tokens, cap=one.cap, left_out=one.left_out, text=one.text)
+        for one in registered
+    ]
     return tuple(sections)

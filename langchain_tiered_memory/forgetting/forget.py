@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import (
     EmbedderMismatchError,
     IndexUnavailableError,
@@ -24,6 +25,7 @@ from langchain_tiered_memory.forgetting.langgraph_threads import (
 from langchain_tiered_memory.messages.decoder import let_go_of_kept
 from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
 from langchain_tiered_memory.reports import Problem, Receipt
+from langchain_tiered_memory.text.readings import let_go_of_readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,9 +172,12 @@ def _removed(
 ) -> Receipt:
     """Write down what is to go, have it go, and tell what did."""
     removal = runtime.store.removal
-    key = removal.begin(targets, now=runtime.now())
-    vectors, left = _carried_out(runtime, first=key)
-    removed = removal.removed(key)
+    about = {telemetry.CONVERSATION: session_ids[0] if len(session_ids) == 1 else None}
+    with telemetry.operation("delete_memory", about) as span:
+        key = removal.begin(targets, now=runtime.now())
+        vectors, left = _carried_out(runtime, first=key)
+        removed = removal.removed(key)
+        span.note({telemetry.RECORDS: removed.entries})
     runtime.report(
         EventName.FORGOTTEN,
         f"{removed.entries} messages, {removed.summaries} summaries",
@@ -203,6 +208,7 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
         for target in one.targets:
             removal.carry_out(one.key, target)
     let_go_of_kept()
+    let_go_of_readings()
     runtime.view_cache.clear()
     runtime.counter.clear()
     vectors, remains, waits = _without_vectors(runtime)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, no_view
+from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_scope, no_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ def check_integration(
     view: object = "default",
     more_views: Sequence[str] = (),
     may_open: bool = False,
+    scope: object = None,
     **names: object,
 ) -> None:
     """What an integration is set up with: a memory, and how it is to be asked; refused where it is written.
@@ -34,6 +35,7 @@ def check_integration(
         view: What was given as the name of a view.
         more_views: Names of views that this integration knows besides.
         may_open: Whether a function that opens a memory is as good as one.
+        scope: What was given as the scope of its contexts.
         **names: Names of tracks, users and keys.
 
     Raises:
@@ -49,10 +51,19 @@ def check_integration(
         if value is not None and not isinstance(value, str):
             msg = f"{where}: {name} must be a string, not {value!r}"
             raise SettingsError(msg[:_SHOWN_CHARS])
+    _check_scope(where, scope)
     views = memory.core.runtime.settings.context.views if isinstance(memory, TieredMemory) else None
     known = (*OWN_VIEWS, *more_views, *(views or ()))
     if not isinstance(view, str) or (views is not None and view not in known):
         raise SettingsError(f"{where}: {no_view(view, known)}"[:_SHOWN_CHARS])
+
+
+def _check_scope(where: str, scope: object) -> None:
+    try:
+        check_scope(scope)
+    except InvalidInputError as error:
+        msg = f"{where}: {error}"
+        raise SettingsError(msg) from error
 
 
 def _no_memory(where: str, memory: object, *, may_open: bool) -> str:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.types.scopes import Scope
 
 _EXTENDED: Any = getattr(agents, "ExtendedModelResponse", None)
 """Absent in the first releases of langchain 1: there, how the messages stood is worked out anew at each call."""
@@ -95,6 +96,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             `prompt_cache_key` for OpenAI's. Left alone where somebody set breakpoints already; off by default, for a
             middleware behind this one may set some too, and Anthropic takes four at most.
         track: The track of all this agent's messages; by its place in the graph, if not given.
+        scope: What of the session its contexts and tools may show: `Scope(sight_tokens=800)` gives a sub-agent a
+            capped, read-only sight of the agent that calls it. By default a sub-agent on a track of its own sees that
+            track alone, and any other agent the whole session.
         user_key: Key of the config that names the user, where there is one; another user's session is refused.
         name: What the agent calls it, if not by its class; two in one agent need two names. In `create_deep_agent` one
             that is called `SummarizationMiddleware` takes the place of deepagents' own, in its general-purpose
@@ -119,6 +123,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         tools: bool = False,
         cache_hints: bool = False,
         track: str | None = None,
+        scope: Scope | None = None,
         user_key: str = "user_id",
         name: str | None = None,
     ) -> None:
@@ -130,6 +135,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             view=view,
             profile=profile,
             track=track,
+            scope=scope,
             user_key=user_key,
             name=name,
         )
@@ -155,11 +161,12 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             project=tuple(project),
             project_tokens=project_tokens,
             track=track,
+            scope=scope,
         )
         if tools:
             from langchain_tiered_memory.integrations.tools import memory_tools  # noqa: PLC0415 - only where wanted
 
-            self.tools = memory_tools(memory, user_key=user_key)
+            self.tools = memory_tools(memory, track=track, scope=scope, user_key=user_key)
 
     @property
     def name(self) -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.types.scopes import Scope
 
 
 __all__ = [
@@ -150,6 +151,7 @@ def context_node(
     profile: str | None = None,
     messages_key: str | None = "messages",
     track: str | None = None,
+    scope: Scope | None = None,
     user_key: str = "user_id",
     name: str = "context",
 ) -> MemoryNode:
@@ -170,6 +172,8 @@ def context_node(
         profile: See there.
         messages_key: The state's list, which is remembered first; `None` where there is none.
         track: As of `remember_node`.
+        scope: What of the session the context may show: `Scope(sight_tokens=800)` gives a sub-graph a capped, read-only
+            sight of the graph above it. By default a sub-graph on a track of its own is shown that track alone.
         user_key: As of `remember_node`.
         name: The node's, where `add_node` gets none.
     """
@@ -182,11 +186,19 @@ def context_node(
         profile=profile,
         query=query,
         track=track,
+        scope=scope,
         user_key=user_key,
         name=name,
     )
     call = ModelCall(
-        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+        model=model,
+        system=system,
+        tools=tuple(tools),
+        max_tokens=max_tokens,
+        query=query,
+        view=view,
+        profile=profile,
+        scope=scope,
     )
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
     handover = handover_of(memory)
@@ -213,6 +225,7 @@ def guard_node(
     profile: str | None = None,
     messages_key: str | None = "messages",
     track: str | None = None,
+    scope: Scope | None = None,
     user_key: str = "user_id",
     name: str = "guard",
 ) -> MemoryNode:
@@ -234,6 +247,7 @@ def guard_node(
         profile: See there.
         messages_key: See there.
         track: See there.
+        scope: See there.
         user_key: See there.
         name: See there.
     """
@@ -246,11 +260,19 @@ def guard_node(
         profile=profile,
         query=query,
         track=track,
+        scope=scope,
         user_key=user_key,
         name=name,
     )
     call = ModelCall(
-        model=model, system=system, tools=tuple(tools), max_tokens=max_tokens, query=query, view=view, profile=profile
+        model=model,
+        system=system,
+        tools=tuple(tools),
+        max_tokens=max_tokens,
+        query=query,
+        view=view,
+        profile=profile,
+        scope=scope,
     )
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
     handover = handover_of(memory)

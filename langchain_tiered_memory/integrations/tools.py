@@ -16,9 +16,12 @@ from pydantic import BaseModel, Field
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.graph.run_identity import place_of
+from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
+from langchain_tiered_memory.types.scopes import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +57,10 @@ class ExpandInput(BaseModel):
     depth: int = Field(
         default=1, description="Levels to go down from a summary; 0 goes all the way down to the messages themselves."
     )
+    question: str = Field(
+        default="",
+        description="What you want to know of it: the messages that answer it are shown, in place of pages.",
+    )
     page: int = Field(default=1, description="Which page, where there is more than one; 1 is the first.")
 
 
@@ -69,7 +76,8 @@ def memory_tools(
     *,
     session_id: str | None = None,
     user: str | None = None,
-    track: str = DEFAULT_TRACK,
+    track: str | None = None,
+    scope: Scope | None = None,
     max_tokens: int = 2000,
     user_key: str = "user_id",
 ) -> list[BaseTool]:
@@ -79,7 +87,10 @@ def memory_tools(
         memory: Where to look.
         session_id: The session that they work on; the `thread_id` of the run's config by default.
         user: Whose session it is, or what `user_key` of the run's config says; another user's is refused.
-        track: The line of the session that the agent is on; all lines are searched.
+        track: The line of the session that the agent is on; by its place in the graph, `main` outside of one, if not
+            given.
+        scope: What of the session they may show and change. By default the tools of a sub-agent on a track of its own
+            keep to that track, and those of any other agent search all lines.
         max_tokens: Bounds each result.
         user_key: Key of the config's `configurable` that names the user, where it is there.
 
@@ -93,12 +104,15 @@ def memory_tools(
         session_id=session_id,
         user=user,
         track=track,
+        scope=scope,
         user_key=user_key,
     )
     if max_tokens < _LEAST_TOKENS:
         msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
         raise SettingsError(msg)
-    verbs = _Verbs(memory, session_id=session_id, user=user, track=track, max_tokens=max_tokens, user_key=user_key)
+    verbs = _Verbs(
+        memory, session_id=session_id, user=user, track=track, scope=scope, max_tokens=max_tokens, user_key=user_key
+    )
     return [
         _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
         _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
@@ -140,7 +154,8 @@ class _Verbs:
         *,
         session_id: str | None,
         user: str | None,
-        track: str,
+        track: str | None,
+        scope: Scope | None,
         max_tokens: int,
         user_key: str,
     ) -> None:
@@ -148,6 +163,7 @@ class _Verbs:
         self._session_id = session_id
         self._user = user
         self._track = track
+        self._scope = scope
         self._max_tokens = max_tokens
         self._user_key = user_key
 
@@ -157,11 +173,11 @@ class _Verbs:
     async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
         return await off_loop(self.recall, query, config, limit)
 
-    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
-        return self._expanded(id, config, depth, page)
+    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
+        return self._expanded(id, config, depth, page, question)
 
-    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
-        return await off_loop(self.expand, id, config, depth, page)
+    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - as above
+        return await off_loop(self.expand, id, config, depth, page, question)
 
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
         return self._pinned(id, config, keep=keep)
@@ -176,10 +192,12 @@ class _Verbs:
             return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self._max_tokens, count=self._count)
 
-    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int) -> str:
+    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int, question: str) -> str:
         session = self._session(config)
         for name in _names(wanted):
             try:
+                if question.strip():
+                    return session.reread(name, query=question, max_tokens=self._max_tokens).text
                 found = session.expand(name, depth=depth if depth > 0 else None)
             except NotFoundError:
                 continue
@@ -217,7 +235,26 @@ class _Verbs:
             )
             raise SettingsError(msg)
         user = self._user if self._user is not None else configurable.get(self._user_key)
-        return self._memory.session(str(named), user=str(user) if user is not None else None, track=self._track)
+        track, scope = self._seen(config) if configurable.get("thread_id") == named else (None, None)
+        return self._memory.session(
+            str(named),
+            user=str(user) if user is not None else None,
+            track=self._track or track or DEFAULT_TRACK,
+            scope=self._scope or scope,
+        )
+
+    def _seen(self, config: RunnableConfig) -> tuple[str | None, Scope | None]:
+        """The track of the agent that calls, and what it may see, where it is a sub-agent with a track of its own."""
+        place = place_of(config, self._user_key)
+        if not place.parts:
+            return None, None
+        track = line_of_agent(self._memory, place, None, (), track=self._track).track
+        transcript = self._memory.core.runtime.store.transcript
+        ref = transcript.find(place.session_id)
+        # An agent that goes on with the conversation above it has said nothing on a track of its own.
+        if ref is None or track not in transcript.tracks(ref) or not keeps_to_itself(place, track):
+            return None, None
+        return track, Scope()
 
     @property
     def _count(self) -> Callable[[str], int]:

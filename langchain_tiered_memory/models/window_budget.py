@@ -24,6 +24,8 @@ class ModelProfile:
     """Tokens that it writes at most, as its profile says."""
     learned: int | None = None
     """Tokens of a request that it refused as too long taught this."""
+    provider: str | None = None
+    """Whose compactions it reads: `anthropic`, `openai`, or some other class of models; `None` where not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +46,15 @@ def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> B
     Args:
         asked: `max_tokens` of the call.
         told: What is known of the model.
-        settings: `context`, `condensation.buffer_share`, `guard.window`.
+        settings: `context`, also its `window_share`; `condensation.buffer_share`, `guard.window`.
     """
     buffer = settings.condensation.buffer_share
     known, source = _known(told, settings)
     wished = asked if asked is not None else settings.context.max_tokens
     if known is None:
         return Budget(max_tokens=wished, window=_allowing(wished, buffer))
+    if settings.context.window_share is not None:
+        wished = max(min(wished, math.ceil(known * settings.context.window_share) - 1), 1)
     reserved = told.answer or settings.context.reserved_output_tokens
     window = Window(
         tokens=known,

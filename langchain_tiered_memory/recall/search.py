@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import (
     InvalidInputError,
     NotFoundError,
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.drafts import SearchFilters
 
 _DEEPEST = 64
+
+
+TOP_K = "gen_ai.retrieval.top_k"
 
 
 def search(
@@ -41,6 +45,15 @@ def search(
     ref = runtime.store.transcript.find(session_id)
     if ref is None or not query.strip():
         return []
+    with telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as span:
+        hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
+        span.note({telemetry.RECORDS: len(hits)})
+    return hits
+
+
+def _best(
+    runtime: Runtime, ref: SessionRef, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
+) -> list[Hit]:
     quotas = runtime.settings.recall
     wanted = sorted(set(levels)) if levels is not None else range(runtime.store.tree.height(ref))
     hits: list[Hit] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.types.scopes import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,22 @@ def check_context_input(
     if system is not None and not isinstance(system, str | BaseMessage):
         _refuse("system", system, "a string or a message")
     _check_lists({"tools": tools, "branch": branch}, may_be_none=("branch",))
+
+
+def check_scope(scope: object) -> None:
+    """What a handle may see: a `Scope`, or `None`.
+
+    Raises:
+        InvalidInputError: for anything else, and for a scope whose parent or tokens cannot be meant.
+    """
+    if scope is None:
+        return
+    if not isinstance(scope, Scope):
+        _refuse("scope", scope, "a Scope")
+    elif not isinstance(scope.parent, str) or not scope.parent:
+        _refuse("scope.parent", scope.parent, "the name of a track")
+    elif isinstance(scope.sight_tokens, bool) or not isinstance(scope.sight_tokens, int) or scope.sight_tokens < 0:
+        _refuse("scope.sight_tokens", scope.sight_tokens, "a whole number of tokens, or 0 for no sight")
 
 
 def no_view(view: object, known: Sequence[str]) -> str:

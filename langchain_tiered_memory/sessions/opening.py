@@ -128,6 +128,7 @@ def open_runtime(
     store.database.damage.tell = partial(tell_of_damage, runtime)
     store.database.damage.reread = partial(reread, runtime)
     engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=_embed_with(chosen_embeddings))
+    runtime.sections.attach(report=runtime.report, seconds=settings.condensation.plugin_seconds)
     if store.database.unwritable_because is not None:
         runtime.report(
             EventName.OPENED_READ_ONLY,

@@ -16,6 +16,7 @@ from langchain_tiered_memory.runs.tasks import (
     start_task,
 )
 from langchain_tiered_memory.sessions.core import SessionCore
+from langchain_tiered_memory.sessions.scoped_verbs import of_own_track, refuse_whole_session, require_own_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ class RunVerbs(SessionCore):
 
     def tasks(self) -> list[Task]:
         """Active tasks, those that wait in the order in which they were queued, and the last 50 finished."""
-        return list_tasks(self.core.checked, self.session_id)
+        return of_own_track(self.core, list_tasks(self.core.checked, self.session_id))
 
     async def atasks(self) -> list[Task]:
         """See `tasks`."""
@@ -58,6 +59,7 @@ class RunVerbs(SessionCore):
 
     def _begin_task(self, task_id: str, depends_on: Sequence[str] | None, *, waits: bool) -> Task:
         runtime = self.core.checked
+        require_own_task(self.core, task_id)
         if isinstance(depends_on, str):
             msg = f"depends_on is one string: give a list, such as [{depends_on!r}]"
             raise InvalidInputError(msg)
@@ -82,6 +84,7 @@ class RunVerbs(SessionCore):
         Raises:
             NotFoundError: when no such task was started.
         """
+        require_own_task(self.core, task_id)
         task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track)
         self.core.wake()
         return task
@@ -98,6 +101,7 @@ class RunVerbs(SessionCore):
             project: As of `checkpoint`.
         """
         core = self.core
+        refuse_whole_session(core, "phase")
         return enter_phase(
             core.checked,
             self.session_id,
@@ -194,6 +198,7 @@ class RunVerbs(SessionCore):
         Raises:
             CheckpointError: when there is none, or the named one is damaged.
         """
+        refuse_whole_session(self.core, "read_checkpoint")
         return read_checkpoint(self.core.checked, self.session_id, checkpoint_id)
 
     async def aread_checkpoint(self, checkpoint_id: str | None = None) -> MemoryCheckpoint:
@@ -208,6 +213,7 @@ class RunVerbs(SessionCore):
         Raises:
             CheckpointError: when there is none, or the named one is damaged.
         """
+        refuse_whole_session(self.core, "restore")
         return restore(self.core.checked, self.session_id, checkpoint_id)
 
     async def arestore(self, checkpoint_id: str | None = None) -> RestoreReport:

@@ -35,7 +35,7 @@ class TrackVerbs(SessionCore):
         if ref is None:
             return []
         found = runtime.store.transcript.entries(ref, track=self.track, skip_damaged=False)
-        if not found and self.track == DEFAULT_TRACK:
+        if not found and self.track == DEFAULT_TRACK and self.core.scope is None:
             self._tell_of_tracks(runtime, ref)
         return [_decoded(entry) for entry in found]
 
@@ -50,7 +50,8 @@ class TrackVerbs(SessionCore):
         """
         store = self.core.checked.store
         ref = store.transcript.find(self.session_id)
-        return store.transcript.tracks(ref) if ref is not None else []
+        tracks = store.transcript.tracks(ref) if ref is not None else []
+        return tracks if self.core.scope is None else [track for track in tracks if track == self.track]
 
     async def atracks(self) -> list[str]:
         """See `tracks`."""

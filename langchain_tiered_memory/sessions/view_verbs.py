@@ -8,6 +8,7 @@ from langchain_tiered_memory.context.budget.threshold_resolution import advised
 from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.sessions.core import SessionCore
+from langchain_tiered_memory.sessions.scoped_verbs import of_own_track, refuse_whole_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +134,7 @@ class ViewVerbs(SessionCore):
 
     def outcomes(self, *, limit: int = 50) -> list[Outcome]:
         """What became of past condensations of this session's views, newest first."""
-        return outcomes(self.core.checked, self.session_id, limit=limit)
+        return of_own_track(self.core, outcomes(self.core.checked, self.session_id, limit=limit))
 
     async def aoutcomes(self, *, limit: int = 50) -> list[Outcome]:
         """See `outcomes`."""
@@ -141,7 +142,7 @@ class ViewVerbs(SessionCore):
 
     def ledger(self) -> list[LedgerRow]:
         """What left the views of this session, and why, newest first. All of it is still in the transcript."""
-        return dropped(self.core.checked, self.session_id)
+        return of_own_track(self.core, dropped(self.core.checked, self.session_id))
 
     async def aledger(self) -> list[LedgerRow]:
         """See `ledger`."""
@@ -153,6 +154,7 @@ class ViewVerbs(SessionCore):
         Raises:
             NotFoundError: when there is none.
         """
+        refuse_whole_session(self.core, "diff")
         return diff(self.core.checked, self.session_id, outcome_id)
 
     async def adiff(self, outcome_id: str | None = None) -> ViewDiff:
@@ -168,6 +170,7 @@ class ViewVerbs(SessionCore):
             NotFoundError: when there is nothing to undo.
             InvalidInputError: when the view shows something else by now.
         """
+        refuse_whole_session(self.core, "undo")
         return undo(self.core.checked, self.session_id, outcome_id)
 
     async def aundo(self, outcome_id: str | None = None) -> Outcome:

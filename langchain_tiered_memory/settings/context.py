@@ -50,6 +50,9 @@ class ContextSettings(Frozen):
 
     max_tokens: int = Field(default=8000, ge=1)
     """Budget of one context where the call names none; less for a model whose window is smaller."""
+    window_share: float | None = Field(default=None, gt=0, le=1)
+    """Of a model's window where it is known: each context stays below this share of it, whatever budget is named. 0.7
+    keeps every request in the zone that calls for no action; `None`: all that leaves room for the answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
     """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)

@@ -1,6 +1,6 @@
 """What the verbs take and give, as frozen values."""
 
-from langchain_tiered_memory.types.contexts import Context, Section
+from langchain_tiered_memory.types.contexts import Context, Detail, Section
 from langchain_tiered_memory.types.files import (
     CollectionReport,
     ContextSize,
@@ -36,6 +36,7 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
+from langchain_tiered_memory.types.scopes import Scope
 
 __all__ = [
     "Alert",
@@ -45,6 +46,7 @@ __all__ = [
     "ContextSize",
     "CostLedger",
     "CostRow",
+    "Detail",
     "Difference",
     "Entry",
     "Fact",
@@ -64,6 +66,7 @@ __all__ = [
     "RunAlert",
     "RunReport",
     "RunState",
+    "Scope",
     "Section",
     "Spent",
     "Summary",

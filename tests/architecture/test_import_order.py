@@ -14,7 +14,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "types", "text"},
+    {"_moved", "_version", "events", "telemetry", "types", "text"},
     {"errors"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -63,6 +63,7 @@ THREADS_MAY = {
     "maintenance/file_collector.py": "is a run's background thread",
     "runs/files/monitor.py": "notes measures from any thread",
     "transcript/listeners.py": "subscribes from any thread",
+    "context/sections/registry.py": "sections are registered and asked for from any thread",
     "context/view_cache.py": "remembers views for every thread that asks",
     "sessions/opening.py": "opens the index once, whoever asks first",
     "models/embeddings.py": "loads a model once",
@@ -97,6 +98,7 @@ LANGCHAIN_MAY = (
 PURE = {"time", "random", "os", "sqlite3", "sqlalchemy", "chromadb", "threading", "asyncio", "socket", "secrets"}
 TIME_MAY = {
     "driver.py",
+    "telemetry.py",
     "sql/forks.py",
     "sessions/opening.py",
     "summaries/engine/engine.py",

@@ -332,7 +332,7 @@ def test_a_long_run_goes_on_after_a_kill_and_tells_of_every_tier(run: Run, tmp_p
     found, printed = run(long_run.main, "--quick", "--picture", str(picture))
     figures = found["figures"]
     assert (figures["killed"], len(figures["restored"])) == (1, 1)
-    assert figures["largest_share"] <= long_run.BUDGET_SHARE
+    assert figures["largest_share"] <= long_run.WINDOW_SHARE
     assert figures["faults"] == figures["refused"] == figures["problems"] == []
     assert figures["contents_lost"] == 0
     assert figures["accesses"]["hot"] > 0

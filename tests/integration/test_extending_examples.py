@@ -22,7 +22,7 @@ def test_an_example_runs(code: str) -> None:
     "name",
     [
         "CondensationPlugin", "CondensationValidator", "CondensationHook", "PromptGenerator", "TelemetryCollector",
-        "ThresholdResolver", "TruncationSelector",
+        "ThresholdResolver", "TruncationSelector", "ContextSection",
     ],
 )  # fmt: skip
 def test_each_extension_point_is_told_of(name: str) -> None:

@@ -41,11 +41,15 @@ class BudgetAllocation:
     """What remains of the recent messages after a condensation of the view."""
     recent_least: int
     recall: int
-    """Set aside for recall; it also gets what nobody else used."""
+    """Set aside for recall and the registered sections beside it; recall also gets what nobody else used."""
+    sections: int = 0
+    """Of that, for registered sections."""
     code: int
     summaries: int
     files: int
     """Cap of the list of files that what is not shown touched."""
+    quotes_queries: bool = True
+    """Whether earlier user messages are quoted behind the cover: not where a registered section is in their place."""
 
     @property
     def hard(self) -> int:
@@ -77,6 +81,8 @@ def split(
     files_share: float = 0.0,
     recall_share: float | None = None,
     facts_share: float | None = None,
+    sections_share: float = 0.0,
+    replaced: frozenset[str] = frozenset(),
 ) -> BudgetAllocation:
     """Split a budget.
 
@@ -90,6 +96,8 @@ def split(
         files_share: Of the budget, for the list of touched files.
         recall_share: In the place of the settings' one: an agent at work needs its room for what it works on.
         facts_share: In the place of the settings' one, with a question or without, for the same reason.
+        sections_share: Of the budget, for registered sections; they stand with recall.
+        replaced: Names of built-in sections that are not shown, for registered ones are in their place.
 
     Raises:
         BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
@@ -110,7 +118,12 @@ def split(
         facts = round(settings.facts_share * total + settings.spare_for_facts * spare)
         if facts_share is not None:
             facts = min(facts, round(facts_share * total))
+        if "semantic_results" in replaced:
+            recall = 0
         keep = min(settings.keep_recent_tokens, round(settings.keep_recent_share * total))
+    sections = min(round(sections_share * total), max(total - fixed, 0))
+    if view != "recall":
+        recall = min(recall + sections, max(total - fixed, 0))
     return BudgetAllocation(
         total=total,
         fixed=fixed,
@@ -122,7 +135,9 @@ def split(
         keep=keep,
         recent_least=round(shares.recent_turns * total),
         recall=recall,
-        code=round(shares.code_results * total),
-        summaries=round(shares.level_1_summaries * total),
-        files=round(files_share * total),
+        sections=sections,
+        code=0 if "code_results" in replaced else round(shares.code_results * total),
+        summaries=0 if "level_1_summaries" in replaced else round(shares.level_1_summaries * total),
+        files=0 if "files" in replaced else round(files_share * total),
+        quotes_queries="user_queries" not in replaced,
     )

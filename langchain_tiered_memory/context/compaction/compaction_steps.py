@@ -68,7 +68,7 @@ def propose(
     # Without a plan the view is the whole track, unless there is so much of it that not even all was read.
     whole = plan is not None or is_whole(inputs, start)
     before = start if whole else None
-    if before is not None and _shows_all(before.plan) and before.tokens <= inputs.room + inputs.allocation.recall:
+    if before is not None and _shows_all(before.plan) and before.tokens <= inputs.room + _of_recall(inputs):
         inputs = _without_recall(inputs)
     used = billed(inputs, start.tokens if whole else max(start.tokens, total))
     zone = zone_of(used, question.window.limit, settings=runtime.settings.guard)
@@ -144,7 +144,13 @@ def _shows_all(plan: ViewPlan) -> bool:
 
 def _without_recall(inputs: AssemblyInputs) -> AssemblyInputs:
     """The inputs with recall's room given to the view: a history that fits is shown whole. What is left is recall's."""
-    return replace(inputs, allocation=replace(inputs.allocation, recall=0), room=inputs.room + inputs.allocation.recall)
+    kept = replace(inputs.allocation, recall=inputs.allocation.sections)
+    return replace(inputs, allocation=kept, room=inputs.room + _of_recall(inputs))
+
+
+def _of_recall(inputs: AssemblyInputs) -> int:
+    """What is set aside for recall alone: registered sections keep theirs."""
+    return inputs.allocation.recall - inputs.allocation.sections
 
 
 def _can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:

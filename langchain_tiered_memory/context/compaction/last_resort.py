@@ -44,7 +44,8 @@ def laid_out(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece]:
 
 
 def _in_order(inputs: AssemblyInputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
-    return behind_first(head, recent, opening=frozenset(entry.seq for entry in inputs.required.opening))
+    opening = frozenset(entry.seq for entry in inputs.required.opening)
+    return behind_first(head, recent, opening=opening, reader=inputs.provider)
 
 
 def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:
@@ -134,6 +135,8 @@ def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, lea
     touched = store.files.latest(inputs.ref, track=inputs.track, limit=_TOUCHED_FILES)
     touches = [one for one in touched if one.seq not in inputs.off]
     tasks = store.runs.tasks(inputs.ref, newest_finished=0)
+    if inputs.alone:
+        tasks = [task for task in tasks if task.track == inputs.track]
     current = store.runs.current_task(inputs.ref, inputs.track)
     chosen = essentials(groups, tasks=tasks, current_task=current, touches=touches).keys
     # A call that waits for its result must be shown with what comes, and results that are news to the model.

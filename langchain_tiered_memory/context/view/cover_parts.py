@@ -216,4 +216,6 @@ def _barred_from(inputs: AssemblyInputs) -> Barred:
     for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, off) if off else ():
         if entry.summary_id is not None:
             counts[entry.summary_id] = counts.get(entry.summary_id, 0) + 1
-    return Barred(off=tuple(off), counts=counts, only_track=inputs.track if inputs.alone else None)
+    # Summaries above level 1 merge tracks: where the session has one alone, they are its own.
+    others = inputs.alone and set(inputs.runtime.store.transcript.tracks(inputs.ref)) != {inputs.track}
+    return Barred(off=tuple(off), counts=counts, only_track=inputs.track if others else None)

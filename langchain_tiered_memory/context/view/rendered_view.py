@@ -179,6 +179,8 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     queries = _queries(inputs, users)
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
     quoted = queries[:-1] if leads else queries
+    if not inputs.allocation.quotes_queries:
+        quoted = []
     if plan.items or plan.left_spans or quoted:
         head.append(_history(inputs, plan, quoted))
     if plan.facts:
@@ -249,7 +251,9 @@ def plan_name(
 
 
 def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:
-    """What other tracks said that no summary of this view stands for yet."""
+    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
+    if inputs.alone:
+        return ()
     found = inputs.runtime.store.transcript.other_tracks(
         inputs.ref,
         track=inputs.track,

@@ -17,7 +17,7 @@ from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_re
 from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import Recognised, recognised
 from langchain_tiered_memory.integrations.graph.run_identity import session_at
-from langchain_tiered_memory.integrations.graph.tracks import has_company, line_of_agent
+from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
 from langchain_tiered_memory.models.window_budget import budget_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.scopes import Scope
 
 logger = logging.getLogger("langchain_tiered_memory")
 
@@ -55,6 +56,8 @@ class Choices:
     project: tuple[str, ...]
     project_tokens: int
     track: str | None
+    scope: Scope | None = None
+    """What of the session its contexts may show; `None`: as its place in the graph says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,7 @@ def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[P
     held = named(asked.held)
     line = line_of_agent(memory, asked.place, asked.record, held, track=choices.track)
     session = _session(memory, asked.place, line)
+    session.core.scope = choices.scope
     session.core.check_owner()
     journey = _on_track(session, held, asked, choices, line=line)
     return (yield from each_step(journey, session.core.runtime.store.database.snapshot))
@@ -176,7 +180,8 @@ def _on_track(
     known = _known(session, held, asked.place, line)
     asked = asked.under_ids(held, known.messages)
     record = _kept(session, known, asked.record, asked.place, line)
-    asked = replace(asked, alone=line.is_apart or has_company(session.core.engine, asked.place))
+    is_own = line.is_apart or keeps_to_itself(asked.place, line.track)
+    asked = replace(asked, alone=is_own or has_company(session.core.engine, asked.place))
     off = off_branch(session, known.messages, record)
     if asked.changes.left_out:
         off = (off or frozenset()) | _left_out(session, asked)

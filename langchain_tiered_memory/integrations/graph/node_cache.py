@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.scopes import Scope
 
 _CONTEXTS_KEPT = 16
 
@@ -38,6 +39,7 @@ class ModelCall:
     query: str | None = None
     view: str = "default"
     profile: str | None = None
+    scope: Scope | None = None
     fingerprint: str = field(init=False)
     """Names it in a state: the same in every process that builds the same graph, whichever model a config chooses."""
 
@@ -46,7 +48,10 @@ class ModelCall:
         model = self.model if self.model is None or isinstance(self.model, str) else name_of(self.model)
         system = self.system if self.system is None or isinstance(self.system, str) else self.system.content
         tools = [_tool_name(tool) for tool in self.tools]
-        said = json.dumps([model, system, tools, self.max_tokens, self.query, self.view, self.profile], default=repr)
+        asked: list[Any] = [model, system, tools, self.max_tokens, self.query, self.view, self.profile]
+        if self.scope is not None:
+            asked.append([self.scope.sight_tokens, self.scope.parent])
+        said = json.dumps(asked, default=repr)
         digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         object.__setattr__(self, "fingerprint", digest)
 

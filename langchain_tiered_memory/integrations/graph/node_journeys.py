@@ -20,7 +20,7 @@ from langchain_tiered_memory.integrations.graph.node_wiring import (
     opened,
 )
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
-from langchain_tiered_memory.integrations.graph.tracks import has_company, line_of_nodes
+from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_nodes
 from langchain_tiered_memory.integrations.state import part_of, update_with
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
         take: Whether it is for the model: the next one is made anew then.
     """
     session = found.session
+    session.core.scope = call.scope
     session.core.check_owner()
     record = found.remembered()
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
@@ -78,7 +79,9 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
         view=call.view,
         profile=call.profile,
         off=off_branch(session, found.messages, record) if found.is_truth else None,
-        alone=found.is_apart or has_company(session.core.engine, found.place),
+        alone=found.is_apart
+        or keeps_to_itself(found.place, session.track)
+        or has_company(session.core.engine, found.place),
         langgraph_checkpoint_id=found.place.checkpoint_id,
         complete=True,
     )

@@ -115,6 +115,14 @@ def line_of_agent(
     return Line(track=DEFAULT_TRACK, is_apart=own.is_apart) if ref.begun_by == own.track else own
 
 
+def keeps_to_itself(place: Place, track: str) -> bool:
+    """Whether what runs there is a sub-agent on a track of its own: it is shown nothing of other tracks.
+
+    A sub-graph that goes on with the main conversation is on its track, and no sub-agent.
+    """
+    return bool(place.parts) and track != DEFAULT_TRACK
+
+
 def has_company(engine: Engine, place: Place) -> bool:
     """Whether other tasks run beside this one, which may not have known it when it asked for its line."""
     tasks = _tasks_of(engine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files import policy
@@ -87,11 +88,13 @@ def collect(
         reason: Why, for the event.
         roots: Folders whose files are looked for; without one nothing is.
     """
-    _look_for_deleted(runtime, ref, roots)
-    moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})
-    gone = runtime.store.kept_files.clear_obsolete(ref)
-    tell_moves(runtime, ref, gone)
-    report = CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
+    with telemetry.operation("collect_files", {telemetry.CONVERSATION: ref.session_id}) as span:
+        _look_for_deleted(runtime, ref, roots)
+        moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})
+        gone = runtime.store.kept_files.clear_obsolete(ref)
+        tell_moves(runtime, ref, gone)
+        report = CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
+        span.note(_about(report))
     _tell(runtime, ref, EventName.FILES_COLLECTED, report)
     return report
 
@@ -101,6 +104,22 @@ def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") ->
 
     Above `tiers.cleanup_share` after all of them, the aggressive cleanup comes.
     """
+    with telemetry.operation("optimise_files", {telemetry.CONVERSATION: ref.session_id}) as span:
+        report = _optimised(runtime, ref, reason=reason)
+        span.note(_about(report))
+    _tell(runtime, ref, EventName.FILES_OPTIMISED, report)
+    return report
+
+
+def _about(report: CollectionReport) -> dict[str, object]:
+    return {
+        "tiered_memory.file.moves": len(report.moves),
+        "tiered_memory.file.freed_bytes": report.freed_bytes,
+        "tiered_memory.file.utilisation": report.utilisation,
+    }
+
+
+def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionReport:
     rules = runtime.settings.tiers
     done = Done()
     ran: list[str] = []
@@ -122,7 +141,7 @@ def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") ->
     runtime.store.kept_files.change(
         ref, _same, rules=rules, times={"optimised_at": runtime.now()}, counts={"optimisations": 1}
     )
-    report = CollectionReport(
+    return CollectionReport(
         reason=reason,
         moves=done.moves,
         strategies=tuple(ran),
@@ -130,8 +149,6 @@ def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") ->
         archived_checkpoints=done.archived,
         utilisation=utilisation,
     )
-    _tell(runtime, ref, EventName.FILES_OPTIMISED, report)
-    return report
 
 
 def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:

@@ -177,6 +177,12 @@ def seen(path: str, content: bytes, *, modified_ns: int | None) -> SeenFile:
     )
 
 
+def kept_place(kept: KeptFile) -> Place:
+    """Where a file is that was read before: its path was found within the roots then."""
+    path = Path(kept.path)
+    return Place(path.parent, path)
+
+
 def is_unchanged(kept: KeptFile, look: Look) -> bool:
     """Whether size and time prove that a file is as it is kept."""
     return not kept.deleted and kept.modified_ns == look.modified_ns and kept.size == look.size

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, FileRefusedError, NotFoundError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
@@ -49,6 +50,13 @@ def open_file(
         PinLimitError: when it is to be pinned, and as many are as hot may hold.
         DamagedFileError: when what is kept of a file that is gone from the disk is damaged.
     """
+    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
+        opened = _opened(runtime, ref, path, roots=roots, pinned=pinned)
+        span.note(_about(opened))
+    return opened
+
+
+def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool) -> OpenedFile:
     try:
         place = runtime.store.disk.place(path, roots=roots)
         kept = runtime.store.kept_files.find(ref, str(place))
@@ -94,11 +102,22 @@ def keep_file(
     most = runtime.settings.tiers.largest_bytes
     if len(said) > most:
         raise too_large(path, len(said), most)
-    opened = _enter(runtime, ref, seen(path, said, modified_ns=None), pinned=pinned)
-    if opened is None:  # a content that is brought along is always taken
-        msg = f"{path!r} could not be kept"
-        raise NotFoundError(msg)
+    with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
+        opened = _enter(runtime, ref, seen(path, said, modified_ns=None), pinned=pinned)
+        if opened is None:  # a content that is brought along is always taken
+            msg = f"{path!r} could not be kept"
+            raise NotFoundError(msg)
+        span.note(_about(opened))
     return opened
+
+
+def _about(opened: OpenedFile) -> dict[str, object]:
+    """What a span tells of a file: no path, no content."""
+    return {
+        "tiered_memory.file.from_tier": opened.from_tier or "new",
+        "tiered_memory.file.state": opened.state,
+        "tiered_memory.file.size": opened.file.size,
+    }
 
 
 def _found(runtime: Runtime, place: Place, kept: KeptFile | None) -> SeenFile:
@@ -162,6 +181,8 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove]) -> 
     """An event for each file that changed its tier."""
     for move in moves:
         name = EventName.FILE_PROMOTED if move.is_promotion else EventName.FILE_DEMOTED
+        way = {"from": move.before or "new", "to": move.after or "gone", "reason": move.reason}
+        telemetry.add(telemetry.FILE_MOVES, 1, {f"tiered_memory.file.{key}": value for key, value in way.items()})
         runtime.report(
             name,
             f"{move.path}: {move.before or 'not kept'} to {move.after or 'not kept'} ({move.reason})",

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 _SEARCHED = 20_000
 """Facts that one question looks through, the weightiest: what more a session has is found by recall."""
 _BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
+_UNREAD = (
+    select(summaries)
+    .where(summaries.c.session_key == bindparam("session"), UNREAD, summaries.c.state.in_(FINISHED))
+    .order_by(summaries.c.first_seq, summaries.c.level)
+    .limit(bindparam("most"))
+)
 _SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
 _LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
 
@@ -110,10 +116,20 @@ class FactStore:
         gone = superseded(here)
         return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
 
-    def search(self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False) -> list[Fact]:
-        """The facts whose words match a question best, best first, by BM25 over the facts of the session."""
+    def search(
+        self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False, track: str | None = None
+    ) -> list[Fact]:
+        """The facts whose words match a question best, best first, by BM25 over the facts of the session.
+
+        Args:
+            ref: The session.
+            query: The question.
+            k: The most to give.
+            superseded_too: Whether those that do not hold any more are among them.
+            track: Only what was said on this track; `None`: on all.
+        """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -130,10 +146,10 @@ class FactStore:
         scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
         return [fact for _, fact in scored[:k]]
 
-    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False) -> list[Fact]:
-        """The weightiest facts, those that are taken up most and the newest first."""
-        mine = () if superseded_too else (table.c.status == "active",)
-        query = select(table).where(table.c.session_key == ref.key, *mine)
+    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None) -> list[Fact]:
+        """The weightiest facts, those that are taken up most and the newest first; of one track, or of all."""
+        active = () if superseded_too else (table.c.status == "active",)
+        query = select(table).where(*_of_track(ref, track), *active)
         by_worth = query.order_by(*_BY_WORTH)
         with self.database.read() as connection:
             return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
@@ -171,9 +187,8 @@ class FactStore:
         Those of level 1 from before facts were rows, or with a message that was edited; of higher levels those that
         carry a list of facts from then.
         """
-        query = select(summaries).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
         with self.database.read() as connection:
-            found = connection.execute(query.order_by(summaries.c.first_seq, summaries.c.level).limit(limit)).mappings()
+            found = connection.execute(_UNREAD, {"session": ref.key, "most": limit}).mappings()
             return readable(connection, found, derived_rows.summary)
 
     def unread_count(self, ref: SessionRef) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.driver import call_model
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.answer_limits import answer_limit, is_cut_off
@@ -125,6 +126,22 @@ class ModelCalls:
             CondensationError: when the model raised.
             PromptOverflowError: when it said that the prompt is too long; `window` is smaller from then on.
         """
+        about = {
+            telemetry.CONVERSATION: job.session_id,
+            "gen_ai.request.model": self._name,
+            "tiered_memory.level": job.level,
+            "tiered_memory.strategy": job.strategy,
+        }
+        with telemetry.operation("condense_memory", about, is_current=False) as span:
+            answer = yield from self._asked(prompt, job)
+            read, written = answer.spent.input_tokens, answer.spent.output_tokens
+            span.note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
+            model = {"gen_ai.request.model": self._name}
+            telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
+            telemetry.add(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
+        return answer
+
+    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
         started = self._monotonic()
         options = self._options(job)
         try:

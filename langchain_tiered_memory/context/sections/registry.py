@@ -1,0 +1,204 @@
+"""Registry of a context's sections: the built-in ones, and a user's own, beside them or in the place of one.
+
+A registered section is rendered for each question and stands with recall, before the last user message; so what comes
+before keeps its bytes. It has its own share of the budget, set aside with recall's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.errors import SectionError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from langchain_tiered_memory.extensions import ContextSection
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
+_MOST_SHARE = 0.5
+"""Of a context, for all registered sections together: the conversation itself needs the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A section that every context has, as far as there is something to show."""
+
+    share: Callable[[Settings], float]
+    """Of `max_tokens`, from the settings."""
+    about: str
+    is_replaceable: bool = True
+
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "user_queries": BuiltIn(
+        lambda settings: settings.context.shares.user_queries,
+        "the last user messages that the recent part no longer shows",
+    ),
+    "recent_turns": BuiltIn(
+        lambda settings: settings.context.shares.recent_turns,
+        "the least that recent messages get",
+        is_replaceable=False,
+    ),
+    "code_results": BuiltIn(
+        lambda settings: settings.context.shares.code_results, "recalled messages that are code or tool output"
+    ),
+    "semantic_results": BuiltIn(
+        lambda settings: settings.context.recall_share, "recalled messages and what stands beside them"
+    ),
+    "level_1_summaries": BuiltIn(
+        lambda settings: settings.context.shares.level_1_summaries, "level-1 summaries that answer the question"
+    ),
+    "files": BuiltIn(
+        lambda settings: settings.files.share if settings.files.enabled else 0.0,
+        "files that were read or changed, where nothing shown names them",
+    ),
+}
+"""The sections of the design, by name. Registering one's own of the same name takes its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionInfo:
+    """A section, as `SectionRegistry.listed` gives it."""
+
+    name: str
+    share: float
+    is_built_in: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSections:
+    """The registered sections of one request."""
+
+    own: tuple[ContextSection, ...] = ()
+    shares: tuple[float, ...] = ()
+    version: int = 0
+    """Another one for every change."""
+
+    @property
+    def share(self) -> float:
+        """Of all of them together."""
+        return sum(self.shares)
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """Built-in ones whose place they take."""
+        return frozenset(one.name for one in self.own) & BUILT_IN.keys()
+
+
+class SectionRegistry:
+    """A user's sections by name, in the order in which they were registered; safe for threads.
+
+    Args:
+        seconds: How long one may take; `attach` sets it from the settings.
+    """
+
+    def __init__(self, *, seconds: float = 10.0) -> None:
+        self._lock = forks.Lock()
+        self._chosen = ChosenSections()
+        self._report: Report = _unheard
+        self.caller = ExtensionCaller(seconds=seconds, report=self._say)
+        """Calls them with a deadline."""
+
+    def attach(self, *, report: Report, seconds: float) -> None:
+        """Have failures reported, and set the deadline."""
+        self._report = report
+        self.caller.configure(seconds=seconds)
+
+    def register(self, section: ContextSection) -> None:
+        """Show a section in every context from now on, but in the view `minimal`.
+
+        Args:
+            section: One of a built-in section's name takes its place, one of a registered section's name too.
+
+        Raises:
+            SectionError: when name or share cannot be used, when all together would take more than half of a context,
+                or when it has the name of what cannot be replaced.
+        """
+        name, share = _checked(section)
+        with self._lock:
+            kept = {one.name: (one, at) for one, at in zip(self._chosen.own, self._chosen.shares, strict=True)}
+            kept[name] = (section, share)
+            total = sum(at for _, at in kept.values())
+            if total > _MOST_SHARE:
+                msg = (
+                    f"with {name!r} the registered sections would take {total:.0%} of a context, and may take at most "
+                    f"{_MOST_SHARE:.0%}: lower their shares, or remove one"
+                )
+                raise SectionError(msg)
+            self._choose(kept)
+
+    def remove(self, name: str) -> None:
+        """No longer show a registered section; a built-in one whose place it took is shown again.
+
+        Raises:
+            SectionError: when none of that name is registered.
+        """
+        with self._lock:
+            kept = {one.name: (one, at) for one, at in zip(self._chosen.own, self._chosen.shares, strict=True)}
+            if kept.pop(name, None) is None:
+                msg = f"no section {name!r} is registered: {', '.join(kept) or 'none'}"
+                raise SectionError(msg)
+            self._choose(kept)
+
+    def listed(self, settings: Settings) -> tuple[SectionInfo, ...]:
+        """All sections with their shares, the built-in ones first."""
+        chosen = self.chosen
+        built_in = (
+            SectionInfo(name=name, share=one.share(settings), is_built_in=True)
+            for name, one in BUILT_IN.items()
+            if name not in chosen.replaced
+        )
+        own = (
+            SectionInfo(name=one.name, share=share, is_built_in=False)
+            for one, share in zip(chosen.own, chosen.shares, strict=True)
+        )
+        return (*built_in, *own)
+
+    @property
+    def chosen(self) -> ChosenSections:
+        """What a request shows: the registry as it is now."""
+        with self._lock:
+            return self._chosen
+
+    def _choose(self, kept: Mapping[str, tuple[ContextSection, float]]) -> None:
+        self._chosen = ChosenSections(
+            own=tuple(one for one, _ in kept.values()),
+            shares=tuple(share for _, share in kept.values()),
+            version=self._chosen.version + 1,
+        )
+
+    def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values
+        del name  # what fails here is a section, whatever the caller calls it
+        self._report(EventName.SECTION_FAILED, reason, **details)
+
+
+def _checked(section: ContextSection) -> tuple[str, float]:
+    name, share = getattr(section, "name", None), getattr(section, "share", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        msg = f"{name!r} is no name of a section: letters, digits, '_' and '-', at most 60 of them"
+        raise SectionError(msg)
+    if not callable(getattr(section, "render", None)):
+        msg = f"the section {name!r} has no method render(question)"
+        raise SectionError(msg)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= _MOST_SHARE:
+        msg = f"the share of the section {name!r} is {share!r}: it must be above 0 and at most {_MOST_SHARE}"
+        raise SectionError(msg)
+    if name in BUILT_IN and not BUILT_IN[name].is_replaceable:
+        msg = (
+            f"{name!r} cannot be replaced: it is the messages themselves; a view of your own (`context.views`) says "
+            "how many of them stay"
+        )
+        raise SectionError(msg)
+    return name, float(share)
+
+
+def _unheard(name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values
+    """A registry outside a memory has nobody to tell."""

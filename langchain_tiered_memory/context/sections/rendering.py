@@ -1,0 +1,138 @@
+"""Renders the registered sections of a request, each within its share; one that fails is left out and reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.sections.reads import SectionReads
+from langchain_tiered_memory.extensions import SectionQuestion
+from langchain_tiered_memory.summaries.engine.extension_calls import Given
+from langchain_tiered_memory.summaries.rendering import section_block
+from langchain_tiered_memory.types.records import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.request import Request, RequestInputs
+    from langchain_tiered_memory.extensions import ContextSection
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
+
+_SLACK_TOKENS = 2
+"""Blocks may count as a little more together than apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedSection:
+    """A section as it is shown."""
+
+    name: str
+    cap: int
+    text: str = ""
+    """Fenced; empty where nothing is shown."""
+    tokens: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def as_standing(section: RenderedSection) -> RenderedSection:
+    """A section whose very text stands before an earlier question, as the last that was shown of it."""
+    left = LeftOut(what=section.name, reason="stands already, before an earlier question", tokens=section.tokens)
+    return replace(section, text="", tokens=0, left_out=(*section.left_out, left))
+
+
+def render_sections(
+    runtime: Runtime,
+    ref: SessionRef,
+    request: Request,
+    request_inputs: RequestInputs,
+    pieces: Sequence[Piece],
+    *,
+    total: int,
+    room: int,
+) -> tuple[RenderedSection, ...]:
+    """What the registered sections say.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        request: Names view and track.
+        request_inputs: The question, and the sections.
+        pieces: What the context shows already.
+        total: The budget, in raw tokens, of which they have their shares.
+        room: What is left for all of them.
+    """
+    chosen = request_inputs.sections
+    if not chosen.own or request.view == "minimal":
+        return ()
+    runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
+    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off)
+    found: list[RenderedSection] = []
+    for section, share in zip(chosen.own, chosen.shares, strict=True):
+        cap = min(round(share * total), room)
+        question = SectionQuestion(
+            session_id=ref.session_id,
+            track=request.track,
+            view=request.view,
+            query=request_inputs.query,
+            at=runtime.now(),
+            room_tokens=max(cap - _tokens(runtime, section.name, "") - _SLACK_TOKENS, 0),
+            count=runtime.counter.count_text,
+            is_shown=lambda text: any(text in str(piece.message.content) for piece in pieces),
+            reads=reads,
+        )
+        rendered = _rendered(runtime, section, question, cap=cap)
+        room -= rendered.tokens
+        found.append(rendered)
+    return tuple(found)
+
+
+def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuestion, *, cap: int) -> RenderedSection:
+    name = section.name
+    if question.room_tokens < 1:
+        return _without(name, cap, "no room is left")
+    answer = runtime.sections.caller.ask(
+        f"section {name}",
+        lambda: section.render(question),
+        _as_text,
+        owner=section,
+        session_id=question.session_id,
+    )
+    if not isinstance(answer, Given):
+        return _without(name, cap, answer.why)
+    said = (answer.value[0] or "").strip()
+    text, is_cut = _within(said, lambda part: _tokens(runtime, name, part) + _SLACK_TOKENS <= cap)
+    if not text:
+        return (
+            _without(name, cap, "its first line is longer than its room")
+            if is_cut
+            else RenderedSection(name=name, cap=cap)
+        )
+    block = section_block(name, text)
+    left = (LeftOut(what=name, reason="longer than its share: cut at the end of a line", tokens=0),) if is_cut else ()
+    return RenderedSection(name=name, cap=cap, text=block, tokens=_tokens(runtime, name, text), left_out=left)
+
+
+def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
+    """As many whole lines as fit, and whether that is not all."""
+    if fits(text):
+        return text, False
+    lines = text.splitlines()
+    low, high = 0, len(lines) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits("\n".join(lines[:middle])) else (low, middle - 1)
+    return "\n".join(lines[:low]), True
+
+
+def _tokens(runtime: Runtime, name: str, text: str) -> int:
+    return runtime.counter.count_text(section_block(name, text)) + 1
+
+
+def _without(name: str, cap: int, why: str) -> RenderedSection:
+    return RenderedSection(name=name, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
+
+
+def _as_text(answer: object) -> tuple[str | None] | None:
+    return (answer,) if answer is None or isinstance(answer, str) else None

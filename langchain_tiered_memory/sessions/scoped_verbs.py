@@ -1,0 +1,149 @@
+"""What a scope leaves of a session's verbs: those of its own track, and a capped sight of its parent's in searches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.recall.search import search
+from langchain_tiered_memory.runs.tasks import list_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from langchain_tiered_memory.session_engine import SessionEngine
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Entry, Hit, Summary
+
+
+class OnTrack(Protocol):
+    """What says on which track it stands."""
+
+    @property
+    def track(self) -> str | None:
+        """Its track; `None` for what merges several."""
+
+
+OneOnTrack = TypeVar("OneOnTrack", bound=OnTrack)
+
+
+def refuse_whole_session(core: SessionEngine, what: str) -> None:
+    """Refuse what concerns the whole session where the handle is for one track of it.
+
+    Raises:
+        InvalidInputError: where it is.
+    """
+    if core.scope is not None:
+        msg = (
+            f"{what} concerns the whole session {core.session_id!r}, and this handle is for the track {core.track!r} "
+            "alone: use one that was made without a scope"
+        )
+        raise InvalidInputError(msg)
+
+
+def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
+    """Where the handle has a scope: that each of these messages is on its own track.
+
+    Raises:
+        NotFoundError: when one is not; it is not said whether another track has it.
+    """
+    if core.scope is None:
+        return
+    store = core.checked.store
+    ref = store.transcript.find(core.session_id)
+    there = store.transcript.by_id(ref, list(message_ids), track=core.track) if ref is not None else []
+    known = {entry.id for entry in there}
+    missing = [one for one in message_ids if one not in known]
+    if missing:
+        msg = f"the track {core.track!r} of the session {core.session_id!r} has no message {missing[0]!r}"
+        raise NotFoundError(msg)
+
+
+def require_own_task(core: SessionEngine, task_id: str) -> None:
+    """Where the handle has a scope: that no other track has a task of that name.
+
+    Raises:
+        InvalidInputError: when one has.
+    """
+    if core.scope is None:
+        return
+    there = list_tasks(core.checked, core.session_id)
+    if any(task.id == task_id and task.track != core.track for task in there):
+        msg = f"the task {task_id!r} is another track's of the session {core.session_id!r}: give yours another name"
+        raise InvalidInputError(msg)
+
+
+def of_own_track(core: SessionEngine, found: Iterable[OneOnTrack]) -> list[OneOnTrack]:
+    """What a handle may see of these: all, or with a scope those of its own track."""
+    return [one for one in found if core.scope is None or one.track == core.track]
+
+
+def expanded_within(core: SessionEngine, wanted: str, found: list[Summary | Entry]) -> list[Summary | Entry]:
+    """What `expand` found, where all of it is the handle's to see.
+
+    Raises:
+        NotFoundError: when some of it stands on another track, or merges several.
+    """
+    if core.scope is None or all(one.track == core.track for one in found) or has_sole_track(core):
+        return found
+    msg = f"the track {core.track!r} of the session {core.session_id!r} has no summary and no message {wanted!r}"
+    raise NotFoundError(msg)
+
+
+def has_sole_track(core: SessionEngine) -> bool:
+    """Whether the session has messages of no other track: then all that was ever derived from it is the track's own.
+
+    To be asked after what it is to answer for was read, for a session only gains tracks.
+    """
+    transcript = core.checked.store.transcript
+    ref = transcript.find(core.session_id)
+    return ref is None or set(transcript.tracks(ref)) <= {core.track}
+
+
+def search_within(
+    core: SessionEngine, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
+) -> list[Hit]:
+    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for.
+
+    Raises:
+        InvalidInputError: when it asks for a track that it has no sight of, or `k` is below 1.
+    """
+    runtime, scope = core.checked, core.scope
+    if scope is None:
+        return search(runtime, core.session_id, query, k=k, levels=levels, filters=filters)
+    parent = scope.sight_from(core.track)
+    seen = [core.track, *([parent] if parent is not None else [])]
+    wanted = seen if filters.tracks is None else list(dict.fromkeys(filters.tracks))
+    hidden = [track for track in wanted if track not in seen]
+    if hidden:
+        msg = f"the track {hidden[0]!r} is out of this handle's scope: it sees {', '.join(map(repr, seen))}"
+        raise InvalidInputError(msg)
+
+    def of_track(track: str) -> list[Hit]:
+        own = replace(filters, tracks=(track,))
+        return search(runtime, core.session_id, query, k=k, levels=levels, filters=own)
+
+    hits = of_track(core.track) if core.track in wanted else []
+    if parent is not None and parent in wanted:
+        hits += _within(of_track(parent), max_tokens=scope.sight_tokens, count=runtime.counter.count_text)
+    elif core.track in wanted:
+        # Summaries that merge tracks are of no single one; where there is one alone, they are its own.
+        merged = search(runtime, core.session_id, query, k=k, levels=levels, filters=replace(filters, tracks=None))
+        if has_sole_track(core):
+            hits = merged
+    return sorted(hits, key=lambda hit: (-hit.score, hit.level, hit.seq))[:k]
+
+
+def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]) -> list[Hit]:
+    """The best of these in `max_tokens`, each whole or by its best passage; the text of a hit is what is counted."""
+    chosen: list[Hit] = []
+    left = max_tokens
+    for hit in hits:
+        for text in dict.fromkeys((hit.text, hit.passage)):
+            tokens = count(text)
+            if tokens <= left:
+                chosen.append(hit if text == hit.text else replace(hit, text=text, tokens=tokens))
+                left -= tokens
+                break
+    return chosen
