@@ -2,8 +2,9 @@
 
 What was recalled for a question stays before it at the next requests, so that they begin with the bytes of this one:
 taken out of the middle, it would make the provider read all that follows anew. Each question is looked up as if it
-were the first; what stands already is not quoted again. Where both do not fit together, all that stands from earlier
-questions leaves in one step; so it does when the view is condensed, and when anything in the session was changed.
+were the first; what stands already is not quoted again. Where both do not fit together, what stands leaves from its
+newest end, so that most of the bytes before stay; all of it does when the view is condensed, and when anything in the
+session was changed.
 
 It is kept in memory alone (`ViewCache`): after a restart there is what this question brings.
 """
@@ -96,22 +97,28 @@ def recalling(
     last = request_inputs.required.last_user
     version = request_inputs.sections.version
     key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation, version)
+    own = room
     if shown.in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        room = min(room, allocation.recall)
+        own = min(room, allocation.recall)
+    elif request_inputs.said.is_bounded:  # what is said next needs the rest; what stands gives way to nothing new
+        stands = sum(one.piece.tokens for one in standing)
+        own = min(room if stands > room else room - stands, allocation.recall)
     sections = render_sections(
-        runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=room - framing
+        runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=own - framing
     )
     found = _Found(recalled=Recalled())
     if request_inputs.has_query and "semantic_results" not in request_inputs.sections.replaced:
         beside = framing + sum(one.tokens for one in sections)
-        found = _looked_up(runtime, ref, request, request_inputs, shown, room=room - beside)
-    fresh = _block(runtime, found, sections, standing)
-    if fresh.tokens > room:  # all that stands leaves in one step, and what it quoted is quoted here
-        fresh = _block(runtime, found, sections, ())
+        found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - beside)
+    left = standing
+    fresh = _block(runtime, found, sections, left)
+    while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
+        left = left[:-1]
+        fresh = _block(runtime, found, sections, left)
     if shown.in_loop:
         runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, fresh)
     return fresh
@@ -242,6 +249,7 @@ def _looked_up(
         summaries=summaries,
         filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
         said_at=said if view == "default" else None,
+        found=request_inputs.said.found,
     )
     return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())
 

@@ -10,6 +10,7 @@ from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, 
 from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
+from langchain_tiered_memory.context.said import Said, said_last
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.calibration import Calibration
@@ -75,6 +76,8 @@ class RequestInputs:
     """Whether this track is an agent's run that touched files."""
     name: str
     """Of the view's plan."""
+    said: Said = field(default_factory=Said)
+    """What recall may take beside what the user said last."""
     sections: ChosenSections = field(default_factory=ChosenSections)
     """What a user registered."""
 
@@ -92,7 +95,7 @@ class RequestInputs:
             has_query=self.has_query,
             view="recall" if request.view == "recall" else "default",
             settings=runtime.settings.context,
-            recall_share=runtime.settings.files.recall_share if self.works_on_files else None,
+            recall_share=runtime.settings.files.recall_share if self.works_on_files else self.said.share,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,
@@ -140,6 +143,12 @@ def request_inputs_of(
         off=off,
         alone=request.alone,
     )
+    said = Said()
+    looks_up = request.query is None and not works and "semantic_results" not in runtime.sections.chosen.replaced
+    if ref is not None and looks_up and request.view not in ("recall", "minimal"):
+        said = said_last(
+            runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
+        )
     return RequestInputs(
         system=system,
         fixed=fixed,
@@ -149,6 +158,7 @@ def request_inputs_of(
         off=off,
         works_on_files=works,
         name=name,
+        said=said,
         sections=runtime.sections.chosen,
     )
 

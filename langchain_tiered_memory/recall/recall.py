@@ -252,6 +252,7 @@ def recall(
     summaries: Sequence[Summary] = (),
     filters: SearchFilters | None = None,
     said_at: int | None = None,
+    found: Found | None = None,
 ) -> Recalled:
     """Quote what answers a question within `room` tokens, without what the context already shows.
 
@@ -267,12 +268,13 @@ def recall(
         said_at: `seq` of the message that is the question, where it is what the user said last in a conversation that
             goes on: then what answers it much less well than it would itself is not worth its room, and small talk
             brings nothing back.
+        found: What `find` gave for this question with these filters, where it was asked before.
     """
     count = runtime.counter.count_text
     least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
     if room <= least + _POINTER_TOKENS or not query.strip():
         return Recalled()
-    found = find(runtime, ref, query, filters=filters)
+    found = find(runtime, ref, query, filters=filters) if found is None else found
     least_score = _least_score(found, query, said_at)
     ranked = [one for one in found.ranked if one.sequence not in shown and one.score >= least_score]
     offers = _offers(found, ranked, code_room=code_room)
@@ -294,6 +296,20 @@ def recall(
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
         budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
     return best
+
+
+def wanted_tokens(found: Found, query: str, *, said_at: int, shown_from: int) -> int:
+    """About how many tokens `recall` would quote beside what the user said last, had it all room that there is.
+
+    Args:
+        found: What `find` gave for it.
+        query: What was said.
+        said_at: Its `seq`.
+        shown_from: Messages from this `seq` on stand in the context in any case.
+    """
+    least = _least_score(found, query, said_at)
+    worth = [found.entries[one.sequence] for one in found.ranked if one.score >= least]
+    return sum(_price(entry) + _POINTER_TOKENS for entry in worth if entry.seq < shown_from)
 
 
 def _least_score(found: Found, query: str, said_at: int | None) -> float:
