@@ -11,6 +11,7 @@ from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.search import expand
+from langchain_tiered_memory.sessions.detail_verbs import DetailVerbs
 from langchain_tiered_memory.sessions.input_checks import check_search_input
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
-class Session(TrackVerbs, ViewVerbs, RunVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(

@@ -57,6 +57,10 @@ class ExpandInput(BaseModel):
     depth: int = Field(
         default=1, description="Levels to go down from a summary; 0 goes all the way down to the messages themselves."
     )
+    question: str = Field(
+        default="",
+        description="What you want to know of it: the messages that answer it are shown, in place of pages.",
+    )
     page: int = Field(default=1, description="Which page, where there is more than one; 1 is the first.")
 
 
@@ -169,11 +173,11 @@ class _Verbs:
     async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
         return await off_loop(self.recall, query, config, limit)
 
-    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - the model's word for it
-        return self._expanded(id, config, depth, page)
+    def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
+        return self._expanded(id, config, depth, page, question)
 
-    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1) -> str:  # noqa: A002 - as above
-        return await off_loop(self.expand, id, config, depth, page)
+    async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - as above
+        return await off_loop(self.expand, id, config, depth, page, question)
 
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
         return self._pinned(id, config, keep=keep)
@@ -188,10 +192,12 @@ class _Verbs:
             return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self._max_tokens, count=self._count)
 
-    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int) -> str:
+    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int, question: str) -> str:
         session = self._session(config)
         for name in _names(wanted):
             try:
+                if question.strip():
+                    return session.reread(name, query=question, max_tokens=self._max_tokens).text
                 found = session.expand(name, depth=depth if depth > 0 else None)
             except NotFoundError:
                 continue

@@ -1,6 +1,6 @@
 """What the verbs take and give, as frozen values."""
 
-from langchain_tiered_memory.types.contexts import Context, Section
+from langchain_tiered_memory.types.contexts import Context, Detail, Section
 from langchain_tiered_memory.types.files import (
     CollectionReport,
     ContextSize,
@@ -46,6 +46,7 @@ __all__ = [
     "ContextSize",
     "CostLedger",
     "CostRow",
+    "Detail",
     "Difference",
     "Entry",
     "Fact",

@@ -30,6 +30,22 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What a summary stands for, read again within a budget."""
+
+    text: str = ""
+    """Fenced quotes with their dates; empty where not even the beginning of a message fits."""
+    tokens: int = 0
+    """Of `text`."""
+    message_ids: tuple[str, ...] = ()
+    """Messages that are quoted whole."""
+    passage_ids: tuple[str, ...] = ()
+    """Messages that are quoted head and tail."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Messages that found no room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What one model call gets."""
 
