@@ -55,7 +55,6 @@ class RunLife:
         self._monitor = core.engine.monitors.of(core.session_id)
         self._collector = FileCollector(self._tend_quietly) if background else None
         self._started_at = core.runtime.now()
-        self._logged_at = self._saved_at = self._started_at
         self._is_begun = False
         self._not_loaded: tuple[str, ...] = ()
 
@@ -66,8 +65,8 @@ class RunLife:
             PinLimitError: when there are more critical files than hot may hold.
         """
         runtime = self._runtime
-        self._started_at = self._logged_at = runtime.now()
-        self._monitor.begin()
+        self._started_at = runtime.now()
+        self._monitor.begin(self._started_at)
         rules = runtime.settings.tiers
         if not runtime.store.database.read_only:  # limits may have been lowered since the last run
             runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules)
@@ -143,10 +142,9 @@ class RunLife:
             if done:
                 note("collection")
         now = runtime.now()
-        if now - self._logged_at >= runtime.settings.tiers.log_seconds or now < self._logged_at:
-            self._logged_at = now
+        if self._monitor.is_time("log", now, seconds=runtime.settings.tiers.log_seconds):
             self._report(EventName.RUN_FIGURES, str(self.report()))
-        if now - self._saved_at >= _SAVE_SECONDS or now < self._saved_at:
+        if self._monitor.is_time("save", now, seconds=_SAVE_SECONDS):
             self._save_under_way()
         return done
 
@@ -189,7 +187,6 @@ class RunLife:
         if self._runtime.store.database.read_only:
             return
         ref = self._ref()
-        self._saved_at = self._runtime.now()
         known = self._known_of_the_run(ref, is_new=is_new)
         self._runtime.store.kept_files.save_under_way(ref, known.as_json())
 

@@ -412,3 +412,18 @@ def test_without_tasks_time_alone_counts(tmp_path: Path) -> None:
             clock.advance(seconds)
             run.collect()
         assert [one.tier for one in run.files()] == ["cold"]
+
+
+def test_a_run_that_is_tended_by_ever_other_objects_logs_and_saves_its_figures_in_time(tmp_path: Path) -> None:
+    clock, heard = FrozenClock(START), []
+    with opened(tmp_path, clock) as memory:
+        memory.subscribe(lambda event: heard.append(event.name))
+        for _ in range(5):
+            run = memory.run("s", background=False)
+            run.keep("a", "text")
+            run.tend()
+            clock.advance(200.0)
+        assert heard.count("run_figures") == 1
+        with opened(tmp_path, clock) as other:
+            report = other.run("s", background=False).end()
+        assert sum(one.count for one in report.timings.values() if one is not report.timings.get("collection")) >= 4

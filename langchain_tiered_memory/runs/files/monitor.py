@@ -91,12 +91,25 @@ class Monitor:
         self._lock = forks.Lock()
         self._samples: dict[str, Samples] = {}
         self._alerts: deque[RunAlert] = deque(maxlen=_ALERTS)
+        self._begun_at: float | None = None
+        self._done_at: dict[str, float] = {}
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """Let go of what an earlier run left."""
         with self._lock:
             self._samples.clear()
             self._alerts.clear()
+            self._done_at.clear()
+            self._begun_at = now
+
+    def is_time(self, what: str, now: float, *, seconds: float) -> bool:
+        """Whether something is due that is done from time to time; it counts as done then, and at the begin."""
+        with self._lock:
+            last = self._done_at.setdefault(what, now if self._begun_at is None else self._begun_at)
+            if 0 <= now - last < seconds:
+                return False
+            self._done_at[what] = now
+            return True
 
     @contextmanager
     def timed(self) -> Iterator[Callable[[str], None]]:
