@@ -30,6 +30,7 @@ from langchain_tiered_memory.context.section_report import account
 from langchain_tiered_memory.context.view.rendered_view import other_tracks, pinned_piece
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.content_blocks import without_foreign_compactions
 from langchain_tiered_memory.messages.validity.repair import make_valid
 from langchain_tiered_memory.models.calibration import Calibration
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
@@ -197,6 +198,12 @@ def _stands_in(runtime: Runtime, session_id: str, piece: Piece) -> str:
     return f"a placeholder stands for the message {message_id!r}: {piece.damaged}"
 
 
+def _readable(piece: Piece, reader: str | None) -> Piece:
+    """A piece without what only another provider's models can read."""
+    message = without_foreign_compactions(piece.message, reader=reader)
+    return piece if message is piece.message else replace(piece, message=message)
+
+
 def _finished(
     runtime: Runtime,
     request: Request,
@@ -209,7 +216,7 @@ def _finished(
     has_query: bool,
     session_id: str,
 ) -> Context:
-    pieces = with_standing(shown.pieces, recalled.standing)
+    pieces = [_readable(piece, request.model.provider) for piece in with_standing(shown.pieces, recalled.standing)]
     place = recall_position(pieces)
     if recalled.piece is not None:
         pieces.insert(place, recalled.piece)

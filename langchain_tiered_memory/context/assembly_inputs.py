@@ -55,6 +55,8 @@ class AssemblyInputs:
     """Whether other tracks are not shown."""
     fill: int | None = None
     """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
+    provider: str | None = None
+    """Of the request's model, where that is known: whose compactions it reads."""
     works_on_files: bool = False
     """Whether this track is an agent's run that touched files."""
     look: ViewSettings | None = None

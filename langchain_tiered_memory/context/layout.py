@@ -113,7 +113,9 @@ def ours(text: str, *, part: Part, counter: TokenCounter, **shows: Any) -> Piece
     return Piece(part=part, message=message, tokens=counter.count_message(message), text=text, **shows)
 
 
-def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int]) -> list[Piece]:
+def behind_first(
+    head: Sequence[Piece], recent: Sequence[Piece], *, opening: Collection[int], reader: str | None
+) -> list[Piece]:
     """A view's messages in their order: what bridges a gap stands behind the first message.
 
     So it does where that is one of the recent ones, because the window slid and nothing was condensed.
@@ -122,8 +124,9 @@ def behind_first(head: Sequence[Piece], recent: Sequence[Piece], *, opening: Col
         head: What stands before the recent messages.
         recent: The recent messages.
         opening: `seq`s of the messages that the history began with.
+        reader: The provider of the model, where that is known: whose compactions it reads.
     """
-    compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message)), default=None)
+    compacted = max((at for at, piece in enumerate(recent) if compacts(piece.message, reader=reader)), default=None)
     if compacted is not None:
         return _behind_compaction(head, recent, at=compacted)
     count = 0

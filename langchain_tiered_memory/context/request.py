@@ -191,6 +191,7 @@ def inputs_maker(
             library=library,
             off=request_inputs.off,
             alone=request.alone,
+            provider=request.model.provider,
             works_on_files=request_inputs.works_on_files,
             look=runtime.settings.context.views.get(request.view),
         )

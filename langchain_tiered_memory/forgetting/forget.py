@@ -25,6 +25,7 @@ from langchain_tiered_memory.forgetting.langgraph_threads import (
 from langchain_tiered_memory.messages.decoder import let_go_of_kept
 from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
 from langchain_tiered_memory.reports import Problem, Receipt
+from langchain_tiered_memory.text.readings import let_go_of_readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -207,7 +208,9 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
         for target in one.targets:
             removal.carry_out(one.key, target)
     let_go_of_kept()
+    let_go_of_readings()
     runtime.view_cache.clear()
+    runtime.store.kept_files.cache.forget()
     runtime.counter.clear()
     vectors, remains, waits = _without_vectors(runtime)
     left: tuple[str, ...] = ()

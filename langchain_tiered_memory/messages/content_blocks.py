@@ -108,12 +108,37 @@ def compaction_in(block: object) -> Mapping[Any, Any] | None:
     return block if has_summary else None
 
 
-def compacts(message: BaseMessage) -> bool:
-    """Whether a provider's summary of all that was said before stands in `message`."""
+def compacts(message: BaseMessage, *, reader: str | None = None) -> bool:
+    """Whether a provider's summary of all that was said before stands in `message`, and `reader` can read it.
+
+    Args:
+        message: Any message.
+        reader: The provider of the model that is sent it; `None` where that is not known.
+    """
     content = message.content
     if not isinstance(message, AIMessage) or not isinstance(content, list):
         return False
-    return any(compaction_in(block) is not None for block in content)
+    return any(_is_read(block, reader) for block in content)
+
+
+def without_foreign_compactions(message: BaseMessage, *, reader: str | None) -> BaseMessage:
+    """`message` with a line in the place of each compaction of another provider, which `reader` would refuse."""
+    content = message.content
+    if reader is None or not isinstance(message, AIMessage) or not isinstance(content, list):
+        return message
+    kept = [
+        {"type": "text", "text": _compaction_part(found).text}
+        if (found := compaction_in(block)) is not None and not _is_read(block, reader)
+        else block
+        for block in content
+    ]
+    return message if kept == content else message.model_copy(update={"content": kept})
+
+
+def _is_read(block: object, reader: str | None) -> bool:
+    """Whether a block is a compaction that this provider made, as far as both are known."""
+    found = compaction_in(block)
+    return found is not None and reader in (None, "anthropic" if "content" in found else "openai")
 
 
 def requested_calls(message: BaseMessage) -> tuple[RequestedCall, ...]:

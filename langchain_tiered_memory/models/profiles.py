@@ -16,6 +16,7 @@ from langchain_tiered_memory.models.chat_models import (
 from langchain_tiered_memory.models.window_budget import ModelProfile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     CalledModel: TypeAlias = "str | Runnable[Any, Any]"
@@ -38,7 +39,20 @@ def profile_of(model: CalledModel | ModelProfile | None) -> ModelProfile:
     if bound is not None and bound != name:
         return ModelProfile(name=bound)  # what stands inside is not what is called: its window says nothing
     called = narrowest(found)
-    return ModelProfile(name=name, window=window_of(called), answer=answer_of(called))
+    return ModelProfile(name=name, window=window_of(called), answer=answer_of(called), provider=_provider_of(found))
+
+
+_COMPACTING = ("anthropic", "openai")
+"""Providers that compact, as the names of their models' classes in LangChain have them."""
+
+
+def _provider_of(found: Sequence[object]) -> str | None:
+    """The provider of all these models; `None` where one does not say. Fallbacks of two providers share none."""
+    names = [str(getattr(one, "_llm_type", "")) for one in found]
+    providers = {next((one for one in _COMPACTING if one in name), name) for name in names}
+    if not all(names) or not providers:
+        return None
+    return providers.pop() if len(providers) == 1 else " or ".join(sorted(providers))
 
 
 def _called(model: object) -> tuple[object, ...]:

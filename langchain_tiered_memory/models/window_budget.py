@@ -24,6 +24,8 @@ class ModelProfile:
     """Tokens that it writes at most, as its profile says."""
     learned: int | None = None
     """Tokens of a request that it refused as too long taught this."""
+    provider: str | None = None
+    """Whose compactions it reads: `anthropic`, `openai`, or some other class of models; `None` where not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.run_rows import (
@@ -35,9 +35,21 @@ from langchain_tiered_memory.types.runs import RunState, Task
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sqlalchemy import Select
+
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
+_ACTIVE = (
+    select(tasks.c.task_id)
+    .where(tasks.c.state == "active", tasks.c.track == bindparam("track"))
+    .order_by(tasks.c.started_at.desc())
+    .limit(1)
+)
+_CURRENT = _ACTIVE.where(tasks.c.session_key == bindparam("session"))
+_CURRENT_OF = _ACTIVE.where(
+    tasks.c.session_key == select(sessions.c.key).where(sessions.c.digest == bindparam("digest")).scalar_subquery()
+)
 _KEPT_ZONES = 64
 """Views whose zone is remembered: twice as many as have a plan."""
 
@@ -193,22 +205,15 @@ class Runs:
 
     def current_task(self, ref: SessionRef, track: str) -> str | None:
         """The active task of a track that was started last."""
-        return self._current(track, tasks.c.session_key == ref.key)
+        return self._current(_CURRENT, {"session": ref.key, "track": packed(track)})
 
     def current_task_of(self, session_id: str, track: str) -> str | None:
         """As `current_task`, for whoever has not looked the session up; `None` where it does not exist."""
-        key = select(sessions.c.key).where(sessions.c.digest == digest_of(session_id)).scalar_subquery()
-        return self._current(track, tasks.c.session_key == key)
+        return self._current(_CURRENT_OF, {"digest": digest_of(session_id), "track": packed(track)})
 
-    def _current(self, track: str, mine: Any) -> str | None:  # noqa: ANN401 - SQLAlchemy's own type of a condition
-        query = (
-            select(tasks.c.task_id)
-            .where(mine, tasks.c.state == "active", tasks.c.track == packed(track))
-            .order_by(tasks.c.started_at.desc())
-            .limit(1)
-        )
+    def _current(self, query: Select[Any], asked: Mapping[str, Any]) -> str | None:
         with self.database.read() as connection:
-            return none_or(unpacked, connection.scalar(query))
+            return none_or(unpacked, connection.scalar(query, asked))
 
     def said_since(self, ref: SessionRef, after: int) -> tuple[int, int, int]:
         """How many messages stand behind a number, and the first and the last of them; zeros for none."""

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
+_LOCKED_BY_KEY = select(sessions).where(sessions.c.key == bindparam("key")).with_for_update()
 _ATTEMPTS = 5
 """Times that a session may be removed between its making and its locking before we give up."""
 
 
 def lock_session(connection: Connection, key: int) -> RowMapping | None:
     """The session's row, ours until the transaction ends; `None` when the session was removed."""
-    query = select(sessions).where(sessions.c.key == key).with_for_update()
-    return connection.execute(query).mappings().one_or_none()
+    return connection.execute(_LOCKED_BY_KEY, {"key": key}).mappings().one_or_none()
 
 
 def lock_session_of_summary(connection: Connection, summary_id: str) -> int | None:

@@ -17,6 +17,7 @@ from langchain_tiered_memory.summaries.writers.telling import is_filler, telling
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, short_id
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.noun_phrases import CALENDAR, noun_phrases, subjects
+from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -48,13 +49,22 @@ _DAYS_BY_MONTH = 45
 _ROLES = frozenset({"user", "assistant", "system", "tool", "other", "the"})
 
 
-def short_of(summary: Summary, *, share: float = SHORT_SHARE) -> str:
+def short_of(summary: Summary) -> str:
+    """What a summary says, within `SHORT_SHARE` of its characters: as of `shortened`."""
+    return _short(summary.text[:_MOST_CHARS])
+
+
+@read_once
+def _short(text: str) -> str:
+    return shortened(text, share=SHORT_SHARE)
+
+
+def shortened(text: str, *, share: float) -> str:
     """The overview of a summary and its most telling statements, in their order, within `share` of its characters.
 
     At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
     What an audit appended is left out: it is a list, for search and for the level above.
     """
-    text = summary.text[:_MOST_CHARS]
     overview, told = read_told(text)
     if not overview and not told:
         return _cut(text.strip(), max(1, round(share * len(text))))
@@ -103,7 +113,7 @@ def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
     """
     span = f"{summary.first_seq}-{summary.last_seq}, {_dates(summary.first_at, summary.last_at)}"
     head = f"[{span}, {short_id(summary.id, max_chars=_HEADLINE_ID_CHARS)}"
-    return _with_topics(head, topics_of([summary.text]), most=HEADLINE_TOKENS, count_text=count_text)
+    return _with_topics(head, _topics(summary.text[:_MOST_CHARS]), most=HEADLINE_TOKENS, count_text=count_text)
 
 
 def joint_headline(
@@ -131,6 +141,11 @@ def joint_headline(
     missing = f", {untold} more not told" if untold else ""
     head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}, ids {named}{more}"
     return _with_topics(head, topics_of([one.text for one in summaries]), most=_JOINT_TOKENS, count_text=count_text)
+
+
+@read_once
+def _topics(text: str) -> tuple[str, ...]:
+    return tuple(topics_of([text]))
 
 
 def topics_of(texts: Sequence[str]) -> list[str]:

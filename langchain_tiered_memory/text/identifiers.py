@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.text.readings import read_once
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -92,6 +94,7 @@ _MAX_MEASURED_CHARS = 400_000
 _TAKEN = "\x00"
 
 
+@read_once
 def identifiers(text: str) -> frozenset[str]:
     """Everything in `text` that is recognised by its form, casefolded and without surrounding punctuation.
 

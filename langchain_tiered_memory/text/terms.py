@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from langchain_tiered_memory.text.readings import read_once
+
 MAX_TERM_CHARS = 64
 """Longer terms (base64, blobs) are cut, so that no database meets a lexeme above its limit (PostgreSQL: 2 KB)."""
 
@@ -66,7 +68,12 @@ def analyse(text: str) -> list[str]:
     harmless elsewhere, as both sides pass through it). Text without spaces between words is cut into pairs of
     characters, Chinese characters also stand alone. Never raises, whatever the text.
     """
-    return list(_terms(_normalised(text)))
+    return list(_analysed(text))
+
+
+@read_once
+def _analysed(text: str) -> tuple[str, ...]:
+    return tuple(_terms(_normalised(text)))
 
 
 def _normalised(text: str) -> str:
@@ -126,5 +133,11 @@ def _term(part: str) -> str:
     if not folded.isascii():
         folded = _MARKS.sub("", folded)
     if folded.isascii() and folded.isalpha() and len(folded) < MAX_TERM_CHARS:
-        folded = EnglishStemmer().stemWord(_IRREGULAR.get(folded, folded))
+        folded = _stemmed(_IRREGULAR.get(folded, folded))
     return folded[:MAX_TERM_CHARS]
+
+
+@lru_cache(maxsize=1 << 14)
+def _stemmed(word: str) -> str:
+    """A word without its ending: identifiers fall into parts that are words of others."""
+    return str(EnglishStemmer().stemWord(word))

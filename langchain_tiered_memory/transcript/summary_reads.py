@@ -25,6 +25,16 @@ ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
 _BY_ID = select(summaries).where(
     beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
 )
+_ROOTS = (
+    select(summaries)
+    .where(summaries.c.session_key == bindparam("session"), summaries.c.state.in_(ROOT))
+    .order_by(summaries.c.last_seq.desc())
+    .limit(bindparam("most"))
+)
+_CHILDREN = select(summaries).where(
+    summaries.c.parent_id.in_(bindparam("parents", expanding=True)), summaries.c.state.in_(FINISHED)
+)
+_HIGHEST = select(func.max(summaries.c.level)).where(summaries.c.session_key == bindparam("session"))
 
 
 @retried
@@ -36,20 +46,14 @@ class SummaryReads:
 
     def roots(self, ref: SessionRef, *, limit: int) -> list[Summary]:
         """Finished summaries that no finished one covers, in order; the newest `limit` of them."""
-        query = (
-            select(summaries)
-            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT))
-            .order_by(summaries.c.last_seq.desc())
-            .limit(limit)
-        )
-        return sorted(self._read(query), key=lambda one: (one.first_seq, one.last_seq))
+        return sorted(self._read(_ROOTS, session=ref.key, most=limit), key=lambda one: (one.first_seq, one.last_seq))
 
     def children(self, summary_ids: Sequence[str]) -> dict[str, list[Summary]]:
         """The finished summaries right below each of these, in order."""
         found: dict[str, list[Summary]] = {one: [] for one in summary_ids}
         for part in chunks(list(found)):
-            query = select(summaries).where(summaries.c.parent_id.in_(part), summaries.c.state.in_(FINISHED))
-            for summary in sorted(self._read(query), key=lambda one: (one.first_seq, one.last_seq)):
+            below = self._read(_CHILDREN, parents=part)
+            for summary in sorted(below, key=lambda one: (one.first_seq, one.last_seq)):
                 found[summary.parent_id or ""].append(summary)
         return found
 
@@ -71,9 +75,8 @@ class SummaryReads:
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""
-        query = select(func.max(summaries.c.level)).where(summaries.c.session_key == ref.key)
         with self.database.read() as connection:
-            return int(connection.scalar(query) or 0) + 1
+            return int(connection.scalar(_HIGHEST, {"session": ref.key}) or 0) + 1
 
     def all(self, ref: SessionRef) -> list[Summary]:
         """Every summary of a session, by level and place. For inspection: grows with the session."""

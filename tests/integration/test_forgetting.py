@@ -19,6 +19,7 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState
 from langchain_tiered_memory.testing import ScriptedModel
+from langchain_tiered_memory.text.readings import kept_count
 from tests.agent_builders import said as told_to_agent
 from tests.colours import COLOURS, Colour, told
 from tests.graph_builders import Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
@@ -51,6 +52,15 @@ def sayings(messages: Sequence[BaseMessage]) -> str:
 
 def agent_of(memory: TieredMemory, model: ScriptedModel, saver: Any) -> Any:
     return create_agent(model, [], middleware=[TieredMemoryMiddleware(memory, max_tokens=2000)], checkpointer=saver)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_nothing_that_was_read_from_a_forgotten_text_stays_in_memory(colour: Colour) -> None:
+    with open_memory() as memory:
+        memory.session("t").add_messages([HumanMessage("SECRET stands in src/vault.py")])
+        assert kept_count() > 0
+        told(colour, memory.forget, session_id="t")
+        assert kept_count() == 0
 
 
 @pytest.mark.parametrize("colour", COLOURS)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
@@ -25,6 +26,9 @@ NARROW = 1500
 """Tokens of a view that a few turns fill."""
 WIDE = 100_000
 _PARTS = re.compile(r"^<part (\d+) ", re.MULTILINE)
+_MOST = re.compile(r"^<part \d+ [^>\n]*\bmost=(\d+)", re.MULTILINE)
+_TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
+"""The first message of each part of level 1."""
 
 
 def lazily(**changes: Any) -> Settings:
@@ -209,9 +213,86 @@ def test_a_model_that_never_answers_in_parts_is_soon_asked_for_one_at_a_time() -
     with lazy_memory(model) as memory:
         session = memory.session("s")
         talk(session, 60)
-        several = [prompt for prompt in model.prompts if _PARTS.search(str(prompt[-1].text))]
-        assert len(several) == 2
+        asked = [len(_PARTS.findall(str(prompt[-1].text))) for prompt in model.prompts]
+        several = [parts for parts in asked if parts]
+        assert len(several) > 1
+        assert several == [several[0] // 2**halved for halved in range(len(several))]
+        assert several[-1] // 2 < 2
         assert len(by_model(session, level=1)) > 10
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(colour: Colour) -> None:
+    good = summarising_model()
+
+    def answer(messages: Sequence[BaseMessage]) -> str:
+        assert callable(good.answers)
+        parts = _PARTS.findall(str(messages[-1].text))
+        return "I would rather not." if len(parts) > 5 else good.answers(messages)
+
+    model = ScriptedModel(answers=answer)
+    with lazy_memory(model) as memory:
+        session = memory.session("s")
+        talk(session, 60, colour=colour)
+        asked = [len(_PARTS.findall(str(prompt[-1].text))) for prompt in model.prompts]
+        assert max(asked) > 5
+        assert asked.count(0) * 4 <= len(asked)  # a single one that is left over is asked for alone
+        assert sum(parts > 5 for parts in asked) * 3 <= len(asked)
+        assert len(by_model(session, level=1)) > 10
+        assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"finish_reason": "length"},
+        {"stop_reason": "max_tokens"},
+        {"incomplete_details": {"reason": "max_output_tokens"}},
+    ],
+    ids=["OpenAI", "Anthropic", "Responses"],
+)
+def test_of_an_answer_that_ended_too_soon_the_whole_parts_stay_and_only_the_rest_is_asked_for(
+    colour: Colour, why: dict[str, Any]
+) -> None:
+    good = summarising_model()
+    cut: list[tuple[int, list[str]]] = []
+
+    def answer(messages: Sequence[BaseMessage]) -> Any:
+        assert callable(good.answers)
+        said: str = good.answers(messages)
+        parts = _PARTS.findall(str(messages[-1].text))
+        if len(parts) < 6:
+            return said
+        end = said.index("<summary 4>") + 40
+        cut.append((len(model.prompts) - 1, _TEXTS.findall(str(messages[-1].text))))
+        return AIMessage(said[:end], response_metadata=why)
+
+    model = ScriptedModel(answers=answer)
+    with lazy_memory(model) as memory:
+        session = memory.session("s")
+        talk(session, 40, colour=colour)
+        assert cut
+        for number, texts in cut:
+            rest = _TEXTS.findall(str(model.prompts[number + 1][-1].text))
+            assert rest == texts[3:]
+        assert not [one for one in summaries_of(session) if one.error or one.degraded]
+        assert not [one for one in summaries_of(session) if one.model != "extractive" and not one.text.strip()]
+        took = sum(one.spent.calls for one in summaries_of(session))
+        assert took == model.calls
+
+
+@pytest.mark.parametrize("limit", [400, 600, 2000])
+def test_a_call_asks_for_no_more_than_the_model_may_write(limit: int) -> None:
+    told = summarising_model()
+    model = ScriptedModel(answers=told.answers, profile={"max_input_tokens": 32_000, "max_output_tokens": limit})
+    with lazy_memory(model) as memory:
+        session = memory.session("s")
+        talk(session, 40)
+        asked = [[int(size) for size in _MOST.findall(str(prompt[-1].text))] for prompt in model.prompts]
+        assert any(asked)
+        assert all(sum(sizes) <= limit for sizes in asked if len(sizes) > 1)
+        assert len(by_model(session, level=1)) > 5
 
 
 def test_another_model_takes_over_a_call_for_several() -> None:

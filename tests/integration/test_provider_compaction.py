@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -286,3 +287,28 @@ def test_a_compaction_outlives_the_process(tmp_path: Path) -> None:
         again = memory.session("alice").context(max_tokens=2500).messages
         assert compacts(again[0])
         assert [one.content for one in again] == [one.content for one in before]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("view", ["default", "minimal"])
+def test_a_model_of_another_provider_is_shown_the_history_in_the_place_of_the_block(colour: Colour, view: str) -> None:
+    models = [
+        claude_model(SimpleNamespace(url="http://127.0.0.1:9")),  # nobody is called
+        gpt_model(SimpleNamespace(url="http://127.0.0.1:9")),
+        None,
+    ]
+    with open_memory(settings=by_provider()) as memory:
+        session = memory.session("alice")
+        session.add_messages(history_with(_BLOCK, behind=2))
+        own, other, unsaid, again = (
+            contexts(colour, session, model=model, max_tokens=_BUDGET, view=view) for model in (*models, models[0])
+        )
+    assert again.messages == own.messages == unsaid.messages
+    assert not any(compacts(message) for message in other.messages)
+    assert not check_valid(other.messages)
+    said_to_other = str([message.content for message in other.messages])
+    assert "sealed" not in said_to_other
+    assert "compaction by the provider" in said_to_other or view == "minimal"
+    assert compacts(own.messages[0]) or view == "minimal"
+    assert "What of order 0?" in said_to_other
+    assert "45 bolts" in said_to_other or view == "minimal"

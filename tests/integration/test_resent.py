@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from langchain.agents.middleware import ModelRequest, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
 
+from langchain_tiered_memory.messages.overlap import overlap
 from langchain_tiered_memory.testing import ScriptedModel
-from langchain_tiered_memory.text.overlap import overlap
 from tests.agent_builders import built, open_memory, openai_model, said
 from tests.colours import COLOURS, Colour, told
 from tests.graph_builders import chat_graph, thread

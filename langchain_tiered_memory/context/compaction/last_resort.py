@@ -44,7 +44,8 @@ def laid_out(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece]:
 
 
 def _in_order(inputs: AssemblyInputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
-    return behind_first(head, recent, opening=frozenset(entry.seq for entry in inputs.required.opening))
+    opening = frozenset(entry.seq for entry in inputs.required.opening)
+    return behind_first(head, recent, opening=opening, reader=inputs.provider)
 
 
 def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:

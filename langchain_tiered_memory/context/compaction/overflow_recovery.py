@@ -84,7 +84,7 @@ def _essentials_beside_history(proposal: Proposal) -> list[Piece] | None:
         beside = replace(inputs, room=inputs.room - sum(piece.tokens for piece in told))
         minimal = minimal_pieces(beside, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
         if minimal is not None:
-            return behind_first(told, minimal, opening=opening)
+            return behind_first(told, minimal, opening=opening, reader=inputs.provider)
     return None
 
 

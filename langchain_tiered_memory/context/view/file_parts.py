@@ -37,11 +37,12 @@ _LEAST_FILE_AGE = 2000
 """Tokens since a file was touched are counted from here: until the next condensation other files come up."""
 _LEAST_AGE = 1000
 """Tokens: what is younger is alike."""
-_PIECE_LINES = 12
-"""Lines that are taken together: less is no use to an edit, more fills the room with one place."""
-_PIECE_CHARS = 1200
+_PIECE_CHARS = 200
+"""Lines are taken together up to the first empty line behind so many characters: an edit needs a passage whole ..."""
+_MOST_PIECE_CHARS = 600
+"""... up to so many, for more would fill the room with one place."""
 _LEAST_CHARS = 8
-"""A piece with less to read says nothing."""
+"""A text with less to read says nothing."""
 _FRAGMENT_TOKENS = 14
 """The line that says where a run of lines comes from."""
 
@@ -183,21 +184,25 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
             continue
         worth = _worth(fragment)
         of_file = touched[fragment.path] + _LEAST_FILE_AGE
-        start = 0
-        while start < len(fragment.lines):
-            end, chars = start, 0
-            while (
-                end < len(fragment.lines)
-                and end - start < _PIECE_LINES
-                and worth[end] == worth[start]
-                and (end == start or chars + len(fragment.lines[end]) <= _PIECE_CHARS)
-            ):
-                chars += len(fragment.lines[end])
-                end += 1
-            said = sum(len(line.strip()) for line in fragment.lines[start:end])
-            if said >= _LEAST_CHARS:
-                yield _Piece(number, start, end, worth[start] / of_file)
-            start = end
+        for start, end in _passages(fragment.lines):
+            if sum(len(line.strip()) for line in fragment.lines[start:end]) >= _LEAST_CHARS:
+                yield _Piece(number, start, end, max(worth[start:end]) / of_file)
+
+
+def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where lines fall apart: at empty ones, or where they get long. What would be left over at the end stays."""
+    left = sum(len(line) + 1 for line in lines)
+    start = chars = 0
+    for place, line in enumerate(lines):
+        chars += len(line) + 1
+        left -= len(line) + 1
+        following = lines[place + 1] if place + 1 < len(lines) else ""
+        is_full = chars + len(following) > _MOST_PIECE_CHARS
+        if left >= _PIECE_CHARS and (is_full or (chars >= _PIECE_CHARS and not line.strip())):
+            yield start, place + 1
+            start, chars = place + 1, 0
+    if start < len(lines):
+        yield start, len(lines)
 
 
 def _worth(fragment: _Fragment) -> list[float]:

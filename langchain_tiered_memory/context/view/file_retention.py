@@ -95,21 +95,23 @@ def _file_texts(inputs: AssemblyInputs, rendered: RenderedView) -> list[FileText
 def texts_of_group(
     group: Group, settings: FileSettings, *, age: int, standing: Collection[int] = frozenset()
 ) -> list[FileText]:
-    """What the calls of one group wrote and read, in their order; of a call that failed nothing."""
+    """What the calls of one group wrote and read, in their order; nothing of one that failed or was not answered."""
     texts: list[FileText] = []
     answers = {entry.answers: entry for entry in group.entries if entry.answers is not None}
     for entry in group.entries:
         for call in requested_calls(message_or_stand_in(entry)[0]) if entry.calls else ():
             answer = answers.get(call.id or "")
-            result = message_or_stand_in(answer)[0] if answer is not None else None
-            if result is not None and getattr(result, "status", "success") == "error":
+            if answer is None:
+                continue
+            result = message_or_stand_in(answer)[0]
+            if getattr(result, "status", "success") == "error":
                 continue
             is_shown = entry.seq in standing
             texts += [
                 FileText(seq=entry.seq, age=age, text=change, shown=is_shown) for change in changes_of(call, settings)
             ]
-            reading = reading_of(call, result, settings) if result is not None else None
-            if reading is not None and answer is not None:
+            reading = reading_of(call, result, settings)
+            if reading is not None:
                 texts.append(FileText(seq=answer.seq, age=age, text=reading, shown=answer.seq in standing))
     return texts
 

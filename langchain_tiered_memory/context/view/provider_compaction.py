@@ -3,7 +3,8 @@
 Anthropic's and OpenAI's APIs summarise a long request themselves, where they are asked to, and give the summary back
 as a block of the answer. It stands for all that was said before, only they can read or check it, and they pass over
 whatever a request has in front of it. So it stands first, whole, with the results of its message's calls; what a view
-tells besides stands behind it. The transcript and its summaries go on as ever.
+tells besides stands behind it. The transcript and its summaries go on as ever: a model of another provider, which
+cannot read the block, is shown what it would have been shown without it.
 
 Sources: "Compaction" in the documentation of both.
 """
@@ -29,7 +30,7 @@ _NAMED: str = "compaction"
 
 def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
-    newest = next((entry for entry in reversed(rendered.tail) if _has_compaction(entry)), None)
+    newest = next((entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.provider)), None)
     if newest is None or newest.seq <= rendered.plan.since:
         return rendered
     border = newest.seq - 1
@@ -44,5 +45,7 @@ def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> Rende
     return with_files(inputs, render_view(inputs, plan))
 
 
-def _has_compaction(entry: Entry) -> bool:
-    return entry.role == "assistant" and _NAMED in entry.payload and compacts(message_or_stand_in(entry)[0])
+def _has_compaction(entry: Entry, reader: str | None) -> bool:
+    if entry.role != "assistant" or _NAMED not in entry.payload:
+        return False
+    return compacts(message_or_stand_in(entry)[0], reader=reader)

@@ -14,9 +14,9 @@ from langchain_tiered_memory.integrations.graph.branches import stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import just_said
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
+from langchain_tiered_memory.messages.overlap import overlap
 from langchain_tiered_memory.messages.placeholders import message_or_stand_in
 from langchain_tiered_memory.sql.schema import WORKS
-from langchain_tiered_memory.text.overlap import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

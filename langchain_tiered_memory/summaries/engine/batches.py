@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 LEAST_PARTS = 2
 """Of one call: a single summary is asked for by the prompt that is made for one."""
-_UNABLE_AFTER = 2
-"""Answers in a row without a single usable part, after which a model is asked for one summary at a time."""
+_TRUSTED_AFTER = 4
+"""Usable answers to as many parts as a model may be asked for, after which it is asked for one more."""
+_ANY = 2**31
+"""Parts of a call to a model that was never at a loss: how many there are is decided elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +65,15 @@ class Batches:
         self._report = report
         self._now = now
         self._lock = forks.Lock()
-        self._empty: dict[str, int] = {}
-        """By model: answers in a row that had no usable part."""
+        self._most: dict[str, tuple[int, int]] = {}
+        """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so
+        many that had."""
 
     def written(self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> Flow[list[GivenPart | None]]:
-        """What one call gives for each of these; `None` for what has to be asked for alone.
+        """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
+
+        What an answer that ended too soon lacks is asked for in another call. After an answer of which nothing can be
+        used, the same is asked for in halves; a model that cannot write two at a time is asked for one from then on.
 
         Args:
             prepared: The jobs, lower levels first.
@@ -77,15 +83,32 @@ class Batches:
             CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
         """
         given: list[GivenPart | None] = [None for _ in prepared]
-        places = _together(prepared, below)
-        models = self._models(prepared[places[0]].candidates) if len(places) >= LEAST_PARTS else []
-        if not models:
-            return given
-        parts = _parts(prepared, below, places)
-        plugin, answers, lost = yield from self._first_of(models, parts)
-        for place, answer in zip(places, answers, strict=True):
-            given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=answer.spent + lost))
-            lost = Spent()  # told once
+        spent = [Spent() for _ in prepared]
+        waiting = _together(prepared, below)
+        while len(waiting) >= LEAST_PARTS:
+            models = self._models(prepared[waiting[0]].candidates)
+            if not models:
+                break
+            most = self._most_of(models[0][0])
+            places = _in_hand(waiting, below, given)[:most]
+            if not places:
+                break
+            waiting = [place for place in waiting if place not in places]
+            if len(places) < LEAST_PARTS:
+                continue
+            try:
+                plugin, answers, lost = yield from self._first_of(models, _parts(prepared, below, places, given))
+            except CondensationError:
+                if not any(given):
+                    raise
+                break  # what came before is kept; the others are asked for alone, within breakers and bound
+            spent[places[0]] += lost
+            for place, answer in zip(places, answers, strict=True):
+                spent[place] += answer.spent
+                given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=spent[place]))
+            again = _to_ask_again(places, answers)
+            if again and (self._most_of(plugin) < len(places) or len(again) < len(places)):
+                waiting = again + waiting
         return given
 
     def _models(self, candidates: Sequence[CondensationPlugin]) -> list[tuple[CondenserPlugin, BatchCondenser]]:
@@ -140,16 +163,50 @@ class Batches:
             answers = yield from self._writers.write_together(plugin, condenser, parts, self._now)
         usable = any(answer.text for answer in answers)
         with self._lock:
-            self._empty[plugin.name] = 0 if usable else self._empty.get(plugin.name, 0) + 1
+            most, good = self._most.get(plugin.name, (_ANY, 0))
+            if not usable:
+                self._most[plugin.name] = (len(parts) // 2, 0)
+            elif len(parts) >= most:
+                self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
         if usable:
             self._writers.succeeded(plugin, given)
         else:
-            self._writers.left(plugin, given)  # each part is asked for alone: that says whether it is at fault
+            self._writers.left(plugin, given)  # fewer are asked for next: that says whether it is at fault
         return answers
 
-    def _is_unable(self, plugin: CondenserPlugin) -> bool:
+    def _most_of(self, plugin: CondenserPlugin) -> int:
+        """How many parts it is asked for in one call."""
         with self._lock:
-            return self._empty.get(plugin.name, 0) >= _UNABLE_AFTER
+            return self._most.get(plugin.name, (_ANY, 0))[0]
+
+    def _is_unable(self, plugin: CondenserPlugin) -> bool:
+        return self._most_of(plugin) < LEAST_PARTS
+
+
+def _in_hand(
+    waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[GivenPart | None]
+) -> list[int]:
+    """Those whose sources are written by now, or will be in the same call."""
+    chosen: list[int] = []
+    for place in waiting:
+        if all(under in chosen or _text_of(given[under]) for under in below[place].values()):
+            chosen.append(place)
+    return chosen
+
+
+def _text_of(given: GivenPart | None) -> str:
+    return given.answer.text if given is not None else ""
+
+
+def _tokens_of(given: GivenPart | None) -> int:
+    return given.answer.tokens if given is not None else 0
+
+
+def _to_ask_again(places: Sequence[int], answers: Sequence[PartAnswer]) -> list[int]:
+    """What an answer that ended too soon lacks, or all of one that had nothing; single parts are asked for alone."""
+    if not any(answer.text for answer in answers):
+        return list(places)
+    return [place for place, answer in zip(places, answers, strict=True) if answer.cut_off]
 
 
 def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> list[int]:
@@ -164,9 +221,22 @@ def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) 
     return chosen
 
 
-def _parts(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], places: Sequence[int]) -> list[Part]:
+def _parts(
+    prepared: Sequence[Prepared],
+    below: Sequence[Mapping[str, int]],
+    places: Sequence[int],
+    given: Sequence[GivenPart | None],
+) -> list[Part]:
+    """The parts of one call; what a call before it wrote stands in them as a source."""
     order = {place: number for number, place in enumerate(places)}
-    return [
-        Part(job=prepared[place].job, below={one: order[under] for one, under in below[place].items()})
-        for place in places
-    ]
+    parts: list[Part] = []
+    for place in places:
+        job, under = prepared[place].job, below[place]
+        written = {one: text for one, other in under.items() if other not in order and (text := _text_of(given[other]))}
+        sources = tuple(
+            replace(one, text=written[one.id], tokens=_tokens_of(given[under[one.id]])) if one.id in written else one
+            for one in job.sources
+        )
+        here = {one: order[other] for one, other in under.items() if other in order}
+        parts.append(Part(job=replace(job, sources=sources) if written else job, below=here))
+    return parts

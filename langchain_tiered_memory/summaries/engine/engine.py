@@ -273,6 +273,13 @@ class CondensationEngine:
                 return plugin.together.room()
         return 0
 
+    def answer_room(self) -> int | None:
+        """Tokens that one answer to such a call may have; `None` where nobody says."""
+        for plugin in self._writers.registry.plugins:
+            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
+                return plugin.together.answer_room()
+        return None
+
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken.
 

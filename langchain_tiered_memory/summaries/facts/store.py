@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 _SEARCHED = 20_000
 """Facts that one question looks through, the weightiest: what more a session has is found by recall."""
 _BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
+_UNREAD = (
+    select(summaries)
+    .where(summaries.c.session_key == bindparam("session"), UNREAD, summaries.c.state.in_(FINISHED))
+    .order_by(summaries.c.first_seq, summaries.c.level)
+    .limit(bindparam("most"))
+)
 _SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
 _LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
 
@@ -181,9 +187,8 @@ class FactStore:
         Those of level 1 from before facts were rows, or with a message that was edited; of higher levels those that
         carry a list of facts from then.
         """
-        query = select(summaries).where(summaries.c.session_key == ref.key, UNREAD, summaries.c.state.in_(FINISHED))
         with self.database.read() as connection:
-            found = connection.execute(query.order_by(summaries.c.first_seq, summaries.c.level).limit(limit)).mappings()
+            found = connection.execute(_UNREAD, {"session": ref.key, "most": limit}).mappings()
             return readable(connection, found, derived_rows.summary)
 
     def unread_count(self, ref: SessionRef) -> int:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -26,6 +26,31 @@ if TYPE_CHECKING:
 _LEAST_CHUNK_TOKENS = 20
 """Of the messages under one summary: two short ones. Bounds how many summaries are looked at."""
 
+# Statements that are asked at every turn are made once: making one takes longer than answering it.
+_WAITING_ENTRIES = (
+    select(
+        entries.c.seq,
+        entries.c.group_seq,
+        entries.c.tokens,
+        entries.c.at,
+        entries.c.waits.is_(True).label("has_open_calls"),
+    )
+    .where(
+        entries.c.session_key == bindparam("session"),
+        entries.c.summary_id.is_(None),
+        entries.c.track == bindparam("track"),
+    )
+    .order_by(entries.c.seq)
+    .limit(bindparam("most"))
+)
+_TASK_ENDS = select(tasks.c.task_digest, tasks.c.last_seq).where(
+    tasks.c.session_key == bindparam("session"),
+    tasks.c.track == bindparam("track"),
+    tasks.c.state == "finished",
+    tasks.c.last_seq >= bindparam("first"),
+)
+_TASK_ENDS_WITHIN = _TASK_ENDS.where(tasks.c.last_seq <= bindparam("last"))
+
 
 @retried
 @dataclass(frozen=True, slots=True)
@@ -34,20 +59,9 @@ class BorderReads(SummaryReads):
 
     def waiting_entries(self, ref: SessionRef, *, track: str, limit: int) -> list[WaitingEntry]:
         """The oldest messages of a track that no summary has taken, and where among them a task was finished."""
-        query = (
-            select(
-                entries.c.seq,
-                entries.c.group_seq,
-                entries.c.tokens,
-                entries.c.at,
-                entries.c.waits.is_(True).label("has_open_calls"),
-            )
-            .where(entries.c.session_key == ref.key, entries.c.summary_id.is_(None), entries.c.track == packed(track))
-            .order_by(entries.c.seq)
-            .limit(limit)
-        )
+        asked = {"session": ref.key, "track": packed(track), "most": limit}
         with self.database.read() as connection:
-            read = connection.execute(query).mappings().all()
+            read = connection.execute(_WAITING_ENTRIES, asked).mappings().all()
             found = readable(connection, read, _waiting_entry)
             more = len(read) == limit
             ends = _task_ends(connection, ref, track=track, seqs=[one.seq for one in found], more=more)
@@ -255,15 +269,12 @@ def _task_ends(
     """
     if not seqs:
         return frozenset()
-    query = select(tasks.c.task_digest, tasks.c.last_seq).where(
-        tasks.c.session_key == ref.key,
-        tasks.c.track == packed(track),
-        tasks.c.state == "finished",
-        tasks.c.last_seq >= seqs[0],
-    )
+    asked = {"session": ref.key, "track": packed(track), "first": seqs[0]}
     if more:
-        query = query.where(tasks.c.last_seq <= seqs[-1])
-    ends = readable(connection, connection.execute(query).mappings(), _last_seq)
+        found = connection.execute(_TASK_ENDS_WITHIN, asked | {"last": seqs[-1]})
+    else:
+        found = connection.execute(_TASK_ENDS, asked)
+    ends = readable(connection, found.mappings(), _last_seq)
     return frozenset(seqs[bisect_right(seqs, last_seq) - 1] for last_seq in ends)
 
 

@@ -8,9 +8,10 @@ message is ever under two summaries, and two processes can never make the same s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, case, func, insert, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, true, update
 
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
@@ -34,13 +35,42 @@ from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, Su
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import BindParameter, ColumnElement, Select
 
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.types.outcomes import FailureReason
 
 
 _UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILED)
+
+# Statements that are asked at every turn are made once: making one takes longer than answering it.
+_FIRST_WAITING_TRACK = select(func.min(entries.c.track)).where(
+    entries.c.session_key == bindparam("session"), entries.c.summary_id.is_(None)
+)
+_NEXT_WAITING_TRACK = _FIRST_WAITING_TRACK.where(entries.c.track > bindparam("after"))
+_WAITING_SUMMARIES = (
+    select(summaries)
+    .where(
+        summaries.c.session_key == bindparam("session"),
+        summaries.c.level == bindparam("level"),
+        summaries.c.parent_id.is_(None),
+    )
+    .order_by(summaries.c.first_seq)
+    .limit(bindparam("most"))
+)
+# Whatever is unfinished has a time for its next attempt: an index of the few rows with one answers.
+_UNFINISHED_OF_ALL = select(func.count()).where(summaries.c.retry_at.is_not(None), summaries.c.state.in_(_UNFINISHED))
+_UNFINISHED_OF_SESSION = _UNFINISHED_OF_ALL.where(summaries.c.session_key == bindparam("session"))
+_LEASED_BY_OTHERS = (
+    select(func.count())
+    .select_from(summaries)
+    .where(
+        summaries.c.session_key == bindparam("session"),
+        summaries.c.retry_at.is_not(None),
+        summaries.c.lease_until > bindparam("now"),
+        summaries.c.lease_owner != bindparam("owner"),
+    )
+)
 
 
 @retried
@@ -50,50 +80,31 @@ class Tree(RuleRows):
 
     def next_waiting_track(self, ref: SessionRef, *, after: str | None) -> str | None:
         """The first track, behind `after` in the database's own order, that has messages without a summary."""
-        query = select(func.min(entries.c.track)).where(
-            entries.c.session_key == ref.key, entries.c.summary_id.is_(None)
-        )
-        if after is not None:
-            query = query.where(entries.c.track > packed(after))
         with self.database.read() as connection:
-            found = connection.scalar(query)
+            if after is None:
+                found = connection.scalar(_FIRST_WAITING_TRACK, {"session": ref.key})
+            else:
+                found = connection.scalar(_NEXT_WAITING_TRACK, {"session": ref.key, "after": packed(after)})
         return unpacked(found) if found is not None else None
 
     def waiting_summaries(self, ref: SessionRef, *, level: int, limit: int) -> list[Summary]:
         """The oldest summaries of a level that no higher one has taken, finished or not."""
-        query = (
-            select(summaries)
-            .where(summaries.c.session_key == ref.key, summaries.c.level == level, summaries.c.parent_id.is_(None))
-            .order_by(summaries.c.first_seq)
-            .limit(limit)
-        )
-        return self._read(query)
+        return self._read(_WAITING_SUMMARIES, session=ref.key, level=level, most=limit)
 
     def due(self, ref: SessionRef, *, now: float, remake_stale: bool) -> Summary | None:
         """A planned, failed, abandoned, degraded or (if asked) stale summary whose time has come, lowest first.
 
         What rules wrote until a model does is not among them (see `first_wanted`), unless they are to write it again.
         """
-        ready = and_(
-            summaries.c.retry_at <= now, or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now)
-        )
-        query = (
-            select(summaries)
-            .where(summaries.c.session_key == ref.key, ready, _wanted(remake_stale=remake_stale))
-            .order_by(summaries.c.level, summaries.c.first_seq)
-            .limit(1)
-        )
-        found = self._read(query)
+        found = self._read(_due(remake_stale=remake_stale), session=ref.key, now=now)
         return found[0] if found else None
 
     def unfinished(self, ref: SessionRef | None = None) -> int:
         """Summaries that somebody works on or that wait for another attempt."""
-        # Whatever is unfinished has a time for its next attempt: an index of the few rows with one answers.
-        query = select(func.count()).where(summaries.c.retry_at.is_not(None), summaries.c.state.in_(_UNFINISHED))
-        if ref is not None:
-            query = query.where(summaries.c.session_key == ref.key)
         with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+            if ref is None:
+                return int(connection.scalar(_UNFINISHED_OF_ALL) or 0)
+            return int(connection.scalar(_UNFINISHED_OF_SESSION, {"session": ref.key}) or 0)
 
     def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
         """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
@@ -114,18 +125,8 @@ class Tree(RuleRows):
 
     def leased_by_others(self, ref: SessionRef, *, owner: str, now: float) -> int:
         """Summaries of a session that somebody else is making right now."""
-        query = (
-            select(func.count())
-            .select_from(summaries)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.retry_at.is_not(None),
-                summaries.c.lease_until > now,
-                summaries.c.lease_owner != owner,
-            )
-        )
         with self.database.read() as connection:
-            return int(connection.scalar(query) or 0)
+            return int(connection.scalar(_LEASED_BY_OTHERS, {"session": ref.key, "now": now, "owner": owner}) or 0)
 
     def claim(
         self, ref: SessionRef, plan: SummaryPlan, *, owner: str, now: float, lease_seconds: float
@@ -338,6 +339,22 @@ class Tree(RuleRows):
                 .where(summaries.c.session_key == ref.key, summaries.c.state == SummaryState.ACTIVE)
                 .values(state=SummaryState.ARCHIVED)
             )
+
+
+@cache
+def _due(*, remake_stale: bool) -> Select[Any]:
+    now: BindParameter[float] = bindparam("now")
+    return (
+        select(summaries)
+        .where(
+            summaries.c.session_key == bindparam("session"),
+            summaries.c.retry_at <= now,
+            or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
+            _wanted(remake_stale=remake_stale),
+        )
+        .order_by(summaries.c.level, summaries.c.first_seq)
+        .limit(1)
+    )
 
 
 def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:

@@ -8,6 +8,7 @@ sources were written before, rules leave it as it is. Each summary is committed 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,11 @@ MOST = 12
 """Summaries of level 1 in one call, at most: models lose parts of longer answers."""
 _FRAMING_TOKENS, _PART_TOKENS, _INSTRUCTION_TOKENS = 8, 40, 700
 """Around a message, a part and a prompt, generously."""
+_PART_ANSWER_TOKENS = 12
+"""Around a part of an answer."""
+_WITH_ABOVE = 1.4
+"""Of what a part of level 1 takes of an answer, what it takes with its share of the higher levels: 5 sources of 1,000
+tokens have one of 1,500 above them, 15 another of 400."""
 _OWN_SHARE = 0.6
 """Of the sources of a summary of level 2 that the same call must write: the others it has to read again."""
 
@@ -105,7 +111,7 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
         if first is None:
             return []
         chosen = [first] if first.level > 1 else _level_1(runtime, ref, first, now=now)
-        chosen += _above(runtime, ref, chosen)
+        chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
             ref,
             [one.id for one in chosen],
@@ -137,15 +143,29 @@ def _level_1(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -
     others = [one for one, is_wanted in found if not (is_wanted or eager)]
     chosen = [first]
     room -= _size(runtime, first)
+    answer = runtime.condenser.answer_room() or math.inf
+    answer -= _WITH_ABOVE * _answer_size(runtime, first)
     for one in (*wanted, *others):
         if one.id == first.id:
             continue
         room -= _size(runtime, one)
+        answer -= _WITH_ABOVE * _answer_size(runtime, one)
         enough = len(chosen) >= (MOST if one in wanted else FILL)
-        if enough or room < 0 or one.stale:
+        if enough or min(room, answer) < 0 or one.stale:
             break
         chosen.append(one)
     return sorted(chosen, key=lambda one: one.first_seq)
+
+
+def _answer_size(runtime: Runtime, summary: Summary, *, source_tokens: int | None = None) -> int:
+    """Tokens that a part may take of the answer."""
+    tokens = summary.source_tokens if source_tokens is None else source_tokens
+    return target_and_cap(runtime.settings.tree.level(summary.level), tokens).max_tokens + _PART_ANSWER_TOKENS
+
+
+def _answer_room(runtime: Runtime, chosen: Sequence[Summary]) -> float:
+    """What is left of an answer beside `chosen`."""
+    return (runtime.condenser.answer_room() or math.inf) - sum(_answer_size(runtime, one) for one in chosen)
 
 
 def _size(runtime: Runtime, summary: Summary) -> int:
@@ -154,8 +174,8 @@ def _size(runtime: Runtime, summary: Summary) -> int:
     return summary.source_tokens + _FRAMING_TOKENS * summary.entry_count + _PART_TOKENS + 2 * cap
 
 
-def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary]) -> list[Summary]:
-    """Summaries of higher levels that the call which writes `chosen` shall write too."""
+def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room: float) -> list[Summary]:
+    """Summaries of higher levels that the call which writes `chosen` shall write too, within `room` of its answer."""
     tree = runtime.store.tree
     above: list[Summary] = []
     level = list(chosen)
@@ -164,8 +184,13 @@ def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary]) -> list
         parents = list(dict.fromkeys(one.parent_id for one in level if one.parent_id is not None))
         level = []
         for parent in sorted(tree.by_id(ref, parents), key=lambda one: one.first_seq):
-            if parent.by_rules and parent.state.finished and _belongs(parent, tree.by_id(ref, parent.sources), mine):
+            sources = tree.by_id(ref, parent.sources)
+            if not (parent.by_rules and parent.state.finished and _belongs(parent, sources, mine)):
+                continue
+            size = _answer_size(runtime, parent, source_tokens=sum(one.tokens for one in sources))
+            if size <= room:
                 level.append(parent)
+                room -= size
         mine |= {one.id for one in level}
         above += level
     return above

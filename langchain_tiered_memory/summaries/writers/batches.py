@@ -43,12 +43,13 @@ def answers_of(
     """
     prompt = build_batch(parts)
     answer = yield from calls.ask(prompt, parts[0].job)
-    found = texts_by_number(answer.text, len(parts))
+    found = texts_by_number(answer.text, len(parts), cut_off=answer.cut_off)
     texts = [found.get(number, "") for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
     given = [
-        PartAnswer(text=text, tokens=size, spent=one) for text, size, one in zip(texts, tokens, spent, strict=True)
+        PartAnswer(text=text, tokens=size, spent=one, cut_off=answer.cut_off and not text)
+        for text, size, one in zip(texts, tokens, spent, strict=True)
     ]
     told = str(prompt[0].text)
     return [
@@ -77,6 +78,8 @@ def _checked(
         # What the same call wrote below it is not among the sources yet: it is judged when it is.
         unsound=None if part.below else lambda said: job.unsound(said, validation),
     )
+    if answer.cut_off:
+        return replace(answer, wrong="the answer ended before it")
     wrong = fault(text, expected, tokens=tokens)
     if wrong == "too long" and tokens <= cap * _CUT_UP_TO:
         cut = cut_at_sentence(text, max_tokens=cap, count_text=count_text)
@@ -87,12 +90,20 @@ def _checked(
     return answer
 
 
-def texts_by_number(answer: str, count: int) -> dict[int, str]:
-    """The texts of an answer that has several, by the numbers of the parts (1 and up) that they are for."""
-    return _by_tags(answer, count) or _by_lines(answer, count) or _by_json(answer, count)
+def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:
+    """The texts of an answer that has several, by the numbers of the parts (1 and up) that they are for.
+
+    Args:
+        answer: The answer.
+        count: How many parts were asked for.
+        cut_off: Whether it ended before it was whole: then what it ended in is none of them.
+    """
+    return (
+        _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off) or _by_json(answer, count)
+    )
 
 
-def _by_tags(answer: str, count: int) -> dict[int, str]:
+def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
     found: dict[int, str] = {}
     tags = list(_TAG.finditer(answer))
     closes = any(tag[1] for tag in tags)
@@ -103,7 +114,7 @@ def _by_tags(answer: str, count: int) -> dict[int, str]:
         openings += 1
         number = _NUMBER.search(tag[2])
         following = tags[place + 1] if place + 1 < len(tags) else None
-        if following is None and closes:
+        if following is None and (closes or cut_off):
             break  # others end and this one does not: the answer was broken off in it
         text = answer[tag.end() : following.start() if following is not None else len(answer)].strip()
         wanted = int(number[0]) if number is not None else openings
@@ -112,11 +123,11 @@ def _by_tags(answer: str, count: int) -> dict[int, str]:
     return found
 
 
-def _by_lines(answer: str, count: int) -> dict[int, str]:
+def _by_lines(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
     """Of an answer whose parts stand under lines such as `## Part 3`."""
     found: dict[int, str] = {}
     lines = list(_LINE.finditer(answer))
-    for place, line in enumerate(lines):
+    for place, line in enumerate(lines[:-1] if cut_off else lines):
         end = lines[place + 1].start() if place + 1 < len(lines) else len(answer)
         text = answer[line.end() : end].strip()
         if text and 1 <= int(line[1]) <= count:

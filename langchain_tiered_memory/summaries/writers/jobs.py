@@ -108,6 +108,8 @@ class PartAnswer:
     """Why it cannot be used."""
     reason: FailureReason = FailureReason.EMPTY_SUMMARY
     notes: tuple[str, ...] = ()
+    cut_off: bool = False
+    """Whether it is missing because the answer ended before it was whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,10 @@ class BatchCondenser(Condenser, Protocol):
 
     def room(self) -> int:
         """Tokens that one call may read and write, as the model's window bounds it now."""
+        ...
+
+    def answer_room(self) -> int | None:
+        """Tokens that one answer may have; `None` where nobody says."""
         ...
 
     def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
 
-_FILLED = 0.9  # of the window that a prompt may fill: our counts are near the provider's, not equal
+_FILLED = (
+    0.9  # of the window that a prompt may fill, and of an answer's limit: our counts are near the provider's, not equal
+)
 _MIN_ROOM_TOKENS = 64
 _MAX_DEPTH = 4
 _TOLERATED = 1.1  # so much too long is cut without another call
@@ -98,7 +100,7 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed, or answered twice with something that is no summary.
         """
-        cap = max(1, min(job.max_tokens, job.source_tokens))
+        cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
         return Condensed(
@@ -108,6 +110,11 @@ class ModelCondenser:
     def room(self) -> int:
         """Tokens that one call may read and write."""
         return int(self._calls.window() * _FILLED)
+
+    def answer_room(self) -> int | None:
+        """Tokens that one answer may have, a little less than the model's limit; `None` where nobody says."""
+        limit = self._calls.answer_limit()
+        return max(int(limit * _FILLED), 1) if limit is not None else None
 
     def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.

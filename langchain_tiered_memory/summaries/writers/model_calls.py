@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.driver import call_model
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.models.answer_limits import answer_limit, is_cut_off
 from langchain_tiered_memory.models.chat_models import models_in, narrowest, window_of
 from langchain_tiered_memory.models.overflow import is_overflow
 from langchain_tiered_memory.summaries.checks.answers import summary_text
@@ -45,6 +46,8 @@ class Answer:
     tokens: int
     spent: Spent
     notes: tuple[str, ...] = ()
+    cut_off: bool = False
+    """Whether it ended because the model may not write more in one answer."""
 
 
 class PromptOverflowError(Exception):
@@ -88,6 +91,7 @@ class ModelCalls:
         self._monotonic = monotonic
         self._takes_temperature = True
         self._learned_window: int | None = None
+        self._learned_limit: int | None = None
         self._warned = False
 
     def count(self, prompt: list[BaseMessage]) -> int:
@@ -108,6 +112,12 @@ class ModelCalls:
                     told,
                 )
         return min(told, self._learned_window) if self._learned_window else told
+
+    def answer_limit(self) -> int | None:
+        """Tokens that one answer may have: as the model says now, or less where an answer was cut off before."""
+        told = answer_limit(self._model)
+        known = [one for one in (told, self._learned_limit) if one is not None]
+        return min(known, default=None)
 
     def ask(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
         """One answer; asked again without a temperature where the model takes none, which is remembered.
@@ -154,7 +164,11 @@ class ModelCalls:
                 raise self._failed(second, prompt, started) from second
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
         spent = self._spent(prompt, answer, self._monotonic() - started)
-        return Answer(text, self._count_text(text) if text else 0, spent)
+        tokens = self._count_text(text) if text else 0
+        cut_off = is_cut_off(answer)
+        if cut_off and tokens:  # as we count, which is what the next call is asked for by
+            self._learned_limit = min(tokens, self._learned_limit or tokens)
+        return Answer(text, tokens, spent, cut_off=cut_off)
 
     def _options(self, job: CondenseJob) -> dict[str, Any]:
         takes_it = self._takes_temperature and all(

@@ -8,6 +8,7 @@ from langchain_tiered_memory.summaries.resolutions import (
     headline_of,
     joint_headline,
     short_of,
+    shortened,
 )
 from tests.unit.summaries.test_rendering import DAY, summary
 
@@ -79,7 +80,7 @@ Also said: 3 Jul 2023; Mel; Caro
 
 
 def test_a_chat_in_short_begins_with_its_overview_and_leaves_fillers_and_appended_items_out() -> None:
-    first, *others = short_of(summary(CHAT), share=0.7).splitlines()
+    first, *others = shortened(CHAT, share=0.7).splitlines()
     assert first == "Caroline and Melanie talked about pottery class, adoption and camping."
     assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in "\n".join(others)
     assert not any(word in "\n".join(others) for word in ("agree", "Luna", "Also said", "Reply"))

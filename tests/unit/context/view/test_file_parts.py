@@ -52,6 +52,22 @@ def test_lines_around_what_was_written_go_before_others_of_the_same_reading() ->
     assert "lines before left out]" in parts
 
 
+def test_a_passage_is_shown_to_its_end() -> None:
+    rows = [f"    crane.move({number}, to='the other quay of the harbour')" for number in range(12)]
+    function = ["def moves(crane):", *rows, "    )", "}"]
+    texts = [wrote(1, "\n".join([*LINES, "", *function]), whole=True)]
+    for room in (2000, 700):
+        parts = file_parts(texts, room=room, count=words)
+        assert "\n".join(rows[6:]) + "\n    )\n}" in parts
+
+
+def test_lines_between_empty_ones_stay_together() -> None:
+    functions = ["\n".join(f"def crane_{letter}_{row}():" + "x" * 30 for row in range(9)) for letter in "abcdef"]
+    parts = file_parts([wrote(1, "\n\n".join(functions), whole=True)], room=50, count=words)
+    assert [one for one in functions if one in parts]
+    assert all(one in parts or one.split("\n")[0] not in parts for one in functions)
+
+
 def test_a_whole_file_takes_the_place_of_all_before() -> None:
     parts = file_parts([read(2, LINES), wrote(4, "a new file altogether", whole=True)], room=2000, count=words)
     assert "a new file altogether" in parts

@@ -1,0 +1,91 @@
+"""Parts of files give way before messages do: fewer of them in less room, none where there is none, the rest as is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_tiered_memory.context.request import Request, inputs_maker, request_inputs_of
+from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
+from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.testing import FrozenClock
+from tests.memory_builders import NOW, open_memory, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+
+_BUDGET = 4000
+
+
+def _work(number: int) -> list[BaseMessage]:
+    """The agent writes into one file of five, or reads it."""
+    path = f"harbour/part_{number % 5}.py"
+    if number % 3:
+        arguments, name = {"file_path": path}, "Read"
+        result = "\n".join(f"line {line} of {path} at step {number}" for line in range(30))
+    else:
+        arguments = {"file_path": path, "old_string": f"old {number}", "new_string": f"def step_{number}(): ..."}
+        result, name = "done", "Edit"
+    call = {"name": name, "args": arguments, "id": f"c{number}"}
+    return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=f"c{number}")]
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[tuple[AssemblyInputs, RenderedView]]:
+    """The inputs of a request and the view that stands for it, with parts of files."""
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        request = Request(
+            track=session.core.track,
+            query="",
+            max_tokens=_BUDGET,
+            system=None,
+            tools=(),
+            model=ModelProfile(),
+            view="default",
+        )
+        session.add_messages([HumanMessage("Mend the harbour's cranes.")])
+        for number in range(1, 50):
+            session.add_messages(_work(number))
+        session.flush()
+        session.context("", max_tokens=_BUDGET)
+        runtime, ref = session.core.runtime, ref_of(session)
+        budget = budget_of(_BUDGET, request.model, settings=runtime.settings)
+        found = request_inputs_of(runtime, ref, request, request.model, budget)
+        inputs = inputs_maker(runtime, ref, request, budget, found, margin=0)(found.ratio)
+        plan = ViewPlan.from_json(runtime.store.plans.read(ref, found.name) or "")
+        assert plan is not None
+        assert plan.parts
+        yield inputs, render_view(inputs, plan)
+
+
+def test_a_view_that_fits_keeps_its_parts(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+    inputs, view = shown
+    assert with_fewer_parts(inputs, view, room=view.tokens) is view
+
+
+@pytest.mark.parametrize("less", [1, 60, 300, 600])
+def test_parts_give_way_to_the_room_and_nothing_else_does(
+    shown: tuple[AssemblyInputs, RenderedView], less: int
+) -> None:
+    inputs, view = shown
+    smaller = with_fewer_parts(inputs, view, room=view.tokens - less)
+    assert smaller.tokens <= view.tokens - less
+    assert smaller.plan.parts != view.plan.parts
+    assert smaller.tail == view.tail
+    others = [piece for piece in view.head if piece.part != "parts"]
+    assert [piece for piece in smaller.head if piece.part != "parts"] == others
+    assert with_fewer_parts(inputs, view, room=view.tokens - less).plan == smaller.plan
+
+
+def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+    inputs, view = shown
+    smaller = with_fewer_parts(inputs, view, room=view.tail_tokens)
+    assert not smaller.plan.parts
+    assert with_fewer_parts(inputs, smaller, room=0) is smaller
