@@ -194,7 +194,7 @@ def _targets(found: dict[str, Any], hours: float) -> tuple[Target, ...]:
     return (
         Target(
             aim="the window under 70 % at every turn",
-            measured=f"at most {found['largest_share']:.1%}",
+            measured=f"at most {found['largest_share']:.2%}",
             met=found["largest_share"] < _MOST_SHARE if long else None,
         ),
         Target(aim="every context valid", measured=f"{broken} of {found['contexts']} not", met=broken == 0),

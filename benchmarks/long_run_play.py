@@ -123,7 +123,7 @@ class _Player:
         """By path, the message whose result showed its content last."""
 
     def play(self, said: Sequence[tuple[int, BaseMessage]], kill_at: int | None, statements: int) -> None:
-        there = len(self._memory.session(SESSION).messages()) if SESSION in self._memory.sessions() else 0
+        there = self._session.metrics().messages
         self._now = STARTS_AT + there * self._plan.seconds_between
         if there:
             self._restore(there)

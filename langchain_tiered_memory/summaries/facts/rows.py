@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, update
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -21,7 +21,7 @@ from langchain_tiered_memory.sql.rows import from_json
 from langchain_tiered_memory.sql.schema import beside_index, entries, packed, storable, unpacked
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import insert_all
-from langchain_tiered_memory.summaries.facts.supersession import near, superseded
+from langchain_tiered_memory.summaries.facts.supersession import near, superseded, words_to_seek
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import Fact
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.column_forms import Columns
 
+_NEWEST_SEQS = 400
+"""Messages before those that are new, of whose facts all subjects are read: most words are found often enough there."""
+_MOST_WORDS = 60
+"""More words than these are not looked for by the database: then all subjects are read."""
 _STANDING = (
     update(table)
     .where(table.c.session_key == bindparam("session"), table.c.id == bindparam("fact"))
@@ -150,11 +154,22 @@ def stand_anew(connection: Connection, key: int, *, after: int | None = None) ->
 
 
 def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
-    """The facts behind a message, and those before it that they may concern. Of the others little is read."""
-    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject)
-    known = connection.execute(select(*columns).where(table.c.session_key == key)).all()
+    """The facts behind a message, and those before it that they may concern.
+
+    Of the newest messages the subjects of all are read; of what is older, which grows with the session, only those that
+    have a word of which there were too few.
+    """
+    query = select(table.c.id, table.c.kind, table.c.seq, table.c.subject).where(table.c.session_key == key)
+    known = connection.execute(query.where(table.c.seq > after - _NEWEST_SEQS)).all()
     new = [one for one in known if one.seq > after]
-    beside = near(new, [one for one in known if one.seq <= after])
+    before = [one for one in known if one.seq <= after]
+    words = words_to_seek(new, before)
+    if words:
+        older = query.where(table.c.seq <= after - _NEWEST_SEQS)
+        if len(words) <= _MOST_WORDS:
+            older = older.where(or_(*(table.c.subject.contains(word, autoescape=True) for word in sorted(words))))
+        before += connection.execute(older).all()
+    beside = near(new, before)
     return facts_with(connection, key, [one.id for one in (*beside, *new)])
 
 

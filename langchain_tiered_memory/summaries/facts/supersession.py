@@ -9,6 +9,7 @@ alone. The rules are pure and look at nothing but the facts: an edit, a branch o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -121,6 +122,18 @@ def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
         if few or fact.seq >= since:
             found.append(fact)
     return found
+
+
+def words_to_seek(new: Sequence[Named], newest: Sequence[Named]) -> frozenset[str]:
+    """The words that `near` looks for among facts before `newest` too: it finds enough of the others in these.
+
+    Args:
+        new: As of `near`.
+        newest: The last of what stands before them, whole messages of it, and all that `near` takes for just before.
+    """
+    wanted = frozenset(word for fact in new for word in _about(fact))
+    seen = Counter(word for fact in newest if fact.kind not in _STAYS for word in _about(fact) & wanted)
+    return frozenset(word for word in wanted if seen[word] < _NEAREST)
 
 
 def _about(fact: Named) -> frozenset[str]:
