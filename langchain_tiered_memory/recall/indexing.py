@@ -49,12 +49,16 @@ def usable_index(runtime: Runtime) -> VectorIndex | None:
     return index
 
 
-def index_all(runtime: Runtime, *, ref: SessionRef | None = None) -> Flow[int]:
-    """`index_pending` in batches, with a stop point behind each."""
+def index_all(
+    runtime: Runtime, *, ref: SessionRef | None = None, is_over: Callable[[], bool] = lambda: False
+) -> Flow[int]:
+    """`index_pending` in batches, with a stop point behind each; `is_over` is asked there whether to end."""
     done = 0
     while some := index_pending(runtime, ref=ref, limit=_BATCH):
         done += some
         yield from stop_point()
+        if is_over():
+            break
     return done
 
 

@@ -21,6 +21,8 @@ from langchain_tiered_memory.summaries.tree.works import commit, given_back, put
 from langchain_tiered_memory.types.drafts import SummaryPlan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef, Summary
@@ -39,13 +41,16 @@ class Wish:
     """The last message that it stands for, or soon will."""
 
 
-def condense(runtime: Runtime, ref: SessionRef, wish: Wish | None = None) -> Flow[int]:
+def condense(
+    runtime: Runtime, ref: SessionRef, wish: Wish | None = None, *, is_over: Callable[[], bool] = lambda: False
+) -> Flow[int]:
     """Make every summary of a session that is due now. Returns how many were committed.
 
     Args:
         runtime: The memory.
         ref: The session.
         wish: What a view needs besides what was wanted before, of what is made now as well.
+        is_over: Asked behind each summary, or each batch of a model's: whether to leave the rest for later.
     """
     made = 0
     while runtime.settings.tree.enabled:
@@ -53,6 +58,8 @@ def condense(runtime: Runtime, ref: SessionRef, wish: Wish | None = None) -> Flo
         if summary is not None:
             made += yield from _make(runtime, ref, summary)
             yield from stop_point()
+            if is_over():
+                break
             continue
         if wish is not None:
             want(runtime, ref, wish)
@@ -62,7 +69,14 @@ def condense(runtime: Runtime, ref: SessionRef, wish: Wish | None = None) -> Flo
             break
         made += written
         yield from stop_point()
+        if is_over():
+            break
     return made
+
+
+def is_due(runtime: Runtime, ref: SessionRef) -> bool:
+    """Whether a summary could be begun now that nobody has begun."""
+    return runtime.settings.tree.enabled and _next_plan(runtime, ref) is not None
 
 
 def want(runtime: Runtime, ref: SessionRef, wish: Wish) -> bool:

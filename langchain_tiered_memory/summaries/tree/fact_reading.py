@@ -15,7 +15,7 @@ from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.told import facts_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
@@ -27,11 +27,13 @@ _TRIES = 3
 """Of one summary whose session is written to again and again: then it waits for the next time."""
 
 
-def read_what_waits(runtime: Runtime, ref: SessionRef) -> Flow[None]:
-    """Read the facts of every summary of a session that waits for it."""
+def read_what_waits(runtime: Runtime, ref: SessionRef, *, is_over: Callable[[], bool] = lambda: False) -> Flow[None]:
+    """Read the facts of every summary of a session that waits for it, until `is_over` says so behind one of them."""
     tries: dict[str, int] = {}
     while _read_next(runtime, ref, tries):
         yield from stop_point()
+        if is_over():
+            break
 
 
 def read_all(runtime: Runtime, ref: SessionRef) -> None:
