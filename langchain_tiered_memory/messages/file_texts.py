@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.file_accesses import SHELL_TOOLS, touches_of_call
 from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,12 +98,19 @@ def reading_of(call: RequestedCall, result: BaseMessage, settings: FileSettings)
     paths = {touch.path for touch in touched}
     if len(paths) != 1 or touched[0].operation != "read" or getattr(result, "status", "success") == "error":
         return None
-    lines = text_of(result)[:_MAX_CHARS].split("\n")
+    lines, first = _lines_read(text_of(result)[:_MAX_CHARS])
+    return Reading(path=touched[0].path, lines=lines, first=first)
+
+
+@read_once
+def _lines_read(text: str) -> tuple[tuple[str, ...], int | None]:
+    """The lines that a tool showed, without the numbers it printed, and the first of those: asked at each view."""
+    lines = text.split("\n")
     numbered = [_NUMBERED.fullmatch(line) for line in lines]
     found = [match for match in numbered if match is not None]
     if len(found) < _NUMBERED_SHARE * sum(1 for line in lines if line.strip()) or not found:
-        return Reading(path=touched[0].path, lines=tuple(lines))
-    return Reading(path=touched[0].path, lines=tuple(match[2] for match in found), first=int(found[0][1]))
+        return tuple(lines), None
+    return tuple(match[2] for match in found), int(found[0][1])
 
 
 def _pairs(value: Mapping[str, Any], path: str, settings: FileSettings, depth: int = 0) -> Iterator[Change]:

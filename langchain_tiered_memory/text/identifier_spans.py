@@ -74,7 +74,7 @@ def _in_line(line: str, *, bare: bool) -> Iterator[Finding]:
     for match in NUMBER.finditer(line) if _DIGIT.search(line) else ():
         figure = match[0].strip(_TRAILING)
         told = figure.lstrip("+-")
-        if sum(char.isdigit() for char in figure) < _MIN_BARE_DIGITS and told.isdigit():
+        if sum(map(str.isdigit, figure)) < _MIN_BARE_DIGITS and told.isdigit():
             continue
         phrase = figure if not told.replace(",", "").replace(".", "").isdigit() else _with_noun(line, match, figure)
         if bare or phrase != figure or not told.isdigit():

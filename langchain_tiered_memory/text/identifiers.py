@@ -80,8 +80,8 @@ _NO_NAMES_TEXT = (
 _NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
 _DIGIT = re.compile(r"\d")
 _SHAPES = (  # each with the cheapest sign that it can occur at all: most sentences have none
-    (URL, re.compile("://")),
-    (EMAIL, re.compile("@")),
+    (URL, "://"),
+    (EMAIL, "@"),
     (PATH, re.compile(r"[/\\]|\w\.\w")),
     (DATE, _DIGIT),
     (CODE, _DIGIT),
@@ -135,15 +135,22 @@ def _folded(text: str) -> str:
 def _found(text: str) -> Iterator[str]:
     figures = _DIGIT.search(text) is not None
     for pattern, hint in _SHAPES:
-        if hint.search(text) is None:
+        # Where other shapes took every digit, those that need one find nothing anyway.
+        may_occur = figures if hint is _DIGIT else hint in text if isinstance(hint, str) else hint.search(text)
+        if not may_occur:
             continue
-        matches = [match[0] for match in pattern.finditer(text)]
-        yield from (_folded(match).rstrip(_TRAILING if pattern is URL else ".") for match in matches)
-        if matches:
-            text = pattern.sub(_TAKEN, text)  # so that no part of it is found again as a number or a name
+        left: list[str] = []
+        at = 0
+        for match in pattern.finditer(text):
+            yield _folded(match[0]).rstrip(_TRAILING if pattern is URL else ".")
+            left.append(text[at : match.start()])
+            at = match.end()
+        if left:
+            # So that no part of it is found again as a number or a name.
+            text = _TAKEN.join((*left, text[at:]))
     for match in NUMBER.finditer(text) if figures else ():
         number = _folded(match[0]).strip(_TRAILING)
-        if sum(char.isdigit() for char in number) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
+        if sum(map(str.isdigit, number)) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
             yield number
     for match in QUOTED.finditer(text):
         quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)

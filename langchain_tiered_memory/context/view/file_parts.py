@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_texts import Change, Reading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
+from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -184,9 +185,19 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
             continue
         worth = _worth(fragment)
         of_file = touched[fragment.path] + _LEAST_FILE_AGE
-        for start, end in _passages(fragment.lines):
-            if sum(len(line.strip()) for line in fragment.lines[start:end]) >= _LEAST_CHARS:
-                yield _Piece(number, start, end, max(worth[start:end]) / of_file)
+        for start, end in _telling_passages(fragment.text):
+            yield _Piece(number, start, end, max(worth[start:end]) / of_file)
+
+
+@read_once
+def _telling_passages(text: str) -> tuple[tuple[int, int], ...]:
+    """The passages of a text, by its lines, without those that say nothing: most files stand as they stood before."""
+    lines = text.split("\n")
+    return tuple(
+        (start, end)
+        for start, end in _passages(lines)
+        if sum(len(line.strip()) for line in lines[start:end]) >= _LEAST_CHARS
+    )
 
 
 def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

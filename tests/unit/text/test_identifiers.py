@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.text.identifiers import identifiers, kept_share
+from langchain_tiered_memory.text import identifiers as module
+from langchain_tiered_memory.text.identifiers import identifiers, kept_share, names
 
 
 def test_paths_are_found_with_and_without_a_folder() -> None:
@@ -60,3 +61,42 @@ def test_any_text_is_taken_and_keeps_all_of_itself(text: str) -> None:
 @given(st.lists(st.text(max_size=60), max_size=4), st.text(max_size=100))
 def test_the_share_lies_between_zero_and_one(sources: list[str], summary: str) -> None:
     assert 0.0 <= kept_share(sources, summary) <= 1.0
+
+
+def _one_shape_after_the_other(text: str) -> frozenset[str]:
+    """What the shapes find when each is looked for everywhere, whatever its sign says, and then replaced."""
+    found: set[str] = set()
+    for pattern in (module.URL, module.EMAIL, module.PATH, module.DATE, module.CODE, module.SYMBOL):
+        ends = ".,;:!?'\"\u2019\u201d)]}" if pattern is module.URL else "."
+        found |= {" ".join(match[0].casefold().split()).rstrip(ends) for match in pattern.finditer(text)}
+        text = pattern.sub("\x00", text)
+    for match in module.NUMBER.finditer(text):
+        number = " ".join(match[0].casefold().split()).strip(".,;:!?'\"\u2019\u201d)]}")
+        if sum(char.isdigit() for char in number) > 1 or not number.lstrip("+-").isdigit():
+            found.add(number)
+    return frozenset(found | set(names(text)))
+
+
+_PIECES = st.sampled_from(
+    (
+        *(
+            "https://a.de/x1",
+            "/etc/a.yml",
+            "src/b.py",
+            "ab@c.de",
+            "2024-05-06",
+            "3 May",
+            "v1.2",
+            "ORA-00942",
+            "deadbe7",
+        ),
+        *("user_id", "parse()", "12,000 EUR", "7", "+42", "Anna Lee", ".", " ", "\n", "::", "\u0663\u0664", "\x00"),
+    )
+)
+
+
+@given(st.lists(_PIECES | st.text(max_size=6), max_size=14))
+def test_the_signs_and_the_single_scan_find_what_the_shapes_find_one_by_one(pieces: list[str]) -> None:
+    text = "".join(pieces).replace('"', " ").replace("`", " ")
+    text = text.translate(dict.fromkeys(map(ord, "\u201c\u201d\u300c\u300d\u00ab\u00bb"), " "))  # quotes are no shape
+    assert identifiers(text) == _one_shape_after_the_other(text)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
 from langchain_tiered_memory.messages.file_texts import Change, Reading
+from langchain_tiered_memory.text.readings import let_go_of_readings
 
 LINES = [f"line {number} of the harbour master's book" for number in range(60)]
 
@@ -123,3 +124,16 @@ def test_parts_keep_to_the_room_and_say_nothing_that_was_not_said(
     known = {line for _, lines, _, _ in given_texts for line in lines} | {path for path, _, _, _ in given_texts}
     assert all(line in known or line.startswith("[") for line in parts.split("\n") if line)
     assert parts == file_parts(texts, room=room, count=words)
+
+
+@given(
+    edits=st.lists(st.tuples(st.integers(0, 59), st.sampled_from(["", "a new line", "two\n\nlines"])), max_size=8),
+    room=st.integers(20, 600),
+)
+def test_a_file_that_changed_is_never_shown_as_it_was_read_before(edits: list[tuple[int, str]], room: int) -> None:
+    texts = [read(1, LINES)]
+    for seq, (line, new) in enumerate(edits, start=2):
+        texts.append(wrote(seq, new, old=LINES[line], age=100 * seq))
+        known = file_parts(texts, room=room, count=words)
+        let_go_of_readings()
+        assert known == file_parts(texts, room=room, count=words)
