@@ -169,7 +169,7 @@ def digests_at(messages: Sequence[BaseMessage], count: int) -> tuple[tuple[str, 
     for number, message in enumerate(messages, start=1):
         fields = message.__dict__  # pydantic's own attribute access takes ten times as long
         ids.update(f"{fields['id']}\0".encode("utf-8", "surrogatepass"))
-        said.update(repr([fields.get(name) for name in _SAID]).encode("utf-8", "surrogatepass"))
+        said.update(repr([*map(fields.get, _SAID)]).encode("utf-8", "surrogatepass"))
         if number == count:
             first = (ids.hexdigest(), said.hexdigest())
     return first, (ids.hexdigest(), said.hexdigest())

@@ -71,7 +71,10 @@ class ExtractiveCondenser:
                 job,
                 participants=tuple(dict.fromkeys((*job.participants, *speakers_of(one.text for one in job.sources)))),
             )
-        units = [replace(unit, weight=unit.weight * stress.get(unit.kind, 1.0)) for unit in units_of(job)]
+        units = [
+            replace(unit, weight=unit.weight * stress[unit.kind]) if unit.kind in stress else unit
+            for unit in units_of(job)
+        ]
         text = self._fitting(job, units, target, cap) if units else self._nothing_said(job, cap)
         if not text:
             message = (

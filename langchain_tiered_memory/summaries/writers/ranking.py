@@ -131,7 +131,7 @@ def in_order_of_worth(
 
     def gain(index: int) -> float:
         unit = units[index]
-        worth = sum(weight * (_TOLD_AGAIN if term in told else 1.0) for term, weight in terms[index].items())
+        worth = sum([weight * (_TOLD_AGAIN if term in told else 1.0) for term, weight in terms[index].items()])
         worth /= 1.0 + spread * chosen[unit.source]
         return worth * unit.weight * _KIND_WEIGHT[unit.kind] / (unit.tokens + _LINE_TOKENS)
 
@@ -160,14 +160,12 @@ def _weighed(units: Sequence[Unit], dull: frozenset[str]) -> list[dict[str, floa
     named = [dict.fromkeys(one for one in sorted(identifiers(unit.told)) if one not in dull) for unit in units]
     counts = Counter(term for found in (*words, *named) for term in found)
     rarest = math.log(1 + len(units)) or 1.0
-
-    def rarity(term: str) -> float:
-        return math.log(1 + len(units) / counts[term]) / rarest
-
+    by_count = {count: math.log(1 + len(units) / count) / rarest for count in set(counts.values())}
+    rarity = {term: by_count[count] for term, count in counts.items()}
     weighed = []
     for found, names in zip(words, named, strict=True):
-        terms = {word: rarity(word) * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
-        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rarity(name))) for name in names)
+        terms = {word: rarity[word] * min(1.0, _letters(word) / _FULL_WORD_CHARS) for word in found if len(word) > 1}
+        terms.update((f"={name}", _IDENTIFIER_WEIGHT * (0.5 + 0.5 * rarity[name])) for name in names)
         weighed.append(terms)
     return weighed
 
