@@ -238,10 +238,11 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     start = proposal.rendered
     if slides_only(runtime):
         return proposal
-    found = _renewed(proposal, complete=complete)
-    short = found.tokens > proposal.inputs.room or found.plan.border == start.plan.border
     waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
-    if waits and (short or _shows_rules(proposal.inputs, found, start)):
+    # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
+    stays = waits and _border_stays(proposal.inputs, start.plan, complete=complete)
+    found = None if stays else _renewed(proposal, complete=complete)
+    if found is None or (waits and (_is_short(proposal, found) or _shows_rules(proposal.inputs, found, start))):
         yield from _condense_now(runtime, proposal, seconds=question.foreground_seconds)
         found = _renewed(proposal, complete=complete)
     freed = start.tokens - found.tokens if complete else start.tokens
@@ -262,6 +263,16 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     failed = _failed(proposal, reason, error)
     # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
     return replace(failed, rendered=found) if not complete else failed
+
+
+def _border_stays(inputs: AssemblyInputs, plan: ViewPlan, *, complete: bool) -> bool:
+    """Whether it is plain that a plan made now ends where `plan` does; a view that is not complete begins anew."""
+    return (complete or plan.border == 0) and not _can_advance(inputs, plan)
+
+
+def _is_short(proposal: Proposal, found: RenderedView) -> bool:
+    """Whether a view is still too large, or takes up nothing that the one before did not."""
+    return found.tokens > proposal.inputs.room or found.plan.border == proposal.rendered.plan.border
 
 
 def _shows_rules(inputs: AssemblyInputs, found: RenderedView, start: RenderedView) -> bool:

@@ -193,23 +193,29 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
 def _telling_passages(text: str) -> tuple[tuple[int, int], ...]:
     """The passages of a text, by its lines, without those that say nothing: most files stand as they stood before."""
     lines = text.split("\n")
-    return tuple(
-        (start, end)
-        for start, end in _passages(lines)
-        if sum(len(line.strip()) for line in lines[start:end]) >= _LEAST_CHARS
-    )
+    return tuple((start, end) for start, end in _passages(lines) if _tells(lines[start:end]))
+
+
+def _tells(lines: Sequence[str]) -> bool:
+    """Whether there is enough to read in a passage: mostly its first line has it."""
+    chars = 0
+    for line in lines:
+        chars += len(line.strip())
+        if chars >= _LEAST_CHARS:
+            return True
+    return False
 
 
 def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where lines fall apart: at empty ones, or where they get long. What would be left over at the end stays."""
-    left = sum(len(line) + 1 for line in lines)
+    sizes = [len(line) + 1 for line in lines]
+    left = sum(sizes)
     start = chars = 0
-    for place, line in enumerate(lines):
-        chars += len(line) + 1
-        left -= len(line) + 1
-        following = lines[place + 1] if place + 1 < len(lines) else ""
-        is_full = chars + len(following) > _MOST_PIECE_CHARS
-        if left >= _PIECE_CHARS and (is_full or (chars >= _PIECE_CHARS and not line.strip())):
+    for place, (size, following) in enumerate(zip(sizes, (*sizes[1:], 1), strict=True)):
+        chars += size
+        left -= size
+        is_full = chars + following - 1 > _MOST_PIECE_CHARS
+        if left >= _PIECE_CHARS and (is_full or (chars >= _PIECE_CHARS and not lines[place].strip())):
             yield start, place + 1
             start, chars = place + 1, 0
     if start < len(lines):
