@@ -13,7 +13,7 @@ from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.due_work import flush
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker
-from langchain_tiered_memory.runs.files.monitor import ContextSizes
+from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.opening import close_runtime
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.transcript.delivery import confirm
@@ -46,6 +46,9 @@ class Engine:
         """Raw tokens of the last context given out for a (session, track): what the next answer's usage calibrates."""
         self.contexts = ContextSizes()
         """Sizes of the last contexts, for the reports of runs."""
+        self.monitors = Monitors(runtime.monotonic)
+        """Times and alerts of runs, whichever object takes their steps."""
+        runtime.listeners.watch(self.monitors.hear)
         self._greeted = Greeted()
         self._lock = forks.Lock()
 

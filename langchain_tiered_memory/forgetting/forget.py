@@ -210,6 +210,7 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
     let_go_of_kept()
     let_go_of_readings()
     runtime.view_cache.clear()
+    runtime.store.kept_files.cache.forget()
     runtime.counter.clear()
     vectors, remains, waits = _without_vectors(runtime)
     left: tuple[str, ...] = ()

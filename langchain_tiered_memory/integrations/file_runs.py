@@ -131,13 +131,10 @@ class _Runs:
         run = self._new(place).start()
         key = (place.session_id, place.user)
         with self._lock:
-            left = [self._begun.pop(key, None)]
+            self._begun.pop(key, None)
             self._begun[key] = run
             if len(self._begun) > _RUNS_REMEMBERED:
-                left.append(self._begun.pop(next(iter(self._begun))))
-        for one in left:
-            if one is not None:
-                one.stop_listening()
+                del self._begun[next(iter(self._begun))]
         return run
 
     def end(self, config: RunnableConfig) -> None:
@@ -180,7 +177,6 @@ def start_run_node(
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
         run = _Runs(opened(memory), roots=roots, critical=critical, user_key=user_key).begin(config)
-        run.stop_listening()  # whoever ends it may be another process
         run.tend()
         return Done(update={})
 

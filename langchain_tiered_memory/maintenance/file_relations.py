@@ -9,7 +9,7 @@ from sqlalchemy import select
 from langchain_tiered_memory.errors import DamagedFileError
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
 from langchain_tiered_memory.runs.files.compression import checksum_of
-from langchain_tiered_memory.runs.files.file_rows import unpack_row
+from langchain_tiered_memory.runs.files.content_rows import unpack_row
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.schema import digest_of, unpacked

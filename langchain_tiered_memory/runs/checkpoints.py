@@ -79,6 +79,7 @@ def checkpoint(
         raise NotFoundError(msg)
     if project is None:
         given = _given_before(runtime, ref)
+    runtime.store.kept_files.settle(ref)
     state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS)
     context_state = _context_state(runtime, ref, track, view)
     messages = bounded(view.messages)[0] if view is not None else []

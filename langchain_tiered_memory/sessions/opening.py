@@ -7,10 +7,11 @@ import socket
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.models.chat_models import models_in
@@ -19,6 +20,7 @@ from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.remembered_counts import RememberedCounts
 from langchain_tiered_memory.models.surroundings import look_around
 from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
+from langchain_tiered_memory.runs.files.again import settle_all
 from langchain_tiered_memory.runtime import Runtime, logger
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.sql import forks
@@ -171,6 +173,8 @@ class _Once:
 
 def close_runtime(runtime: Runtime) -> None:
     """Let go of the index and the database."""
+    with suppress(TieredMemoryError):  # what could not be written is the order of the last accesses, and no more
+        settle_all(runtime)
     opened = runtime.open_index.opened if isinstance(runtime.open_index, _Once) else None
     if opened is not None:
         opened.close()

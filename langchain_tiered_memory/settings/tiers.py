@@ -64,6 +64,10 @@ class TierSettings(Frozen):
     """Files that come in with one that is opened (what it imports, its tests, what was opened next before), where there
     is room for them without sending others away."""
 
+    recent_tasks: int = Field(default=5, ge=0)
+    """Latest tasks, the one in hand among them, whose files stay in warm whatever their time, and come back to it from
+    cold while there is room; pressure sends them down as any other."""
+
     @field_validator("strategies")
     @classmethod
     def _each_once(cls, names: tuple[Strategy, ...]) -> tuple[Strategy, ...]:

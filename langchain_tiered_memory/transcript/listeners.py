@@ -24,7 +24,12 @@ class Listeners:
         self._listeners: dict[int, Callable[[Event], object]] = {}
         self._next = 0
         self._kept: list[Event] = []
+        self._own: list[Callable[[Event], object]] = []
         self._heard_late: set[str] = set()
+
+    def watch(self, own: Callable[[Event], object]) -> None:
+        """Have a part of this package told of each event from now on: it raises nothing, and takes nobody's place."""
+        self._own.append(own)
 
     def keep(self, event: Event) -> None:
         """Keep an event of an earlier process for whoever listens from now on."""
@@ -61,6 +66,8 @@ class Listeners:
         Returns:
             Whether none of them raised.
         """
+        for own in self._own:
+            own(event)
         with self._lock:
             present = list(self._listeners.values())
         taken = [_takes(listener, event) for listener in present]

@@ -12,11 +12,20 @@ FileState: TypeAlias = Literal["new", "unchanged", "changed", "deleted"]
 """Not kept before; as it was kept; another content than was kept; kept, and gone from the disk."""
 
 MoveReason: TypeAlias = Literal[
-    "opened", "least_recently_used", "unused", "pinned", "brought_in", "cleanup", "restored", "deleted", "limits"
+    "opened",
+    "least_recently_used",
+    "unused",
+    "pinned",
+    "brought_in",
+    "cleanup",
+    "restored",
+    "deleted",
+    "limits",
+    "recent_task",
 ]
 """Why a file changed its tier: it was opened; another took its place; nobody opened it for its tier's time; it was
 pinned; it belongs to one that was opened; the tiers were nearly full; a checkpoint was restored; it is gone from the
-disk; the limits were lowered."""
+disk; the limits were lowered; one of the last tasks worked on it, and there is room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

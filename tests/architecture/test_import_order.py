@@ -61,6 +61,7 @@ THREADS_MAY = {
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
     "maintenance/worker.py": "is the background thread",
     "maintenance/file_collector.py": "is a run's background thread",
+    "runs/files/hot_cache.py": "notes accesses from any thread",
     "runs/files/monitor.py": "notes measures from any thread",
     "transcript/listeners.py": "subscribes from any thread",
     "context/sections/registry.py": "sections are registered and asked for from any thread",

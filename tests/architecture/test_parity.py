@@ -12,7 +12,7 @@ from langchain_tiered_memory.memory import Run, Session, TieredMemory
 _WITHOUT_IO = {
     TieredMemory: {"session", "run", "subscribe"},  # handles and a listener: they touch nothing
     Session: set[str](),
-    Run: {"stop_listening"},
+    Run: set[str](),
 }
 _OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +20,13 @@ from langchain_tiered_memory.errors import (
     PinLimitError,
     StorageError,
 )
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
+from langchain_tiered_memory.testing import FrozenClock
+from langchain_tiered_memory.types.files import RunAlert, Timing
 from tests.colours import COLOURS, Colour, told
 from tests.file_builders import small_rules
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of
@@ -311,3 +317,98 @@ def test_a_run_without_companions_brings_none(tmp_path: Path) -> None:
     with opened(tmp_path, companions=0) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
         run.open("app.py")
         assert len(run.files()) == 1
+
+
+def test_a_run_that_other_processes_took_steps_of_reports_all_of_it(tmp_path: Path) -> None:
+    where, folder = tmp_path, project(tmp_path, "a.py")
+    with opened(where) as first, opened(where) as second:
+        begun = first.run("s", roots=[str(folder)], critical=["missing.py"], background=False)
+        begun.start()
+        begun.open("a.py")
+        first.core.runtime.report(EventName.ZONE_DANGER, "nearly full", session_id="s")
+        begun._save_under_way()
+        step = second.run("s", roots=[str(folder)], background=False)
+        step.open("a.py")
+        second.core.runtime.report(EventName.FILE_DAMAGED, "a.py", session_id="s")
+        second.core.runtime.report(EventName.FILE_DAMAGED, "of another session", session_id="other")
+        ended = second.run("s", roots=[str(folder)], background=False)
+        report = ended.end()
+    assert report.not_loaded == ("missing.py",)
+    assert [one.name for one in report.alerts] == ["file_not_loaded", "zone_danger", "file_damaged"]
+    assert (report.timings["new"].count, report.timings["hot"].count) == (1, 1)
+
+
+def test_a_run_in_steps_keeps_its_start_and_a_new_one_begins_anew(tmp_path: Path) -> None:
+    clock = FrozenClock(START)
+    with opened(tmp_path, clock) as memory:
+        memory.run("s", background=False).start()
+        clock.advance(100.0)
+        memory.run("s", background=False).keep("a", "text")
+        memory.core.runtime.report(EventName.ZONE_CRITICAL, "full", session_id="s")
+        report = memory.run("s", background=False).end()
+        assert report.started_at == START
+        assert [one.name for one in report.alerts] == ["zone_critical"]
+        assert report.timings["new"].count == 1
+        again = memory.run("s", background=False).start().end()
+        assert again.started_at == START + 100.0
+        assert again.alerts == ()
+        assert "new" not in again.timings
+
+
+def test_what_was_saved_of_a_run_and_cannot_be_read_is_passed_over() -> None:
+    assert RunSoFar.from_json({}) is None
+    assert RunSoFar.from_json({"started_at": "soon", "not_loaded": [], "parts": {}}) is None
+    assert RunSoFar.from_json({"started_at": 1, "not_loaded": [], "parts": {"a": {"timings": {"x": {}}}}}) is None
+    timing = Timing(count=3, mean=1.0, p50=1.0, p95=1.0, p99=1.0, largest=1.0)
+    alert = RunAlert(at=1.0, name="zone_danger", reason="full")
+    known = RunSoFar(started_at=1.0).with_part("a", Measured(timings={"hot": timing}, alerts=(alert,)))
+    known = known.with_part("b", Measured(timings={"hot": timing, "cold": timing}, alerts=(alert,)))
+    again = RunSoFar.from_json(json.loads(json.dumps(known.as_json())))
+    assert again == known
+    assert known.timings["hot"].count == 6
+    assert known.timings["cold"] == timing
+    assert known.alerts == (alert,)
+    for number in range(50):
+        known = known.with_part(f"p{number}", Measured())
+    assert len(known.parts) == 20
+
+
+def test_warm_keeps_the_files_of_the_last_tasks_and_takes_them_back_while_there_is_room(tmp_path: Path) -> None:
+    clock = FrozenClock(START)
+    with opened(tmp_path, clock, hot=2, warm=8, recent_tasks=2) as memory:
+        session, run = memory.session("s"), memory.run("s", background=False)
+        session.add_messages(conversation(1))
+        for number in range(3):
+            session.start_task(f"t{number}")
+            run.keep(f"f{number}.py", f"x = {number}\n")
+            clock.advance(10.0)
+            session.finish_task(f"t{number}")
+        for seconds in (700.0, 3700.0):
+            clock.advance(seconds)
+            run.collect()
+        tiers = {one.path: one.tier for one in run.files()}
+        assert tiers == {"f0.py": "cold", "f1.py": "warm", "f2.py": "warm"}
+        store, ref = memory.core.runtime.store, ref_of(session)
+        store.kept_files.change(
+            ref,
+            lambda tiers: policy.Tiers({path: replace(one, tier="cold") for path, one in tiers.files.items()}),
+            rules=memory.core.runtime.settings.tiers,
+        )
+        assert {one.tier for one in run.files()} == {"cold"}
+        moves = {(one.path, one.after, one.reason) for one in run.collect().moves}
+        assert moves == {("f1.py", "warm", "recent_task"), ("f2.py", "warm", "recent_task")}
+        session.start_task("t3")
+        clock.advance(3700.0)
+        run.collect()
+        assert {one.path: one.tier for one in run.files()} == {"f0.py": "cold", "f1.py": "cold", "f2.py": "warm"}
+
+
+def test_without_tasks_time_alone_counts(tmp_path: Path) -> None:
+    clock = FrozenClock(START)
+    with opened(tmp_path, clock) as memory:
+        run = memory.run("s", background=False)
+        run.keep("a.py", "x = 1\n")
+        for seconds in (700.0, 3700.0):
+            clock.advance(seconds)
+            run.collect()
+        assert [one.tier for one in run.files()] == ["cold"]

@@ -154,6 +154,8 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
 def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:
     """What is due by now: an alert with an early collection, a collection, an optimisation."""
     rules, now = runtime.settings.tiers, runtime.now()
+    if runtime.store.kept_files.cache.is_due(ref.key, moment=runtime.monotonic()):
+        runtime.store.kept_files.settle(ref)
     times = runtime.store.kept_files.times(ref)
     utilisation = _utilisation(runtime, ref)
     reports: list[CollectionReport] = []
@@ -189,7 +191,30 @@ def _collected(
     runtime: Runtime, ref: SessionRef, *, counts: Mapping[str, int], times: Mapping[str, float | None] | None = None
 ) -> tuple[TierMove, ...]:
     rules, now = runtime.settings.tiers, runtime.now()
-    return _changed(runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times)
+    since = _begin_of_last_tasks(runtime, ref)
+    if since is None:
+        return _changed(
+            runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times
+        )
+    cold = runtime.store.kept_files.files(ref, tier="cold", limit=rules.warm.files)
+    return _changed(
+        runtime,
+        ref,
+        lambda tiers: policy.bring_back(
+            policy.collect(tiers, now=now, rules=rules, kept_since=since), since=since, rules=rules
+        ),
+        paths=[file.path for file in cold if file.accessed_at >= since and not file.deleted],
+        counts=counts,
+        times=times,
+    )
+
+
+def _begin_of_last_tasks(runtime: Runtime, ref: SessionRef) -> float | None:
+    """When the first of the last tasks was started: what was opened since is what they worked on, as it was walked."""
+    most = runtime.settings.tiers.recent_tasks
+    tasks = runtime.store.runs.tasks(ref, newest_finished=most) if most else []
+    started = sorted((task.started_at for task in tasks if task.state != "waiting"), reverse=True)[:most]
+    return min(started, default=None)
 
 
 def _changed(
@@ -198,10 +223,11 @@ def _changed(
     rule: Callable[[Tiers], Tiers],
     *,
     counts: Mapping[str, int],
+    paths: Sequence[str] = (),
     times: Mapping[str, float | None] | None = None,
 ) -> tuple[TierMove, ...]:
     rules: TierSettings = runtime.settings.tiers
-    moves = runtime.store.kept_files.change(ref, rule, rules=rules, times=times, counts=counts)
+    moves = runtime.store.kept_files.change(ref, rule, rules=rules, paths=paths, times=times, counts=counts)
     tell_moves(runtime, ref, moves)
     return moves
 

@@ -64,8 +64,21 @@ class Samples:
         )
 
 
+def joined(one: Timing, other: Timing) -> Timing:
+    """Of two processes' timings of one thing: counts together, percentiles as the slower had them."""
+    count = one.count + other.count
+    return Timing(
+        count=count,
+        mean=(one.mean * one.count + other.mean * other.count) / count,
+        p50=max(one.p50, other.p50),
+        p95=max(one.p95, other.p95),
+        p99=max(one.p99, other.p99),
+        largest=max(one.largest, other.largest),
+    )
+
+
 class Monitor:
-    """Measures of one run, noted from any thread.
+    """Measures of the run of one session in this process, noted from any thread.
 
     Args:
         session_id: Whose alerts count.
@@ -78,6 +91,12 @@ class Monitor:
         self._lock = forks.Lock()
         self._samples: dict[str, Samples] = {}
         self._alerts: deque[RunAlert] = deque(maxlen=_ALERTS)
+
+    def begin(self) -> None:
+        """Let go of what an earlier run left."""
+        with self._lock:
+            self._samples.clear()
+            self._alerts.clear()
 
     @contextmanager
     def timed(self) -> Iterator[Callable[[str], None]]:
@@ -104,6 +123,38 @@ class Monitor:
         """The last ones, oldest first."""
         with self._lock:
             return tuple(self._alerts)
+
+
+class Monitors:
+    """Monitors by session, of the sessions that had a run here last: steps of one run may be taken by several objects.
+
+    Args:
+        monotonic: As of `Monitor`.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lock = forks.Lock()
+        self._by_session: dict[str, Monitor] = {}
+
+    def of(self, session_id: str) -> Monitor:
+        """The one of a session; of sessions the last 200 are remembered."""
+        with self._lock:
+            monitor = self._by_session.pop(session_id, None) or Monitor(session_id, self._monotonic)
+            self._by_session[session_id] = monitor
+            if len(self._by_session) > _SESSIONS:
+                del self._by_session[next(iter(self._by_session))]
+            return monitor
+
+    def hear(self, event: Event) -> None:
+        """Have the monitors of an event's session, or all for one of the whole memory, keep it where it is an alert."""
+        if event.name not in ALERTS:
+            return
+        with self._lock:
+            named = self._by_session.get(event.session_id) if event.session_id is not None else None
+            heard = list(self._by_session.values()) if event.session_id is None else [named] if named else []
+        for monitor in heard:
+            monitor.hear(event)
 
 
 class ContextSizes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, FileRefusedError, NotFoundError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.runs.files.again import opened_again, remember_hot
 from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
 from langchain_tiered_memory.runs.files.store import SeenFile
 
@@ -61,6 +62,9 @@ def _opened(runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str
         place = runtime.store.disk.place(path, roots=roots)
         kept = runtime.store.kept_files.find(ref, str(place))
         found = _found(runtime, place, kept)
+        again = opened_again(runtime, ref, kept, found, pinned=pinned)
+        if again is not None:
+            return again
     except (FileGoneError, FileRefusedError):
         opened = _given(runtime, ref, path, pinned=pinned)
         if opened is None:
@@ -103,7 +107,10 @@ def keep_file(
     if len(said) > most:
         raise too_large(path, len(said), most)
     with telemetry.operation("open_file", {telemetry.CONVERSATION: ref.session_id}) as span:
-        opened = _enter(runtime, ref, seen(path, said, modified_ns=None), pinned=pinned)
+        found = seen(path, said, modified_ns=None)
+        kept = runtime.store.kept_files.find(ref, path)
+        opened = opened_again(runtime, ref, kept, found, pinned=pinned)
+        opened = opened or _enter(runtime, ref, found, pinned=pinned)
         if opened is None:  # a content that is brought along is always taken
             msg = f"{path!r} could not be kept"
             raise NotFoundError(msg)
@@ -159,6 +166,7 @@ def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) 
     opened = runtime.store.kept_files.open(ref, found, now=runtime.now(), rules=runtime.settings.tiers, pinned=pinned)
     if opened is None:
         return None
+    remember_hot(runtime, ref, opened)
     if opened.state == "changed":
         runtime.report(
             EventName.FILE_CHANGED,

@@ -119,12 +119,35 @@ def bring_in(tiers: Tiers, file: Placed, rules: TierSettings) -> Tiers:
     return tiers if known is not None else tiers.put(replace(file, tier="cold"), "brought_in")
 
 
-def collect(tiers: Tiers, *, now: float, rules: TierSettings) -> Tiers:
-    """The state with what nobody opened for its tier's time one tier lower, warm before hot."""
+def collect(tiers: Tiers, *, now: float, rules: TierSettings, kept_since: float | None = None) -> Tiers:
+    """The state with what nobody opened for its tier's time one tier lower, warm before hot.
+
+    Args:
+        tiers: The state.
+        now: What time it is.
+        rules: Limits and times.
+        kept_since: What was opened since then stays in warm whatever its time: the files of the last tasks.
+    """
     for tier, rule in reversed(_bounded(rules)):
         old = [one for one in tiers.files.values() if one.tier == tier and not one.pinned]
+        if tier == "warm" and kept_since is not None:
+            old = [one for one in old if one.accessed_at < kept_since]
         for file in sorted((one for one in old if now - one.accessed_at >= rule.seconds), key=lambda one: one.order):
             tiers = _demote(tiers, file, "unused", rules)
+    return tiers
+
+
+def bring_back(tiers: Tiers, *, since: float, rules: TierSettings) -> Tiers:
+    """The state with cold files that were opened since then in warm, the last opened first.
+
+    They take free places alone, and only as many as leave an optimisation nothing to do.
+    """
+    cold = [one for one in tiers.of("cold") if one.accessed_at >= since]
+    for file in sorted(cold, key=lambda one: -one.order):
+        grown = tiers.put(replace(file, tier="warm"), "recent_task")
+        if tiers.count("warm") >= rules.warm.files or utilisation(grown, rules) >= rules.optimise_share:
+            break
+        tiers = grown
     return tiers
 
 

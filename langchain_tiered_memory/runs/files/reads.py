@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, func, select
 
-from langchain_tiered_memory.runs.files.file_rows import kept_file, read_content
+from langchain_tiered_memory.runs.files.content_rows import read_content
+from langchain_tiered_memory.runs.files.file_rows import kept_file
+from langchain_tiered_memory.runs.files.hot_cache import HotCache
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import Tier
     from langchain_tiered_memory.types.records import SessionRef
 
+UNDER_WAY = "under_way"
+"""Of the column `report`, while a run goes on; its end puts the report in the place of it."""
 TIERS: tuple[Tier, ...] = ("hot", "warm", "cold")
 _OPENINGS = 20
 """Calls of one file that are looked through for one that showed a page: each is a page of a conversation."""
@@ -57,6 +61,8 @@ class KeptFileReads:
     """Reads kept files. Each method is one transaction."""
 
     database: Database
+    cache: HotCache = field(default_factory=HotCache)
+    """Contents of hot files, and accesses to them that are not written down yet."""
 
     def find(self, ref: SessionRef, path: str) -> KeptFile | None:
         """What is known of a file."""
@@ -137,6 +143,19 @@ class KeptFileReads:
                 damage_of(connection).note(error)
                 known[error.column] = None
             return RunTimes(**known, figures=figures_of(connection, row))
+
+    def under_way(self, ref: SessionRef) -> dict[str, Any]:
+        """What was saved of a run that goes on; nothing where none does."""
+        with self.database.read() as connection:
+            query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
+            row = connection.execute(query).mappings().one_or_none()
+            if row is None:
+                return {}
+            kept: dict[str, Any] = readable_or(
+                connection, lambda: rows.from_json(file_tiers, row, "report", dict[str, Any]), otherwise={}
+            )
+        state = kept.get(UNDER_WAY)
+        return state if isinstance(state, dict) else {}
 
     def utilisation(self, ref: SessionRef, rules: TierSettings) -> float:
         """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""

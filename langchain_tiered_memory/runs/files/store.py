@@ -7,50 +7,39 @@ they say, in one transaction. So no reader, in whatever process, ever sees a tie
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, delete, func, select, update
-
-from langchain_tiered_memory.errors import DamagedFileError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.compression import Packed, checksum_of, packed, raw
-from langchain_tiered_memory.runs.files.file_rows import (
-    drop_files,
+from langchain_tiered_memory.runs.files.changes import write_run
+from langchain_tiered_memory.runs.files.compression import packed, raw
+from langchain_tiered_memory.runs.files.content_rows import (
     drop_unused,
     insert_content,
-    insert_file,
-    moves_between,
-    obsolete_paths,
     read_content,
-    read_place,
-    read_rows,
     repack,
     replace_content,
+)
+from langchain_tiered_memory.runs.files.file_rows import (
+    drop_files,
+    insert_file,
+    moves_between,
+    read_place,
+    read_rows,
     tiers_of,
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.files.reads import KeptFileReads, figures_of
-from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.runs.files.packing import KeptFilePacking
+from langchain_tiered_memory.runs.files.reads import UNDER_WAY
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import (
-    file_contents,
-    file_dictionaries,
-    file_tiers,
-    kept_files,
-)
-from langchain_tiered_memory.sql.session_rows import insert_if_absent
-from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import Connection, RowMapping
 
     from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.settings.tiers import TierSettings
@@ -75,7 +64,7 @@ class SeenFile:
 
 @retried
 @dataclass(frozen=True, slots=True)
-class KeptFiles(KeptFileReads):
+class KeptFiles(KeptFilePacking):
     """Changes the places of kept files. Each method is one transaction."""
 
     def open(
@@ -95,8 +84,7 @@ class KeptFiles(KeptFileReads):
             NotFoundError: when the session was removed.
             PinLimitError: when it is to be pinned, and as many are as hot may hold.
         """
-        with self.database.write() as connection:
-            row = _locked(connection, ref)
+        with self._changing(ref) as (connection, row):
             again = self._open_hot(connection, ref, row, seen, now=now, pinned=pinned)
             if again is not None:
                 return again
@@ -117,7 +105,7 @@ class KeptFiles(KeptFileReads):
             repack(connection, ref.key, [one for one in moves if one.path != seen.path], found)
             from_tier: Tier | None = before["tier"] if before is not None else None
             counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
-            _write_run(connection, ref, row, {"next_order": order + 1}, counts)
+            write_run(connection, ref, row, {"next_order": order + 1}, counts)
         file = _as_kept(seen, tiers.files[seen.path], before)
         state: FileState = "new" if before is None else "deleted" if seen.deleted else "unchanged"
         if before is not None and before["checksum"] != seen.checksum:
@@ -146,7 +134,7 @@ class KeptFiles(KeptFileReads):
         )
         write_changes(connection, ref.key, {seen.path: before}, policy.Tiers({seen.path: file}))
         _take_in(connection, ref.key, before, seen=seen, content=content, file=file)
-        _write_run(connection, ref, row, {"next_order": order + 1}, {"opened_hot": 1})
+        write_run(connection, ref, row, {"next_order": order + 1}, {"opened_hot": 1})
         return OpenedFile(
             file=_as_kept(seen, file, before),
             content=content,
@@ -158,8 +146,7 @@ class KeptFiles(KeptFileReads):
         self, ref: SessionRef, seen: Sequence[SeenFile], *, now: float, rules: TierSettings
     ) -> tuple[TierMove, ...]:
         """Take files in that belong to one that was opened: into free places alone, with their contents."""
-        with self.database.write() as connection:
-            row = _locked(connection, ref)
+        with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, [one.path for one in seen])
             tiers, order = policy.fit(tiers_of(found), rules), row["next_order"]
             coming: list[tuple[SeenFile, bytes]] = []
@@ -184,7 +171,7 @@ class KeptFiles(KeptFileReads):
                 _take_in(
                     connection, ref.key, found.get(one.path), seen=one, content=content, file=tiers.files[one.path]
                 )
-            _write_run(connection, ref, row, {"next_order": order}, _counts(moves))
+            write_run(connection, ref, row, {"next_order": order}, _counts(moves))
         return moves
 
     def change(
@@ -207,110 +194,41 @@ class KeptFiles(KeptFileReads):
             times: Columns of `RunTimes` to be set.
             counts: Counts to be raised.
         """
-        with self.database.write() as connection:
-            row = _locked(connection, ref)
+        with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, paths)
             after = rule(policy.fit(tiers_of(found), rules))
             moves = moves_between(found, after)
             write_changes(connection, ref.key, found, after)
             repack(connection, ref.key, moves, found)
-            _write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
+            write_run(connection, ref, row, dict(times or {}), {**_counts(moves), **(counts or {})})
         return moves
 
     def save_report(self, ref: SessionRef, report: RunReport) -> None:
         """Keep the figures of a run that ended, without each context, in the place of those of the one before."""
         kept = replace(report, contexts=())
-        with self.database.write() as connection:
-            row = _locked(connection, ref)
-            _write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+        with self._changing(ref) as (connection, row):
+            write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+
+    def save_under_way(self, ref: SessionRef, state: Mapping[str, Any]) -> None:
+        """Keep what is known of a run that goes on, for the process that ends it."""
+        with self._changing(ref) as (connection, row):
+            write_run(connection, ref, row, {"report": json.dumps({UNDER_WAY: state})}, {})
 
     def set_dependencies(self, ref: SessionRef, path: str, found: Sequence[str]) -> None:
         """Note what a file imports."""
-        with self.database.write() as connection:
-            _locked(connection, ref)
+        with self._changing(ref) as (connection, _):
             update_file(connection, ref.key, path, {"dependencies": rows.names_to_json(found)})
 
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
         """Note that files are gone from the disk, or there again."""
-        with self.database.write() as connection:
-            _locked(connection, ref)
+        with self._changing(ref) as (connection, _):
             for path in paths:
                 update_file(connection, ref.key, path, {"deleted": deleted})
 
     def drop(self, ref: SessionRef, paths: Sequence[str]) -> int:
         """No longer keep these files; returns how many went."""
-        with self.database.write() as connection:
-            _locked(connection, ref)
+        with self._changing(ref) as (connection, _):
             return drop_files(connection, ref.key, paths)
-
-    def drop_content(self, ref: SessionRef, checksum: str) -> None:
-        """Let a damaged content go: its files get it again when they are read."""
-        mine = and_(file_contents.c.session_key == ref.key, file_contents.c.checksum == checksum)
-        with self.database.write() as connection:
-            _locked(connection, ref)
-            connection.execute(delete(file_contents).where(mine))
-
-    def clear_obsolete(self, ref: SessionRef) -> tuple[TierMove, ...]:
-        """Drop cold files that are gone from the disk, and contents and dictionaries that nobody needs."""
-        with self.database.write() as connection:
-            _locked(connection, ref)
-            gone = obsolete_paths(connection, ref.key)
-            drop_files(connection, ref.key, gone)
-            drop_unused(connection, ref.key)
-        return tuple(TierMove(path=path, before="cold", after=None, reason="deleted") for path in gone)
-
-    def loosely_packed(self, ref: SessionRef, *, most: int) -> dict[str, bytes]:
-        """Contents that no hot file has, the newest `most`, where one of them is not packed densely yet; else none."""
-        mine = file_contents.c.session_key == ref.key
-        in_hot = select(kept_files.c.checksum).where(kept_files.c.session_key == ref.key, kept_files.c.tier == "hot")
-        below = and_(mine, file_contents.c.checksum.not_in(in_hot))
-        newest = (
-            select(file_contents.c.checksum, file_contents.c.form)
-            .join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
-            .where(below)
-            .group_by(file_contents.c.checksum, file_contents.c.form)
-            .order_by(func.max(kept_files.c.access_order).desc())
-            .limit(most)
-        )
-        found: dict[str, bytes] = {}
-        with self.database.read() as connection:
-            there = connection.execute(newest).all()
-            if all(form == "dense" for _, form in there):
-                return {}
-            for checksum, _ in there:
-                with suppress(DamagedFileError):  # `verify` names it
-                    found[checksum] = read_content(connection, ref.key, checksum)
-        return found
-
-    def write_packed(self, ref: SessionRef, better: Mapping[str, Packed], dictionary: tuple[bytes, int] | None) -> int:
-        """Keep contents in another form; returns the bytes saved.
-
-        A content that went to hot meanwhile stays as it is. Where one is gone, nothing is written: the dictionary may
-        hold words that were forgotten.
-        """
-        with self.database.write() as connection:
-            _locked(connection, ref)
-            mine = file_contents.c.session_key == ref.key
-            sizes: dict[str, int] = {}
-            for part in chunks(list(better)):
-                query = select(file_contents.c.checksum, func.length(file_contents.c.payload), kept_files.c.tier)
-                joined = query.join(kept_files, and_(kept_files.c.session_key == ref.key, _same_content))
-                for checksum, size, tier in connection.execute(joined.where(mine, file_contents.c.checksum.in_(part))):
-                    sizes[checksum] = 0 if tier == "hot" else sizes.get(checksum, size)
-            if sizes.keys() != better.keys():
-                return 0
-            if dictionary is not None:
-                payload, number = dictionary
-                values = {"session_key": ref.key, "number": number, "digest": checksum_of(payload), "payload": payload}
-                connection.execute(insert_if_absent(connection, file_dictionaries).values(values))
-            changed = {checksum: kept for checksum, kept in better.items() if sizes[checksum]}
-            for checksum, kept in changed.items():
-                replace_content(connection, ref.key, checksum, kept)
-            drop_unused(connection, ref.key, ())
-        return sum(sizes[checksum] - len(kept.payload) for checksum, kept in changed.items())
-
-
-_same_content = kept_files.c.checksum == file_contents.c.checksum
 
 
 _MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
@@ -365,38 +283,7 @@ def _take_in(
         drop_unused(connection, key, [before["checksum"]])
 
 
-def _locked(connection: Connection, ref: SessionRef) -> RowMapping:
-    """The row of a session's tiers, made where there is none; the session is locked by it.
-
-    Raises:
-        DamagedRowError: when it cannot be read.
-        NotFoundError: when the session was removed.
-    """
-    locked_session(connection, ref)
-    known = select(file_tiers).where(file_tiers.c.session_key == ref.key)
-    row = connection.execute(known).mappings().one_or_none()
-    if row is None:
-        connection.execute(insert_if_absent(connection, file_tiers).values(session_key=ref.key))
-        row = connection.execute(known).mappings().one()
-    check(file_tiers, {"session_key": row["session_key"], "next_order": row["next_order"]})
-    return row
-
-
 def _counts(moves: Sequence[TierMove]) -> dict[str, int]:
     up = sum(one.is_promotion for one in moves)
     found = {"promotions": up, "demotions": len(moves) - up}
     return {name: count for name, count in found.items() if count}
-
-
-def _write_run(
-    connection: Connection,
-    ref: SessionRef,
-    row: RowMapping,
-    values: Mapping[str, Any],
-    counts: Mapping[str, int],
-) -> None:
-    figures = figures_of(connection, row)
-    for name, count in counts.items():
-        figures[name] = figures.get(name, 0) + count
-    changed = {**values, "figures": json.dumps(figures, sort_keys=True)}
-    connection.execute(update(file_tiers).where(file_tiers.c.session_key == ref.key).values(changed))

@@ -156,6 +156,7 @@ EVENTS = st.lists(
         st.tuples(st.just("bring"), PATHS),
         st.tuples(st.just("wait"), st.sampled_from([-50.0, 1.0, 700.0, 4000.0])),
         st.tuples(st.just("collect"), st.just("")),
+        st.tuples(st.just("collect_since"), st.sampled_from([0.0, 100.0, 5000.0])),
         st.tuples(st.just("clean"), st.just("")),
         st.tuples(st.just("restore"), PATHS),
     ),
@@ -208,6 +209,20 @@ class Run:
 
     def collect(self, _: str) -> None:
         self.tiers = policy.collect(self.tiers, now=self.now, rules=self.rules)
+
+    def collect_since(self, since: float) -> None:
+        stays = {path for path, one in self.tiers.files.items() if one.tier == "warm" and one.accessed_at >= since}
+        self.tiers = policy.collect(self.tiers, now=self.now, rules=self.rules, kept_since=since)
+        gone = {path for path in stays if self.tiers.files[path].tier == "cold"}
+        assert all(self.tiers.reasons[path] != "unused" for path in gone)  # pressure alone
+        before = {path: one.tier for path, one in self.tiers.files.items()}
+        self.tiers = policy.bring_back(self.tiers, since=since, rules=self.rules)
+        for path, one in self.tiers.files.items():
+            assert one.tier == before[path] or (
+                before[path] == "cold" and one.tier == "warm" and one.accessed_at >= since
+            )
+        if before != {path: one.tier for path, one in self.tiers.files.items()}:
+            assert policy.utilisation(self.tiers, self.rules) < self.rules.optimise_share
 
     def clean(self, _: str) -> None:
         self.tiers = policy.clean_up(self.tiers, self.rules)

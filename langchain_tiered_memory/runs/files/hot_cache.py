@@ -1,0 +1,143 @@
+"""In-process cache of hot files, and accesses to them that are not written down yet.
+
+An access to a file that is in hot already moves nothing: what it changes is its place in the order, a time and a count.
+So its content is given from memory, where the database says that it is this one by its checksum, and the rest waits:
+every change of the tiers writes what waits first, in its own transaction, so one process sees the order in which files
+were opened. A process that is killed loses at most what waits: no file, no content and no tier.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.sql import forks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_tiered_memory.types.records import SessionRef
+
+_MOST_FILES = 64
+"""Contents of some runs at once: hot holds 20 files by default."""
+_MOST_BYTES = 16_000_000
+"""Of all of them together: eight of the largest files that are kept."""
+MOST_WAITING = 1000
+"""Accesses that wait at most, in one session: fewer than one in a hundred writes, so the 99th percentile is a read."""
+LONGEST_WAIT_SECONDS = 30.0
+"""For the oldest of them, while somebody tends the run: a twentieth of the time after which a file leaves hot."""
+_UNTENDED = 2.0
+"""Times as long, where nobody tends it: then who opens a file writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Accesses to one file that are not written down."""
+
+    count: int
+    at: float
+    """When the last one was."""
+
+
+class HotCache:
+    """Contents by session and path, and waiting accesses by session; safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._contents: OrderedDict[tuple[int, str], tuple[str, bytes]] = OrderedDict()
+        self._bytes = 0
+        self._waiting: dict[int, dict[str, Waiting]] = {}
+        self._refs: dict[int, SessionRef] = {}
+        self._since: dict[int, float] = {}
+
+    def content(self, key: int, path: str, checksum: str) -> bytes | None:
+        """The content of a session's file, where it is remembered with this checksum."""
+        with self._lock:
+            known = self._contents.get((key, path))
+            if known is None or known[0] != checksum:
+                return None
+            self._contents.move_to_end((key, path))
+            return known[1]
+
+    def keep(self, key: int, path: str, checksum: str, content: bytes) -> None:
+        """Remember a content that was compared with its checksum; the longest unused ones go."""
+        with self._lock:
+            self._drop((key, path))
+            self._contents[(key, path)] = (checksum, content)
+            self._bytes += len(content)
+            while self._bytes > _MOST_BYTES or len(self._contents) > _MOST_FILES:
+                self._drop(next(iter(self._contents)))
+
+    def note(self, ref: SessionRef, path: str, *, at: float, moment: float) -> tuple[int, bool]:
+        """Have an access wait.
+
+        Args:
+            ref: The session.
+            path: The file.
+            at: When it was.
+            moment: The same on the monotonic clock.
+
+        Returns:
+            How many accesses to it wait, and whether it is time to write all of the session down.
+        """
+        with self._lock:
+            waiting = self._waiting.setdefault(ref.key, {})
+            before = waiting.pop(path, None)  # the last one opened stands last
+            waiting[path] = Waiting((before.count if before is not None else 0) + 1, at)
+            self._refs[ref.key] = ref
+            self._since.setdefault(ref.key, moment)
+            return waiting[path].count, self._is_due(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
+
+    def is_due(self, key: int, *, moment: float) -> bool:
+        """Whether what waits for a session has waited long enough."""
+        with self._lock:
+            return self._is_due(key, moment, LONGEST_WAIT_SECONDS)
+
+    def waits(self, key: int) -> bool:
+        """Whether anything waits for a session."""
+        with self._lock:
+            return key in self._waiting
+
+    def waiting_sessions(self) -> list[SessionRef]:
+        """Sessions with something that waits."""
+        with self._lock:
+            return [self._refs[key] for key in self._waiting]
+
+    def take(self, key: int) -> Mapping[str, Waiting]:
+        """What waits for a session, the last opened file last; nothing waits from then on."""
+        with self._lock:
+            self._since.pop(key, None)
+            self._refs.pop(key, None)
+            return self._waiting.pop(key, {})
+
+    def put_back(self, ref: SessionRef, taken: Mapping[str, Waiting], *, moment: float) -> None:
+        """Have accesses wait again that could not be written, before those that came since."""
+        if not taken:
+            return
+        with self._lock:
+            since = self._waiting.pop(ref.key, {})
+            merged = {path: one for path, one in taken.items() if path not in since}
+            for path, one in since.items():
+                merged[path] = Waiting(one.count + (taken[path].count if path in taken else 0), one.at)
+            self._waiting[ref.key] = merged
+            self._refs[ref.key] = ref
+            self._since.setdefault(ref.key, moment)
+
+    def forget(self) -> None:
+        """Let go of every content: something was removed, and one may say it."""
+        with self._lock:
+            self._contents.clear()
+            self._bytes = 0
+
+    def _is_due(self, key: int, moment: float, longest: float) -> bool:
+        waiting = self._waiting.get(key)
+        if not waiting:
+            return False
+        count = sum(one.count for one in waiting.values())
+        return count >= MOST_WAITING or moment - self._since[key] >= longest
+
+    def _drop(self, place: tuple[int, str]) -> None:
+        known = self._contents.pop(place, None)
+        if known is not None:
+            self._bytes -= len(known[1])

@@ -1,0 +1,256 @@
+"""The life of a run: its start, what is due while it goes on, its report, its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import FileGoneError, FileRefusedError, StorageError, TieredMemoryError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.runs.checkpoints import checkpoint
+from langchain_tiered_memory.runs.files.collecting import (
+    archive_checkpoints,
+    collect,
+    compress_warm,
+    optimise,
+    tend_files,
+)
+from langchain_tiered_memory.runs.files.companions import bring_companions
+from langchain_tiered_memory.runs.files.opening import open_file, roots_of
+from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
+from langchain_tiered_memory.types.files import CollectionReport, OpenedFile, RunReport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.session_engine import SessionEngine
+    from langchain_tiered_memory.types.records import SessionRef
+
+_SAVE_SECONDS = 30.0
+"""Between two times that what is known of a run is saved, while somebody tends it."""
+
+
+class RunLife:
+    """What every run does, whatever is opened in it; `Run` has the verbs for files.
+
+    Args:
+        core: The session.
+        roots: Folders whose files it may open; `None`: those of the settings.
+        critical: Files to load and pin at the start, besides those of the settings.
+        background: Whether it starts a collector; without one, `tend` does what is due.
+    """
+
+    def __init__(
+        self, core: SessionEngine, *, roots: Sequence[str] | None, critical: Sequence[str], background: bool
+    ) -> None:
+        self.core = core
+        """The session behind the verbs, for integrations: its names may change with any version."""
+        self.session_id = core.session_id
+        self._roots = roots_of(core.runtime, roots)
+        self._critical = tuple(dict.fromkeys([*core.runtime.settings.tiers.critical, *critical]))
+        self._monitor = core.engine.monitors.of(core.session_id)
+        self._collector = FileCollector(self._tend_quietly) if background else None
+        self._started_at = core.runtime.now()
+        self._logged_at = self._saved_at = self._started_at
+        self._is_begun = False
+        self._not_loaded: tuple[str, ...] = ()
+
+    def start(self) -> Self:
+        """Load and pin the critical files, and start the collector. What cannot be loaded is an alert, not an error.
+
+        Raises:
+            PinLimitError: when there are more critical files than hot may hold.
+        """
+        runtime = self._runtime
+        self._started_at = self._logged_at = runtime.now()
+        self._monitor.begin()
+        rules = runtime.settings.tiers
+        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
+            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules)
+        missing: list[str] = []
+        for path in self._critical:
+            try:
+                self._open(path, pinned=True)
+            except (FileGoneError, FileRefusedError) as error:
+                missing.append(path)
+                self._report(EventName.FILE_NOT_LOADED, str(error), path=path)
+        self._not_loaded, self._is_begun = tuple(missing), True
+        self._report(EventName.RUN_STARTED, f"{len(self._critical) - len(missing)} critical files loaded")
+        self._save_under_way(is_new=True)
+        if self._collector is not None and not runtime.store.database.read_only:
+            self._collector.start()
+        return self
+
+    async def astart(self) -> Self:
+        """See `start`."""
+        return await off_loop(self.start)
+
+    def end(self) -> RunReport:
+        """Stop the collector, archive what is old, drop what is obsolete, save the figures, and report."""
+        if self._collector is not None:
+            self._collector.stop()
+        return self._wind_up()
+
+    def _wind_up(self) -> RunReport:
+        runtime, ref = self._runtime, self._ref()
+        collect(runtime, ref, reason="end of the run", roots=self._roots)
+        compress_warm(runtime, ref)
+        archive_checkpoints(runtime, ref)
+        report = self.report()
+        runtime.store.kept_files.save_report(ref, report)
+        try:
+            checkpoint(runtime, self.session_id, track=self.core.track, reasons=("run_end",))
+        except StorageError as error:
+            self._report(EventName.CHECKPOINT_FAILED, str(error), reasons=["run_end"])
+        self._report(EventName.RUN_ENDED, str(report))
+        return report
+
+    async def aend(self) -> RunReport:
+        """See `end`."""
+        return await off_loop(self.end)
+
+    def collect(self) -> CollectionReport:
+        """Send down what nobody opened for its tier's time, now; the collector does it every 5 minutes."""
+        with self._monitor.timed() as note:
+            report = collect(self._runtime, self._ref(), roots=self._roots)
+            note("collection")
+        return report
+
+    async def acollect(self) -> CollectionReport:
+        """See `collect`."""
+        return await off_loop(self.collect)
+
+    def optimise(self) -> CollectionReport:
+        """Make the tiers less full, or denser, where they are above `tiers.optimise_share`, now."""
+        with self._monitor.timed() as note:
+            report = optimise(self._runtime, self._ref())
+            note("optimisation")
+        return report
+
+    async def aoptimise(self) -> CollectionReport:
+        """See `optimise`."""
+        return await off_loop(self.optimise)
+
+    def tend(self) -> tuple[CollectionReport, ...]:
+        """Do what is due by the memory's clock, as the collector does: alert, collection, optimisation, log line."""
+        runtime = self._runtime
+        with self._monitor.timed() as note:
+            done = tend_files(runtime, self._ref(), roots=self._roots)
+            if done:
+                note("collection")
+        now = runtime.now()
+        if now - self._logged_at >= runtime.settings.tiers.log_seconds or now < self._logged_at:
+            self._logged_at = now
+            self._report(EventName.RUN_FIGURES, str(self.report()))
+        if now - self._saved_at >= _SAVE_SECONDS or now < self._saved_at:
+            self._save_under_way()
+        return done
+
+    async def atend(self) -> tuple[CollectionReport, ...]:
+        """See `tend`."""
+        return await off_loop(self.tend)
+
+    def report(self) -> RunReport:
+        """How the run goes: sizes, counts, times, contexts, alerts; what another process began is taken up."""
+        runtime, ref = self._runtime, self._ref()
+        runtime.store.kept_files.settle(ref)
+        known = self._known_of_the_run(ref)
+        return RunReport(
+            session_id=self.session_id,
+            started_at=known.started_at,
+            at=runtime.now(),
+            sizes=runtime.store.kept_files.sizes(ref, runtime.settings.tiers),
+            counts=dict(runtime.store.kept_files.times(ref).figures or {}),
+            timings=known.timings,
+            alerts=known.alerts,
+            contexts=self.core.engine.contexts.of(self.session_id),
+            not_loaded=known.not_loaded,
+        )
+
+    async def areport(self) -> RunReport:
+        """See `report`."""
+        return await off_loop(self.report)
+
+    def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
+        """What this process measured, and what was saved by those that had a part in the run."""
+        saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.under_way(ref))
+        known = saved or RunSoFar(started_at=self._started_at)
+        if self._is_begun:
+            known = replace(known, started_at=self._started_at, not_loaded=self._not_loaded)
+        measured = Measured(timings=self._monitor.timings(), alerts=self._monitor.alerts())
+        return known.with_part(self._runtime.worker, measured)
+
+    def _save_under_way(self, *, is_new: bool = False) -> None:
+        """Keep what is known so far: whoever ends the run may be another process."""
+        if self._runtime.store.database.read_only:
+            return
+        ref = self._ref()
+        self._saved_at = self._runtime.now()
+        known = self._known_of_the_run(ref, is_new=is_new)
+        self._runtime.store.kept_files.save_under_way(ref, known.as_json())
+
+    def _open(self, path: str, *, pinned: bool) -> OpenedFile:
+        """A file, and what belongs to it."""
+        runtime, ref = self._runtime, self._ref()
+        with self._monitor.timed() as note:
+            opened = open_file(runtime, ref, path, roots=self._roots, pinned=pinned)
+            note(opened.from_tier or "new")
+        bring_companions(runtime, ref, opened, roots=self._roots)
+        return opened
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self.core.checked
+
+    def _ref(self) -> SessionRef:
+        """The session, made where it is not there yet."""
+        runtime = self._runtime
+        ref = runtime.store.transcript.find(self.session_id)
+        if ref is not None:
+            return ref
+        made = runtime.store.transcript.append(
+            self.session_id, (), user=self.core.user, title=self.core.title, now=runtime.now()
+        )
+        return made.ref
+
+    def _tend_quietly(self) -> None:
+        """What the collector calls: a fault is told, and tried again."""
+        try:
+            self.tend()
+        except Exception as error:  # noqa: BLE001 - the database, the disk, or a memory that was closed
+            self.core.engine.report(
+                EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=self.session_id
+            )
+
+    def _report(self, name: EventName, reason: str, **details: object) -> None:
+        self.core.engine.report(name, reason, session_id=self.session_id, **details)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it, also where its block failed; what its block raised is not hidden by an end that fails too."""
+        if error is None:
+            self.end()
+            return
+        try:
+            self.end()
+        except TieredMemoryError as other:
+            self._report(EventName.BACKGROUND_FAILED, f"the run could not be ended: {other}")
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        return await self.astart()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As `__exit__`."""
+        await off_loop(self.__exit__, kind, error, traceback)
