@@ -34,6 +34,18 @@ def chat_model(name: str = "mid", window: int | None = 3000, answer: int | None 
     )
 
 
+def of_openai(**told: Any) -> ModelProfile:
+    return ModelProfile(provider="openai", **told)
+
+
+class Elsewhere(ChatOpenAI):
+    """A model of a provider of its own."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "elsewhere-chat"
+
+
 WRAPPERS: dict[str, Callable[[ChatOpenAI], Any]] = {
     "bare": lambda model: model,
     "bind": lambda model: model.bind(temperature=0),
@@ -57,24 +69,22 @@ WRAPPERS: dict[str, Callable[[ChatOpenAI], Any]] = {
 
 @pytest.mark.parametrize("wrapper", list(WRAPPERS))
 def test_a_wrapper_tells_the_window_the_name_and_the_answer_of_what_it_wraps(wrapper: str) -> None:
-    assert profile_of(WRAPPERS[wrapper](chat_model())) == ModelProfile(name="mid", window=3000, answer=300)
+    assert profile_of(WRAPPERS[wrapper](chat_model())) == of_openai(name="mid", window=3000, answer=300)
 
 
 def test_of_fallbacks_the_smallest_window_counts() -> None:
     fallbacks = chat_model("large", 9000, 900).with_fallbacks([chat_model("silent", None), chat_model("small", 1000)])
-    assert profile_of(fallbacks.with_retry()) == ModelProfile(name="large", window=1000, answer=300)
+    assert profile_of(fallbacks.with_retry()) == of_openai(name="large", window=1000, answer=300)
 
 
 def test_fallbacks_that_tell_nothing_tell_a_name() -> None:
-    assert profile_of(chat_model("a", None, None).with_fallbacks([chat_model("b", None, None)])) == ModelProfile(
-        name="a"
-    )
+    assert profile_of(chat_model("a", None, None).with_fallbacks([chat_model("b", None, None)])) == of_openai(name="a")
 
 
 def test_what_a_config_chooses_counts_within_its_run() -> None:
     model = WRAPPERS["configurable_alternatives"](chat_model())
     with set_config_context({"configurable": {"which": "small"}}) as context:
-        assert context.run(profile_of, model) == ModelProfile(name="small", window=1000, answer=300)
+        assert context.run(profile_of, model) == of_openai(name="small", window=1000, answer=300)
 
 
 def test_a_model_that_init_chat_model_makes_of_a_config_is_known_by_the_running_config() -> None:
@@ -82,9 +92,9 @@ def test_a_model_that_init_chat_model_makes_of_a_config_is_known_by_the_running_
     model = init_chat_model("one", model_provider="openai", configurable_fields=("model",), **made)
     wrapped = model.bind_tools([Plan]).with_config(tags=["c"])
     assert type(wrapped).__name__ == "_ConfigurableModel"  # the name by which it is known
-    assert profile_of(wrapped) == ModelProfile(name="one", window=3000)
+    assert profile_of(wrapped) == of_openai(name="one", window=3000)
     with set_config_context({"configurable": {"model": "two"}}) as context:
-        assert context.run(profile_of, wrapped) == ModelProfile(name="two", window=3000)
+        assert context.run(profile_of, wrapped) == of_openai(name="two", window=3000)
 
 
 def test_a_model_that_no_config_has_named_yet_tells_nothing() -> None:
@@ -99,7 +109,14 @@ def test_a_choice_that_cannot_be_made_is_left_to_the_call() -> None:
 
 def test_another_model_that_is_bound_to_the_call_is_not_taken_for_the_one_that_it_is_bound_to() -> None:
     assert profile_of(chat_model().bind(model="other").with_retry()) == ModelProfile(name="other")
-    assert profile_of(chat_model().bind(model="mid")) == ModelProfile(name="mid", window=3000, answer=300)
+    assert profile_of(chat_model().bind(model="mid")) == of_openai(name="mid", window=3000, answer=300)
+
+
+def test_fallbacks_of_two_providers_are_of_neither() -> None:
+    other = Elsewhere(model="mid", api_key="none")
+    assert profile_of(other).provider == "elsewhere-chat"
+    assert profile_of(other.with_fallbacks([other])).provider == "elsewhere-chat"
+    assert profile_of(chat_model().with_fallbacks([other])).provider == "elsewhere-chat or openai"
 
 
 def test_what_holds_no_chat_model_tells_nothing() -> None:
