@@ -107,7 +107,8 @@ class FlushReport:
     vectors: int
     """Embedded now."""
     pending: int
-    """Work still left: failed attempts waiting for their back-off, or the timeout came first."""
+    """Work still left: failed attempts waiting for their back-off, or the timeout came first. Where it did, what is due
+    and not begun counts as one piece for each session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
