@@ -71,7 +71,7 @@ def said_last(
     wanted = wanted_tokens(found, last.text, said_at=last.seq, shown_from=required.recent.guard)
     if wanted:  # summaries that answer it stand beside the quotes, and each day has a line of its own
         wanted = round(_FRAMED * wanted + runtime.settings.context.shares.level_1_summaries * total)
-    share = min(share, math.ceil(_STEPS * wanted / total) / _STEPS)
+    share = min(share, math.ceil(_STEPS * wanted / max(total, 1)) / _STEPS)
     runtime.view_cache.keep_recalled(ref.key, place, key, (share, is_long))
     return Said(share=share, is_bounded=is_long, found=found)
 
