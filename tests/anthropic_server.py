@@ -9,9 +9,9 @@ one. A block that is not as it gave it is refused.
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from tests.json_server import JsonServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,84 +46,53 @@ def blocks_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-class AnthropicServer:
-    """The server. Starts with `with`, on a free port of loopback.
+class AnthropicServer(JsonServer):
+    """The server.
 
     Args:
         answer: Content blocks for a request's body.
     """
 
     def __init__(self, answer: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
-        self.bodies: list[dict[str, Any]] = []
+        super().__init__()
         self.compactions: list[dict[str, Any]] = []
         """The compaction blocks that it gave."""
-        bodies, compactions = self.bodies, self.compactions
+        self._answer = answer
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                bodies.append(body)
-                marked = [one for one in blocks_of(body) if "cache_control" in one]
-                if len(marked) > _MOST_BREAKPOINTS or any(one.get("text") == "" for one in marked):
-                    error = {"type": "invalid_request_error", "message": "cache_control: too many, or on an empty text"}
-                    self._send(400, {"type": "error", "error": error})
-                    return
-                given = [
-                    {k: value for k, value in one.items() if k not in {"role", "cache_control"} and value is not None}
-                    for one in blocks_of(body)
-                    if one.get("type") == "compaction"
-                ]
-                if any(one not in compactions for one in given):
-                    error = {"type": "invalid_request_error", "message": "compaction: not as it was returned"}
-                    self._send(400, {"type": "error", "error": error})
-                    return
-                content = answer(body)
-                trigger, shown = _trigger_of(body), effective_blocks(body)
-                if trigger is not None and len(json.dumps(shown)) > trigger * _CHARS_PER_TOKEN:
-                    number = len(compactions) + 1
-                    block = {
-                        "type": "compaction",
-                        "content": f"<summary>Compaction {number} of {len(shown)} blocks.</summary>",
-                        "encrypted_content": f"sealed+{number}/" + "q" * 300,
-                    }
-                    compactions.append(block)
-                    content = [block, *content]
-                calls = any(one["type"] == "tool_use" for one in content)
-                said = {
-                    "id": f"msg_{len(bodies)}",
-                    "type": "message",
-                    "role": "assistant",
-                    "model": body["model"],
-                    "content": content,
-                    "stop_reason": "tool_use" if calls else "end_turn",
-                    "stop_sequence": None,
-                    "usage": {"input_tokens": 10, "output_tokens": 5},
-                }
-                self._send(200, said)
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """What the API would say."""
+        fault = self._fault_in(body)
+        if fault is not None:
+            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": fault}}
+        content = self._answer(body)
+        trigger, shown = _trigger_of(body), effective_blocks(body)
+        if trigger is not None and len(json.dumps(shown)) > trigger * _CHARS_PER_TOKEN:
+            number = len(self.compactions) + 1
+            block = {
+                "type": "compaction",
+                "content": f"<summary>Compaction {number} of {len(shown)} blocks.</summary>",
+                "encrypted_content": f"sealed+{number}/" + "q" * 300,
+            }
+            self.compactions.append(block)
+            content = [block, *content]
+        calls = any(one["type"] == "tool_use" for one in content)
+        return 200, {
+            "id": f"msg_{len(self.bodies)}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": content,
+            "stop_reason": "tool_use" if calls else "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        }
 
-            def _send(self, status: int, said: dict[str, Any]) -> None:
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        """What a client is given."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    def _fault_in(self, body: dict[str, Any]) -> str | None:
+        marked = [one for one in blocks_of(body) if "cache_control" in one]
+        if len(marked) > _MOST_BREAKPOINTS or any(one.get("text") == "" for one in marked):
+            return "cache_control: too many, or on an empty text"
+        for block in blocks_of(body):
+            given = {key: one for key, one in block.items() if key not in {"role", "cache_control"} and one is not None}
+            if block.get("type") == "compaction" and given not in self.compactions:
+                return "compaction: not as it was returned"
+        return None

@@ -8,9 +8,9 @@ its answer. An item that is not as it gave it is refused, and so is a result wit
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from tests.json_server import JsonServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,63 +38,34 @@ def _fault_in(body: dict[str, Any], given: list[dict[str, Any]]) -> str | None:
     return None
 
 
-class ResponsesServer:
-    """The server. Starts with `with`, on a free port of loopback.
+class ResponsesServer(JsonServer):
+    """The server.
 
     Args:
         answer: Output items for a request's body.
     """
 
+    path = "/v1"
+
     def __init__(self, answer: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
-        self.bodies: list[dict[str, Any]] = []
+        super().__init__()
         self.compactions: list[dict[str, Any]] = []
         """The compaction items that it gave."""
-        bodies, compactions = self.bodies, self.compactions
+        self._answer = answer
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                bodies.append(body)
-                fault = _fault_in(body, compactions)
-                if fault is not None:
-                    self._send(400, {"error": {"message": fault, "type": "invalid_request_error"}})
-                    return
-                output = answer(body)
-                asked = [one["compact_threshold"] for one in body.get("context_management") or ()]
-                if asked and len(json.dumps(effective_items(body))) > asked[0] * _CHARS_PER_TOKEN:
-                    number = len(compactions) + 1
-                    sealed = f"sealed{number}" + "q" * 600
-                    item = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": sealed}
-                    compactions.append(item)
-                    output = [item, *output]
-                self._send(200, _response(body, output, number=len(bodies)))
-
-            def _send(self, status: int, said: dict[str, Any]) -> None:
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        """What a client is given."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """What the API would say."""
+        fault = _fault_in(body, self.compactions)
+        if fault is not None:
+            return 400, {"error": {"message": fault, "type": "invalid_request_error"}}
+        output = self._answer(body)
+        asked = [one["compact_threshold"] for one in body.get("context_management") or ()]
+        if asked and len(json.dumps(effective_items(body))) > asked[0] * _CHARS_PER_TOKEN:
+            number = len(self.compactions) + 1
+            item = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": f"sealed{number}" + "q" * 600}
+            self.compactions.append(item)
+            output = [item, *output]
+        return 200, _response(body, output, number=len(self.bodies))
 
 
 def _response(body: dict[str, Any], output: list[dict[str, Any]], *, number: int) -> dict[str, Any]:
