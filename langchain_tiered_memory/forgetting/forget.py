@@ -26,6 +26,7 @@ from langchain_tiered_memory.messages.decoder import let_go_of_kept
 from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
 from langchain_tiered_memory.reports import Problem, Receipt
 from langchain_tiered_memory.text.readings import let_go_of_readings
+from langchain_tiered_memory.text.terms import let_go_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -209,6 +210,7 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
             removal.carry_out(one.key, target)
     let_go_of_kept()
     let_go_of_readings()
+    let_go_of_words()
     runtime.view_cache.clear()
     runtime.store.kept_files.cache.forget()
     runtime.counter.clear()

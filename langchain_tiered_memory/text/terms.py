@@ -141,3 +141,14 @@ def _term(part: str) -> str:
 def _stemmed(word: str) -> str:
     """A word without its ending: identifiers fall into parts that are words of others."""
     return str(EnglishStemmer().stemWord(word))
+
+
+def let_go_of_words() -> None:
+    """Keep no word any longer: of what was forgotten, nothing shall stay in memory on our account."""
+    _word_terms.cache_clear()
+    _stemmed.cache_clear()
+
+
+def kept_words() -> int:
+    """How many words are kept."""
+    return _word_terms.cache_info().currsize + _stemmed.cache_info().currsize

@@ -20,6 +20,7 @@ from langchain_tiered_memory.integrations.nodes import context_node, model_input
 from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.text.readings import kept_count
+from langchain_tiered_memory.text.terms import kept_words
 from tests.agent_builders import said as told_to_agent
 from tests.colours import COLOURS, Colour, told
 from tests.graph_builders import Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
@@ -59,8 +60,9 @@ def test_nothing_that_was_read_from_a_forgotten_text_stays_in_memory(colour: Col
     with open_memory() as memory:
         memory.session("t").add_messages([HumanMessage("SECRET stands in src/vault.py")])
         assert kept_count() > 0
+        assert kept_words() > 0
         told(colour, memory.forget, session_id="t")
-        assert kept_count() == 0
+        assert kept_count() == kept_words() == 0
 
 
 @pytest.mark.parametrize("colour", COLOURS)
