@@ -70,8 +70,8 @@ QUOTED = re.compile(
     r"|\u00ab\s?([^\u00bb\n]{2,60}?)\s?\u00bb"
 )
 NAME = re.compile(
-    r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]*[a-z][^\W\d_]*"
-    r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]+)*\b"
+    r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z][^\W\d_]{0,60}"
+    r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]{1,60}){0,20}\b"
 )
 _NO_NAMES_TEXT = (
     "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "

@@ -100,3 +100,7 @@ def test_the_signs_and_the_single_scan_find_what_the_shapes_find_one_by_one(piec
     text = "".join(pieces).replace('"', " ").replace("`", " ")
     text = text.translate(dict.fromkeys(map(ord, "\u201c\u201d\u300c\u300d\u00ab\u00bb"), " "))  # quotes are no shape
     assert identifiers(text) == _one_shape_after_the_other(text)
+
+
+def test_a_run_of_letters_that_is_no_name_is_none() -> None:
+    assert names(f"we saw the {'Z' + 'q' * 50_000}1 and then the Harbour Light") == ["harbour light"]
