@@ -70,21 +70,18 @@ def flush(runtime: Runtime, session_id: str | None, *, timeout: float | None) ->
             made, embedded = made + summaries, embedded + vectors
             if is_over():
                 break
-        in_hand = 0
-        for ref in refs:
-            in_hand += runtime.store.tree.leased_by_others(ref, owner=runtime.worker, now=looked_at)
+        with runtime.store.database.snapshot():
+            tree = runtime.store.tree
+            in_hand = sum(tree.leased_by_others(ref, owner=runtime.worker, now=looked_at) for ref in refs)
         if not in_hand or is_over():
             break
         yield from pause(_LOOK_AGAIN_SECONDS)
     stopped = is_over()
     if session_id is None and embeds and not stopped:
         embedded += yield from index_all(runtime, is_over=is_over)
-    pending = 0
     has_index = runtime.open_index() is not None
-    for ref in refs:
-        pending += runtime.store.tree.unfinished(ref) + (stopped and _is_more_due(runtime, ref))
-        if has_index:
-            pending += runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries, ref=ref)
+    with runtime.store.database.snapshot():
+        pending = sum(_pending(runtime, ref, stopped=stopped, has_index=has_index) for ref in refs)
     return FlushReport(summaries=made, vectors=embedded, pending=pending)
 
 
@@ -93,6 +90,13 @@ def _sessions(runtime: Runtime, session_id: str | None) -> list[SessionRef]:
         return runtime.store.transcript.sessions()
     ref = runtime.store.transcript.find(session_id)
     return [ref] if ref is not None else []
+
+
+def _pending(runtime: Runtime, ref: SessionRef, *, stopped: bool, has_index: bool) -> int:
+    pending = runtime.store.tree.unfinished(ref) + (stopped and _is_more_due(runtime, ref))
+    if has_index:
+        pending += runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries, ref=ref)
+    return pending
 
 
 def _is_more_due(runtime: Runtime, ref: SessionRef) -> bool:

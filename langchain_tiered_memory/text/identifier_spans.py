@@ -6,24 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, QUOTED, SYMBOL, URL
+from langchain_tiered_memory.text.identifiers import QUOTED, SHAPES, TAKEN, URL, marks_of
 from langchain_tiered_memory.text.terms import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-_DIGIT = re.compile(r"\d")
-_SHAPES = (  # with their rank, and the cheapest sign that a line has one: most have none
-    (URL, 0, re.compile("://")),
-    (EMAIL, 0, re.compile("@")),
-    (PATH, 0, re.compile(r"[/\\]|\w\.\w")),
-    (DATE, 1, _DIGIT),
-    (CODE, 0, _DIGIT),
-    (SYMBOL, 1, re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}|\w_|\(\)|--|\w\.\w")),
-)
+    from langchain_tiered_memory.text.identifiers import Marks
+
+_RANKS = (0, 0, 0, 1, 0, 1)
+"""Of each of `SHAPES`."""
 _NAME, _BARE = 2, 3
 _TRAILING = ".,;:!?'\"\u2019\u201d)]}"
-_TAKEN = "\x00"
 _MIN_BARE_DIGITS = 2
 _MAX_QUOTED_WORDS = 6
 _MAX_CHARS = 120
@@ -62,35 +56,33 @@ def findings(text: str, *, bare: bool = True) -> Iterator[Finding]:
 
 
 def _in_line(line: str, *, bare: bool) -> Iterator[Finding]:
-    for pattern, rank, sign in _SHAPES:
-        if sign.search(line) is None:
-            continue
-        matches = list(pattern.finditer(line))
-        for match in matches:
-            found = match[0].rstrip(_TRAILING if pattern is URL else ".")
-            if found and len(found) <= _MAX_CHARS:
-                yield _finding(found, found, rank)
-        line = _without(line, matches)  # so that no part of it is found again as a figure or a name
-    for match in NUMBER.finditer(line) if _DIGIT.search(line) else ():
-        figure = match[0].strip(_TRAILING)
+    marks = marks_of(line)
+    for kind, start, stop in marks.shapes:
+        found = line[start:stop].rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+        if found and len(found) <= _MAX_CHARS:
+            yield _finding(found, found, _RANKS[kind])
+    for start, stop in marks.figures:
+        figure = line[start:stop].strip(_TRAILING)
         told = figure.lstrip("+-")
         if sum(map(str.isdigit, figure)) < _MIN_BARE_DIGITS and told.isdigit():
             continue
-        phrase = figure if not told.replace(",", "").replace(".", "").isdigit() else _with_noun(line, match, figure)
+        is_counted = told.replace(",", "").replace(".", "").isdigit()
+        phrase = _with_noun(marks.left, start, stop, figure) if is_counted else figure
         if bare or phrase != figure or not told.isdigit():
             yield _finding(phrase, figure, 0 if phrase != figure or not told.isdigit() else _BARE)
     if bare:
-        yield from _named(line)
+        yield from _named(marks)
 
 
-def _named(text: str) -> Iterator[Finding]:
-    for match in QUOTED.finditer(text):
+def _named(marks: Marks) -> Iterator[Finding]:
+    for match in QUOTED.finditer(marks.left):
         quoted = next(group for group in match.groups() if group).strip(_TRAILING)
-        if _TAKEN not in quoted and 0 < len(quoted.split()) <= _MAX_QUOTED_WORDS:
+        if TAKEN not in quoted and 0 < len(quoted.split()) <= _MAX_QUOTED_WORDS:
             yield _finding(quoted, quoted, _NAME)
-    for match in NAME.finditer(text):
-        if len(match[0]) > 1 and match[0].casefold() not in _NO_NAME:
-            yield _finding(match[0], match[0], _NAME)
+    for start, stop in marks.names:
+        name = marks.left[start:stop]
+        if len(name) > 1 and name.casefold() not in _NO_NAME:
+            yield _finding(name, name, _NAME)
 
 
 def _finding(shown: str, named: str, rank: int) -> Finding:
@@ -98,24 +90,12 @@ def _finding(shown: str, named: str, rank: int) -> Finding:
     return Finding(text, " ".join(named.casefold().split()), rank)
 
 
-def _without(line: str, matches: Sequence[re.Match[str]]) -> str:
-    """`line` with every match blanked, all else in its place."""
-    if not matches:
-        return line
-    kept: list[str] = []
-    at = 0
-    for match in matches:
-        kept += (line[at : match.start()], _TAKEN * len(match[0]))
-        at = match.end()
-    return "".join((*kept, line[at:]))
-
-
-def _with_noun(text: str, match: re.Match[str], figure: str) -> str:
+def _with_noun(text: str, start: int, stop: int, figure: str) -> str:
     """The figure with the word behind it, or the one before it: `12 replicas`, `port is 8443`."""
-    behind = _NOUN_BEHIND.match(text, match.end()) or _UNSPACED_BEHIND.match(text, match.end())
+    behind = _NOUN_BEHIND.match(text, stop) or _UNSPACED_BEHIND.match(text, stop)
     if behind and behind[0].strip(" \u00a0-").casefold() not in STOP_WORDS:
         return f"{figure}{behind[0]}"
-    head = text[max(0, match.start() - _LOOK_CHARS) : match.start()]
+    head = text[max(0, start - _LOOK_CHARS) : start]
     unspaced = _UNSPACED_BEFORE.search(head)
     return f"{unspaced[0] if unspaced else _noun_before(head)}{figure}"
 

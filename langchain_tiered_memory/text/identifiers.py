@@ -7,12 +7,12 @@ information-loss measure of `SummaryMetrics`: which of the sources' identifiers 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -79,29 +79,93 @@ _NO_NAMES_TEXT = (
 )
 _NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
 _DIGIT = re.compile(r"\d")
-_SHAPES = (  # each with the cheapest sign that it can occur at all: most sentences have none
+_MONTHS_BEGIN = "jfmasondJFMASOND\u017f"
+SHAPES: tuple[
+    tuple[re.Pattern[str], str | re.Pattern[str]], ...
+] = (  # each with the cheapest sign that a line can have one at all: most have none
     (URL, "://"),
     (EMAIL, "@"),
-    (PATH, re.compile(r"[/\\]|\w\.\w")),
-    (DATE, _DIGIT),
-    (CODE, _DIGIT),
+    (PATH, re.compile(r"[/\\]|[\w.-]\.\w")),
+    (
+        DATE,
+        re.compile(rf"\d(?:[-./:\u5e74\u6708]|(?:[^\W\d_]{{2}})?(?: [oO][fF])? [{_MONTHS_BEGIN}])|[^\W\d_]\.? \d"),
+    ),
+    (CODE, re.compile(r"[A-Za-z][-_]?\d|\d[A-Za-z.-]|#\d")),
     (SYMBOL, re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}|\w_|\(\)|--|\w\.\w")),
 )
+"""Forms that hide one another, in this order: what one of them took is no other's, and no figure or name."""
+_NAME_SIGN = re.compile(r'[\s("][^\W\d_a-z]')
+_NAMED_FIRST = re.compile(r"(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z]|[A-Z]{2})")
+"""How a line may begin with a name that goes on with the line before it."""
+_QUOTES = re.compile('[`"\u201c\u300c\u00ab]')
 _TRAILING = ".,;:!?'\"\u2019\u201d)]}"
 _MAX_QUOTED_WORDS = 6
 _MIN_BARE_DIGITS = 2
 _MAX_MEASURED_CHARS = 400_000
-_TAKEN = "\x00"
+TAKEN = "\x00"
+"""Stands for a character of what a shape took."""
+_NOTHING = frozenset[str]()
+
+
+class Marks(NamedTuple):
+    """Where a line names something: read once for everything that asks what it names."""
+
+    shapes: tuple[tuple[int, int, int], ...]
+    """Which of `SHAPES`, from where to where; kind after kind."""
+    left: str
+    """The line without them, every other character in its place."""
+    figures: tuple[tuple[int, int], ...]
+    names: tuple[tuple[int, int], ...]
+    keys: frozenset[str]
+    """Shapes, figures and quotes as `identifiers` gives them."""
+    named: frozenset[str]
+    """All of it, names too."""
 
 
 @read_once
+def marks_of(line: str) -> Marks:
+    """What a text without line breaks names."""
+    shapes: list[tuple[int, int, int]] = []
+    left = line
+    for kind, (pattern, sign) in enumerate(SHAPES):
+        if not (sign in left if isinstance(sign, str) else sign.search(left)):
+            continue
+        spans = [match.span() for match in pattern.finditer(left)]
+        for start, stop in spans:
+            # So that no part of it is found again as a figure or a name.
+            left = f"{left[:start]}{TAKEN * (stop - start)}{left[stop:]}"
+            shapes.append((kind, start, stop))
+    figures = tuple(match.span() for match in NUMBER.finditer(left)) if _DIGIT.search(left) else ()
+    places = tuple(match.span() for match in NAME.finditer(left)) if _NAME_SIGN.search(left) else ()
+    keys = frozenset(_keys(line, left, shapes, figures)) if shapes or figures or _QUOTES.search(left) else _NOTHING
+    named = keys.union(names(left)) if places else keys
+    return Marks(tuple(shapes), left, figures, places, keys, named)
+
+
 def identifiers(text: str) -> frozenset[str]:
     """Everything in `text` that is recognised by its form, casefolded and without surrounding punctuation.
 
     Paths, URLs, e-mail addresses, dates and times, versions, hashes and codes, program symbols, numbers (a bare
     single digit is none), quoted names of up to six words, and capitalised names that do not start a sentence.
     """
-    return frozenset(_found(text))
+    return _of_lines(text) if "\n" in text else marks_of(text).named
+
+
+@read_once
+def _of_lines(text: str) -> frozenset[str]:
+    found = set[str]()
+    before = ""
+    for line in text.split("\n"):
+        marks = marks_of(line)
+        goes_on = before and (before in ",;" or (before != "_" and before.isalnum())) and _NAMED_FIRST.match(marks.left)
+        if goes_on:
+            # A sentence may go on here: what begins the line is a name as it would be within one.
+            found |= marks.keys
+            found.update(names(f"{before}\n{marks.left}"))
+        else:
+            found |= marks.named
+        before = marks.left[-1:]
+    return frozenset(found)
 
 
 def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
@@ -132,31 +196,30 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _found(text: str) -> Iterator[str]:
-    figures = _DIGIT.search(text) is not None
-    for pattern, hint in _SHAPES:
-        # Where other shapes took every digit, those that need one find nothing anyway.
-        may_occur = figures if hint is _DIGIT else hint in text if isinstance(hint, str) else hint.search(text)
-        if not may_occur:
-            continue
-        left: list[str] = []
-        at = 0
-        for match in pattern.finditer(text):
-            yield _folded(match[0]).rstrip(_TRAILING if pattern is URL else ".")
-            left.append(text[at : match.start()])
-            at = match.end()
-        if left:
-            # So that no part of it is found again as a number or a name.
-            text = _TAKEN.join((*left, text[at:]))
-    for match in NUMBER.finditer(text) if figures else ():
-        number = _folded(match[0]).strip(_TRAILING)
+def _keys(
+    line: str, left: str, shapes: Sequence[tuple[int, int, int]], figures: Iterable[tuple[int, int]]
+) -> Iterator[str]:
+    for kind, start, stop in shapes:
+        yield _folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+    for start, stop in figures:
+        number = _folded(left[start:stop]).strip(_TRAILING)
         if sum(map(str.isdigit, number)) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
             yield number
-    for match in QUOTED.finditer(text):
-        quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)
-        if quoted and _TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
-            yield quoted
-    yield from names(text)
+    if _QUOTES.search(left):
+        for match in QUOTED.finditer(_closed_up(left, shapes)):
+            quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)
+            if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
+                yield quoted
+
+
+def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
+    """What is left of a line, with one mark for each shape: what stands in quotes is bounded by its own length."""
+    pieces: list[str] = []
+    at = 0
+    for start, stop in sorted((start, stop) for _, start, stop in shapes):
+        pieces.append(left[at:start])
+        at = stop
+    return TAKEN.join((*pieces, left[at:]))
 
 
 def names(text: str) -> list[str]:

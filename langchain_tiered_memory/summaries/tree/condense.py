@@ -54,7 +54,8 @@ def condense(
     """
     made = 0
     while runtime.settings.tree.enabled:
-        summary = _claim_next(runtime, ref)
+        with runtime.store.database.snapshot():  # what is due is read at once, up to the claim of it
+            summary = _claim_next(runtime, ref)
         if summary is not None:
             made += yield from _make(runtime, ref, summary)
             yield from stop_point()

@@ -45,9 +45,10 @@ def read_all(runtime: Runtime, ref: SessionRef) -> None:
 
 def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool:
     """Read the facts of the oldest summary that waits; `False` where none does, or none can be read now."""
-    # Looked up each time: what is written between reading and writing is seen by the session's epoch.
-    now = runtime.store.transcript.find(ref.session_id)
-    waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
+    with runtime.store.database.snapshot():
+        # Looked up each time: what is written between reading and writing is seen by the session's epoch.
+        now = runtime.store.transcript.find(ref.session_id)
+        waiting = runtime.store.facts.unread(now, _AT_ONCE) if now is not None else []
     summary = next((one for one in waiting if tries.get(one.id, 0) < _TRIES), None)
     if now is None or summary is None:
         return False

@@ -37,6 +37,45 @@ def test_names_are_found_where_they_do_not_start_a_sentence() -> None:
     assert identifiers("Yesterday we met Anna Berg in Oslo.") == {"anna berg", "oslo"}
 
 
+def test_a_wrapped_sentence_names_what_it_names_on_one_line() -> None:
+    assert identifiers("Yesterday we met\nAnna Berg in Oslo.") == {"anna berg", "oslo"}
+
+
+def test_what_begins_a_line_behind_a_full_stop_is_no_name() -> None:
+    assert identifiers("It rained.\nAnna stayed in Oslo.") == {"oslo"}
+    assert identifiers("It rained \nAnna stayed in Oslo.") == {"oslo"}
+
+
+_WORDS = (
+    *("See ", "Anna ", "Oslo, ", "src/main.py ", "-.py ", '"a plan" ', "12 ", "3.5 GB ", "2024-05-06 ", "6th of May "),
+    *(
+        "May 6 ",
+        "v1.2 ",
+        "#12 ",
+        "0x1f ",
+        "user_id ",
+        "run() ",
+        "--dry ",
+        "https://a.bc/d ",
+        "a@b.cd ",
+        "; ",
+        "\u00e9 ",
+    ),
+)
+_LINE = st.lists(st.sampled_from(_WORDS), max_size=6).map("".join)
+
+
+@given(st.lists(_LINE, min_size=1, max_size=4))
+def test_a_text_names_what_its_lines_name_each_with_its_full_stop(lines: list[str]) -> None:
+    each = [f"{line}." for line in lines]
+    assert identifiers("\n".join(each)) == frozenset[str]().union(*map(identifiers, each))
+
+
+@given(_LINE, st.sampled_from(["", " ", "\t", "  "]))
+def test_the_margin_of_a_line_says_nothing(line: str, margin: str) -> None:
+    assert identifiers(f"{margin}{line.strip()}{margin}") == identifiers(line.strip())
+
+
 def test_dates_and_amounts_of_an_unspaced_script_are_found() -> None:
     assert {"5月12日", "12000"} <= identifiers("会议在5月12日。预算是12000元。")
 

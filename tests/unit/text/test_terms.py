@@ -51,6 +51,16 @@ def test_spellings_of_one_word_meet_in_a_term(one: str, other: str) -> None:
     assert not set(analyse(one)).isdisjoint(analyse(other))
 
 
+@given(st.text(alphabet=st.characters(max_codepoint=127), max_size=200))
+def test_a_text_has_the_same_terms_whether_or_not_a_letter_beyond_ascii_stands_behind_it(text: str) -> None:
+    assert analyse(f"{text} \u00e9") == [*analyse(text), "e"]
+
+
+@given(st.lists(st.text(max_size=60).filter(lambda line: "\n" not in line), max_size=5))
+def test_a_text_has_the_terms_of_its_lines(lines: list[str]) -> None:
+    assert analyse("\n".join(lines)) == [term for line in lines for term in analyse(line)]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
