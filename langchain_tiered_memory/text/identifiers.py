@@ -56,9 +56,9 @@ CODE = re.compile(
     r"|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
 )
 SYMBOL = re.compile(
-    r"\b(?:[A-Za-z]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}"
-    r"|[A-Z][a-z]+[A-Z]{2,}\w*"
-    r"|[A-Z]{2,}[a-z]\w+|[A-Za-z]\w+(?:\.[a-z_]\w+){2,})|(?<!\w)--[a-z][\w-]+"
+    r"\b(?:[A-Za-z]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]++(?:[A-Z][a-z0-9]+)+"
+    r"|(?:[A-Z][a-z0-9]+){2,}|[A-Z][a-z]+[A-Z]{2,}\w*"
+    r"|[A-Z]{2,}[a-z]\w+|[A-Za-z]\w++(?:\.[a-z_]\w+){2,})|(?<!\w)--[a-z][\w-]+"
 )
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.,])[$\u20ac\u00a3\u00a5]?[+-]?\d++(?:[.,\u00a0\u2009' ]\d{3}(?!\d)){0,8}"
@@ -79,17 +79,17 @@ _NO_NAMES_TEXT = (
 )
 _NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
 _DIGIT = re.compile(r"\d")
-_MONTHS_BEGIN = "jfmasondJFMASOND\u017f"
+_MONTH_SIGN = (
+    "[Jj](?:[Aa][Nn]|[Uu][NnLl])|[Ff][Ee][Bb]|[Mm][Aa][RrYy]|[Aa](?:[Pp][Rr]|[Uu][Gg])|[Ss\u017f][Ee][Pp]"
+    "|[Oo][Cc][Tt]|[Nn][Oo][Vv]|[Dd][Ee][Cc]"
+)
 SHAPES: tuple[
     tuple[re.Pattern[str], str | re.Pattern[str]], ...
 ] = (  # each with the cheapest sign that a line can have one at all: most have none
     (URL, "://"),
     (EMAIL, "@"),
-    (PATH, re.compile(r"[/\\]|[\w.-]\.\w")),
-    (
-        DATE,
-        re.compile(rf"\d(?:[-./:\u5e74\u6708]|(?:[^\W\d_]{{2}})?(?: [oO][fF])? [{_MONTHS_BEGIN}])|[^\W\d_]\.? \d"),
-    ),
+    (PATH, re.compile(rf"[/\\]|[\w.-]\.(?:{_EXTENSION})\b(?!\()")),
+    (DATE, re.compile(rf"\d(?:-\d\d-|[./]\d{{1,2}}[./]|:\d\d|[\u5e74\u6708])|{_MONTH_SIGN}")),
     (CODE, re.compile(r"[A-Za-z][-_]?\d|\d[A-Za-z.-]|#\d")),
     (SYMBOL, re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}|\w_|\(\)|--|\w\.\w")),
 )
@@ -127,15 +127,16 @@ def marks_of(line: str) -> Marks:
     """What a text without line breaks names."""
     shapes: list[tuple[int, int, int]] = []
     left = line
+    has_digits = _DIGIT.search(line) is not None
     for kind, (pattern, sign) in enumerate(SHAPES):
-        if not (sign in left if isinstance(sign, str) else sign.search(left)):
+        if not (sign in left if isinstance(sign, str) else sign.search(left)) or (pattern is DATE and not has_digits):
             continue
         spans = [match.span() for match in pattern.finditer(left)]
         for start, stop in spans:
             # So that no part of it is found again as a figure or a name.
             left = f"{left[:start]}{TAKEN * (stop - start)}{left[stop:]}"
             shapes.append((kind, start, stop))
-    figures = tuple(match.span() for match in NUMBER.finditer(left)) if _DIGIT.search(left) else ()
+    figures = tuple(match.span() for match in NUMBER.finditer(left)) if has_digits else ()
     places = tuple(match.span() for match in NAME.finditer(left)) if _NAME_SIGN.search(left) else ()
     keys = frozenset(_keys(line, left, shapes, figures)) if shapes or figures or _QUOTES.search(left) else _NOTHING
     named = keys.union(names(left)) if places else keys
