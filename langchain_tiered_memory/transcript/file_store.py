@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 2000
 """Newest accesses among which the latest files are found: the cost does not grow with a run."""
 
+_SHOWN = (files.c.path_digest, files.c.path, files.c.seq, files.c.operation, files.c.tool, files.c.at)
 _WORKED_ON = (
     select(files.c.seq)
     .where(
@@ -72,14 +73,14 @@ class Files:
             mine = and_(mine, files.c.track == packed(track))
         if before is not None:
             mine = and_(mine, files.c.seq < before)
-        walk = select(files).where(mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
+        walk = select(*_SHOWN).where(mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
         newest: dict[str, RowMapping] = {}
         with self.database.read() as connection:
-            for row in connection.execute(walk).mappings():
-                if row["path_digest"] not in newest:
+            for row in connection.execute(walk):
+                if row[0] not in newest:
                     if len(newest) == limit:
                         break
-                    newest[row["path_digest"]] = row
+                    newest[row[0]] = row._mapping  # noqa: SLF001 - public, whatever its name says
             written = self._written(connection, list(newest), mine)
             found = readable(connection, newest.items(), lambda one: _access(*one, was_written=one[0] in written))
         return sorted(found, key=lambda one: (-one.seq, one.path))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
+from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,17 +121,22 @@ def _lines(facts: Sequence[Fact]) -> list[str]:
 
 def shown_text(fact: Fact) -> str:
     """A fact's words without announcement, denied value and full stop."""
-    said = " ".join(fact.text.replace("**", "").split()).rstrip(" .!")
+    said = _stated(fact.text)
+    if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
+        said = _OPENING.sub("", said, count=1)
+    article = _ARTICLE.match(said)
+    return said[article.end() :] if article else said
+
+
+@read_once
+def _stated(text: str) -> str:
+    said = " ".join(text.replace("**", "").split()).rstrip(" .!")
     for wrong in denied_values(said):
         said = _without_denied(said, wrong)
     announced = _ANNOUNCED.match(said)
     if announced and announced.end() < len(said):
         said = said[announced.end() :]
-    said = _CLOSING.sub("", said)
-    if _PARTICULAR[fact.kind] and fact.subject and fact.subject.split()[0] not in NOBODY:
-        said = _OPENING.sub("", said, count=1)
-    article = _ARTICLE.match(said)
-    return said[article.end() :] if article else said
+    return _CLOSING.sub("", said)
 
 
 def _without_denied(said: str, wrong: str) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from langchain_tiered_memory.summaries.facts.changes import announces_change, corrects, denied_values
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
 from langchain_tiered_memory.text.figures import states_figure
+from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +39,17 @@ _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
 
+class _Stance(NamedTuple):
+    """What a statement's words say of other statements."""
+
+    said: str
+    changes: bool
+    corrects: bool
+    denied: tuple[str, ...]
+    is_own: bool
+    """Whether it speaks of who says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Looked:
     fact: Fact
@@ -50,7 +62,6 @@ class _Looked:
     corrects: bool
     denied: tuple[str, ...]
     is_own: bool
-    """Whether it speaks of who says it."""
 
 
 class Named(Protocol):
@@ -146,18 +157,30 @@ def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]
 
 
 def _look(fact: Fact) -> _Looked:
-    value = fact.value.casefold()
+    said, changes, is_correcting, denied, is_own = _stance(fact.text)
     return _Looked(
         fact=fact,
         about=_about(fact),
-        said=folded(fact.text),
+        said=said,
         shape=shape_of(fact.value),
         unit=unit_of(fact.value),
-        value=value,
-        changes=announces_change(fact.text),
-        corrects=corrects(fact.text),
-        denied=tuple(folded(one) for one in denied_values(fact.text)),
-        is_own=bool(_OWN.search(fact.text.casefold())),
+        value=fact.value.casefold(),
+        changes=changes,
+        corrects=is_correcting,
+        denied=denied,
+        is_own=is_own,
+    )
+
+
+@read_once
+def _stance(text: str) -> _Stance:
+    """Of a fact's words: each summary that is made holds the facts before it against its own."""
+    return _Stance(
+        said=folded(text),
+        changes=announces_change(text),
+        corrects=corrects(text),
+        denied=tuple(folded(one) for one in denied_values(text)),
+        is_own=bool(_OWN.search(text.casefold())),
     )
 
 
