@@ -57,7 +57,7 @@ def _ranked(runtime: Runtime, ref: SessionRef, entries: Sequence[Entry], query: 
     """Those that answer the question first, the best of them before the others; then as they were said."""
     if not query.strip():
         return list(entries)
-    found = find(runtime, ref, query)
+    found = find(runtime, ref, query, best=0)
     places = {one.sequence: place for place, one in enumerate(found.ranked) if found.is_hit(one.sequence)}
     return sorted(entries, key=lambda entry: (places.get(entry.seq, len(places)), entry.seq))
 

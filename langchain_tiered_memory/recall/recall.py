@@ -24,15 +24,16 @@ from langchain_tiered_memory.summaries.rendering import (
 )
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
-from langchain_tiered_memory.types.records import LeftOut, utc
+from langchain_tiered_memory.types.records import Entry, LeftOut, utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_tiered_memory.protocols import VectorIndex
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.transcript.entry_reads import Moment
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Entry, Passage, SessionRef, Summary, TextStatistics
+    from langchain_tiered_memory.types.records import Passage, SessionRef, Summary, TextStatistics
 
 _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 """Names that are labels, not persons."""
@@ -70,6 +71,7 @@ class Found:
 
     ranked: tuple[RankedEntry, ...]
     entries: Mapping[int, Entry]
+    """Those that were read whole."""
     passages: Mapping[int, tuple[Passage, ...]]
     sittings: Mapping[int, int]
     hits: frozenset[int]
@@ -98,29 +100,38 @@ class Recalled:
 
 
 def find(
-    runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, level: int = 0
+    runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, best: int | None = None
 ) -> Found:
-    """Rank the messages of a session for a question."""
+    """Rank the messages of a session for a question.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        query: The question.
+        filters: Which messages may be found.
+        best: So many of the best hits are read whole, for who needs no more of them; `None`: all that are ranked.
+    """
     limit = runtime.settings.recall.candidates
     query = asked(query)
     terms = search_terms(query)
-    statistics = runtime.store.text_index.statistics(ref, terms, level=level)
+    statistics = runtime.store.text_index.statistics(ref, terms)
     weights = telling(statistics)
-    lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
-    similar = similar_passages(runtime, ref, query, level=level, limit=limit)
+    lexical = runtime.store.text_index.seqs(ref, weights, limit=limit, filters=filters)
+    similar = similar_passages(runtime, ref, query, level=0, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
-    hits = {passage.seq for passage in lexical} | {passage.seq for passage in dense if passage.level == level}
+    hits = lexical | {passage.seq for passage in dense if passage.level == 0}
     reach = runtime.settings.recall.neighbours
     around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
-    near = runtime.store.transcript.by_seq(ref, sorted(around))
+    transcript = runtime.store.transcript
+    near: Sequence[Entry | Moment] = (transcript.by_seq if best is None else transcript.moments)(ref, sorted(around))
     tracks = filters.tracks if filters is not None else None
-    entries = {entry.seq: entry for entry in near if tracks is None or entry.track in tracks}
+    said = {one.seq: one for one in near if tracks is None or one.track in tracks}
     passages: dict[int, list[Passage]] = {}
-    for passage in runtime.store.text_index.of_entries(ref, sorted(entries)):
+    for passage in runtime.store.text_index.of_entries(ref, sorted(said)):
         passages.setdefault(passage.seq, []).append(passage)
-    sittings = _sittings(entries.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
-    speakers = {entry.name for entry in entries.values() if entry.name and entry.name.lower() not in _LABELS}
-    last_at = max((entry.at for entry in entries.values()), default=0.0)
+    sittings = _sittings(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
+    last_at = max((one.at for one in said.values()), default=0.0)
     candidates = [
         Candidate(
             sequence=seq,
@@ -128,9 +139,9 @@ def find(
             passages=tuple(
                 PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
             ),
-            speaker=entries[seq].name or "",
-            by_person=_is_person(entries[seq]),
-            time=utc(entries[seq].at),
+            speaker=said[seq].name or "",
+            by_person=_is_person(said[seq]),
+            time=utc(said[seq].at),
         )
         for seq, found in passages.items()
     ]
@@ -143,6 +154,10 @@ def find(
             document_frequency=statistics.document_frequency,
         ),
     )
+    if best is None:
+        entries = {one.seq: one for one in said.values() if isinstance(one, Entry)}
+    else:
+        entries = _best_hits(runtime, ref, [one.sequence for one in ranked if one.sequence in hits], count=best)
     return Found(
         ranked=tuple(ranked),
         entries=entries,
@@ -153,6 +168,16 @@ def find(
         unique_nats=math.log(1 + max(statistics.passages, 1)),
         rarest=min((statistics.document_frequency[term] for term in weights), default=0),
     )
+
+
+def _best_hits(runtime: Runtime, ref: SessionRef, seqs: Sequence[int], *, count: int) -> dict[int, Entry]:
+    """The first `count` of these entries that can be read."""
+    found: dict[int, Entry] = {}
+    for start in range(0, len(seqs), max(count, 1)):
+        if len(found) >= count:
+            break
+        found |= {one.seq: one for one in runtime.store.transcript.by_seq(ref, seqs[start : start + count])}
+    return found
 
 
 def asked(query: str) -> str:
@@ -167,7 +192,7 @@ def search_terms(query: str) -> list[str]:
     return terms if len(terms) <= _ASKED_TERMS else terms[:half] + terms[-half:]
 
 
-def _is_person(entry: Entry) -> bool:
+def _is_person(entry: Entry | Moment) -> bool:
     """Whether a person said it: the user, or anybody who goes by a name of their own."""
     return entry.role == "user" or bool(entry.name and entry.name.lower() not in _LABELS)
 
@@ -230,7 +255,7 @@ def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: i
     return settled
 
 
-def _sittings(entries: Iterable[Entry], *, gap_seconds: float) -> dict[int, int]:
+def _sittings(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
     numbers: dict[int, int] = {}
     number, last_at = 0, None
     for entry in sorted(entries, key=lambda one: one.seq):

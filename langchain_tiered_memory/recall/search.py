@@ -67,8 +67,8 @@ def _best(
 
 
 def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filters: SearchFilters) -> list[Hit]:
-    found = find(runtime, ref, query, filters=filters)
-    allowed = [one for one in found.ranked if found.is_hit(one.sequence)][:quota]
+    found = find(runtime, ref, query, filters=filters, best=quota)
+    allowed = [one for one in found.ranked if found.is_hit(one.sequence) and one.sequence in found.entries][:quota]
     best = max((one.score for one in allowed), default=1.0) or 1.0
     hits = []
     for one in allowed:

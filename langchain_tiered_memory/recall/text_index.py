@@ -131,19 +131,38 @@ class TextIndex:
             limit: How many at most.
             filters: Further conditions.
         """
+        query = self._candidates(ref, weights, level=level, limit=limit, filters=filters)
+        if query is None:
+            return []
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).all(), derived_rows.passage_of)
+
+    def seqs(
+        self, ref: SessionRef, weights: Mapping[str, float], *, limit: int, filters: SearchFilters | None = None
+    ) -> set[int]:
+        """The messages of the passages that `find` gives, for who reads all passages of these anyway."""
+        query = self._candidates(ref, weights, level=0, limit=limit, filters=filters)
+        if query is None:
+            return set()
+        with self.database.read() as connection:
+            found = connection.scalars(query.with_only_columns(passages.c.seq, maintain_column_froms=True))
+            return {seq for seq in found if isinstance(seq, int)}
+
+    def _candidates(
+        self,
+        ref: SessionRef,
+        weights: Mapping[str, float],
+        *,
+        level: int,
+        limit: int,
+        filters: SearchFilters | None,
+    ) -> Select[Any] | None:
         heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
         if not heaviest:
-            return []
-        scope = scope_of(ref.key, level)
-        conditions = _conditions(filters)
-        query = (
-            _sqlite_candidates(scope, heaviest, conditions, limit)
-            if self.database.dialect == "sqlite"
-            else _postgresql_candidates(scope, heaviest, conditions, limit)
-        )
-        with self.database.read() as connection:
-            found = connection.execute(query.where(passages.c.session_key == ref.key)).all()
-            return readable(connection, found, derived_rows.passage_of)
+            return None
+        made = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
+        query = made(scope_of(ref.key, level), heaviest, _conditions(filters), limit)
+        return query.where(passages.c.session_key == ref.key)
 
     def by_id(
         self, ref: SessionRef | None, ids: Sequence[int], *, filters: SearchFilters | None = None

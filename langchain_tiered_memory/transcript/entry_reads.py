@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, select, union_all
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import damage_of, readable
+from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import digest_of, entries, packed, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from langchain_tiered_memory.sql.database import Database
-    from langchain_tiered_memory.types.records import Entry, SessionRef
+    from langchain_tiered_memory.types.records import Entry, Role, SessionRef
 
 Filter: TypeAlias = Literal["track", "after", "up_to", "roles", "limit"]
 """What may bound a read of messages; each is the name of its parameter."""
@@ -37,6 +38,9 @@ _CONDITIONS = {
     "roles": entries.c.role.in_(bindparam("roles", expanding=True)),
 }
 _BY_SEQ = _OF_SESSION.where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
+_MOMENTS = select(entries.c.seq, entries.c.at, entries.c.role, entries.c.name, entries.c.track).where(
+    entries.c.session_key == bindparam("session"), entries.c.seq.in_(bindparam("seqs", expanding=True))
+)
 _BY_ID = _OF_SESSION.where(entries.c.id_digest.in_(bindparam("digests", expanding=True)))
 _BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
 _BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
@@ -179,6 +183,16 @@ def entry_or_again(connection: Connection, row: Row[Any] | Sequence[Any]) -> Ent
         return again
 
 
+class Moment(NamedTuple):
+    """Who said a message, and when, without what was said."""
+
+    seq: int
+    at: float
+    role: Role
+    name: str | None
+    track: str
+
+
 @retried
 @dataclass(frozen=True, slots=True)
 class EntryReads:
@@ -231,6 +245,24 @@ class EntryReads:
         with self.database.read() as connection:
             parts = chunks(sorted(set(seqs)))
             return [one for part in parts for one in found(connection, ref, _BY_SEQ, seqs=part)]
+
+    def moments(self, ref: SessionRef, seqs: Sequence[int]) -> list[Moment]:
+        """Who said these entries, and when, in order: a question weighs a thousand and shows a few of them.
+
+        Of one whose row cannot be read so, what `by_seq` makes of it.
+        """
+        read: list[Moment] = []
+        damaged: list[int] = []
+        with self.database.read() as connection:
+            for part in chunks(sorted(set(seqs))):
+                for seq, at, role, name, track in connection.execute(_MOMENTS, {"session": ref.key, "seqs": part}):
+                    if isinstance(at, float | int) and role in ROLES:
+                        read.append(Moment(seq, at, role, None if name is None else unpacked(name), unpacked(track)))
+                    else:
+                        damaged.append(seq)
+            again = found(connection, ref, _BY_SEQ, seqs=damaged) if damaged else []
+        read += [Moment(one.seq, one.at, one.role, one.name, one.track) for one in again]
+        return sorted(read)
 
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
         """The entries of these messages, in order; ids that are not there are left out.
