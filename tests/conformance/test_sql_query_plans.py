@@ -54,6 +54,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "newest summaries": lambda s, r, _: s.tree.newest(r, level=1, up_to=30, limit=3),
     "first uncondensed": lambda s, r, _: s.tree.first_uncondensed(r, track="main", after=3),
     "uncondensed": lambda s, r, _: s.tree.uncondensed(r, track="main", up_to=30),
+    "moments": lambda s, r, _: s.transcript.moments(r, MANY),
     "facts": lambda s, r, _: s.facts.candidates(r, up_to=30, limit=9),
     "facts of a branch": lambda s, r, _: s.facts.candidates(r, up_to=30, without=[1, 2], limit=9),
     "best facts": lambda s, r, _: s.facts.best(r, 9),
@@ -65,6 +66,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "term statistics": lambda s, r, _: s.text_index.statistics(r, ["word1"]),
     "term statistics of summaries": lambda s, r, _: s.text_index.statistics(r, ["word1"], level=1),
     "text search": lambda s, r, _: s.text_index.find(r, {"word1": 1.0}, limit=9),
+    "messages of a text search": lambda s, r, _: s.text_index.seqs(r, {"word1": 1.0}, limit=9),
     "passages by id": lambda s, r, _: s.text_index.by_id(r, MANY),
     "passages of entries": lambda s, r, _: s.text_index.of_entries(r, MANY),
     "vectors to make": lambda s, _r, _: s.vector_queue.pending(limit=9),
@@ -95,6 +97,7 @@ MAY_SORT = {
     "claim": "as many as one summary covers",
     "plan": "at most as many as are kept",
     "text search": "the candidates are ranked",
+    "messages of a text search": "the candidates are ranked",
     "level 1 between": "as many as stand between two borders",
     "settle": "the sessions of one batch",
 }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def found(store: SqlStore, ref: SessionRef, *terms: str, **options: object) -> list[int]:
     hits: list[Passage] = store.text_index.find(ref, dict.fromkeys(terms, 1.0), limit=1000, **options)  # type: ignore[arg-type]
     assert len({hit.id for hit in hits}) == len(hits)
+    if "level" not in options:
+        seqs = store.text_index.seqs(ref, dict.fromkeys(terms, 1.0), limit=1000, **options)  # type: ignore[arg-type]
+        assert seqs == {hit.seq for hit in hits}
     return sorted(hit.seq for hit in hits)
 
 
