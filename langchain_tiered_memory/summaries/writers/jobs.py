@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,8 @@ class CondenseJob:
     """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
     instructions: str | None = None
     """In the place of ours; see `prompts.instructions` for what it may contain."""
+    is_reworded: bool = False
+    """Whether an extension changed what its sources say: then no model may read them anywhere else for it."""
 
     @property
     def source_tokens(self) -> int:
@@ -178,8 +182,19 @@ class BatchCondenser(Condenser, Protocol):
         """Tokens that one answer may have; `None` where nobody says."""
         ...
 
-    def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
+    def asks(self, model: object, *, by_name: bool = False) -> bool:
+        """Whether it calls this very model, or one that this wraps; by its name is enough where `by_name`."""
+        ...
+
+    def condense_together(
+        self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
+    ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, those of lower levels first.
+
+        Args:
+            parts: What is asked for.
+            standing: The last request of the session's agent, where it may be used.
+            report: Told where it could not be used after all.
 
         Raises:
             CondensationError: when no answer came.

@@ -1,0 +1,145 @@
+"""Has a model write several summaries behind the agent's last request, where that is billed less than a prompt anew.
+
+The request is sent as it was, byte for byte, with one message behind it, so the provider reads it from its cache. What
+comes back is text, and taken apart and checked as the answer to any other call for several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.models.answer_limits import answer_limit
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
+from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
+from langchain_tiered_memory.summaries.writers.batches import taken_apart
+from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.settings import ValidationSettings
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
+    from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
+
+_FILLED = 0.95
+"""Of the window, that request, message and answer may fill: most of it the provider has counted itself."""
+_WORTH = 0.9
+"""Of what the usual call would be billed: what fails is paid for twice."""
+_PART_TOKENS = 12
+"""Around a part of an answer."""
+_PASSED_OVER = 4
+"""Calls that go the usual way after one that failed; twice as many after each further one in a row."""
+_MOST_DOUBLINGS = 10
+_READ_SHARE = 0.5
+"""Of the request, that a provider which reports what it read from its cache must report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What became of a try: the parts' answers, or why there are none and what it took."""
+
+    answers: list[PartAnswer] | None = None
+    why: str = ""
+    spent: Spent = field(default_factory=Spent)
+
+
+class BehindRequests:
+    """Tries it for one condensing model; it passes over the next calls where that failed.
+
+    Args:
+        calls: Of the model.
+        count_text: Tokens of a text.
+        validation: The least scores of an answer.
+    """
+
+    def __init__(self, calls: ModelCalls, *, count_text: Callable[[str], int], validation: ValidationSettings) -> None:
+        self._calls = calls
+        self._count_text = count_text
+        self._validation = validation
+        self._failures = 0
+        self._rests = 0
+
+    def written(self, parts: Sequence[Part], standing: Standing) -> Flow[Behind | None]:
+        """What the call gives for `parts`; `None` where it does not pay or cannot be made.
+
+        Raises:
+            CondensationError: when whoever drives the call refused it.
+        """
+        message = self._message(parts, standing)
+        if message is None or self._is_resting():
+            return None
+        calls = self._calls.as_bound(standing.request.model)
+        # The request's own settings stand, its temperature too: nothing of it is to change.
+        job = replace(parts[0].job, temperature=None)
+        try:
+            answer = yield from calls.ask([*standing.request.messages, message], job)
+        except (CondensationError, PromptOverflowError) as error:
+            if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
+                raise
+            return self._failed(str(error), error.spent)
+        if answer.calls_tools:
+            return self._failed("the model called a tool", answer.spent)
+        answers = taken_apart(
+            answer,
+            parts,
+            instructions=behind_instructions([part.job.strategy for part in parts]),
+            count_text=self._count_text,
+            validation=self._validation,
+        )
+        if not any(one.text for one in answers):
+            why = (
+                "the answer ended too soon" if answer.cut_off else next((one.wrong for one in answers if one.wrong), "")
+            )
+            return self._failed(f"no part of the answer could be used: {why}", answer.spent)
+        self._learn(answer, standing)
+        return Behind(answers=answers)
+
+    def _message(self, parts: Sequence[Part], standing: Standing) -> BaseMessage | None:
+        """What stands behind the request; `None` where it cannot be used, or a prompt of its own is billed less."""
+        request = standing.request
+        if not self._may(parts, standing):
+            return None
+        message = build_behind(parts, Shown.of(request.messages, request.places()))
+        if message is None:
+            return None
+        added = self._calls.count([message])
+        answer = sum(part.job.max_tokens + _PART_TOKENS for part in parts)
+        window, limit = self._calls.as_bound(request.model).window(), answer_limit(request.model)
+        if request.tokens + added + answer > _FILLED * window or (limit is not None and answer > limit):
+            return None
+        usual = self._calls.count(build_batch(parts))
+        return message if standing.cached_price * request.tokens + added < _WORTH * usual else None
+
+    def _may(self, parts: Sequence[Part], standing: Standing) -> bool:
+        """Whether the request is this model's own and cached, and the sources are as they stand in it."""
+        request = standing.request
+        if not self._calls.is_of(request.model, by_name=standing.by_name):
+            return False
+        return (request.is_cached or standing.by_name) and not any(part.job.is_reworded for part in parts)
+
+    def _is_resting(self) -> bool:
+        resting = self._rests > 0
+        self._rests -= resting
+        return resting
+
+    def _learn(self, answer: Answer, standing: Standing) -> None:
+        """Whether the provider had it in its cache, where it says so."""
+        if answer.cached_tokens is not None and answer.cached_tokens < _READ_SHARE * standing.request.tokens:
+            self._rest()
+        else:
+            self._failures = 0
+
+    def _failed(self, why: str, spent: Spent) -> Behind:
+        self._rest()
+        return Behind(why=why, spent=spent)
+
+    def _rest(self) -> None:
+        self._rests = _PASSED_OVER * 2 ** min(self._failures, _MOST_DOUBLINGS)
+        self._failures += 1
