@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr
 
-from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.summaries.prompts.behind_prompt import flat
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
 from langchain_tiered_memory.text.sentences import sentences
@@ -187,7 +187,7 @@ def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     last = str(messages[-1].text) if messages else ""
     if not _STRETCH.search(last):
         return list(messages)
-    shown = [(message.type, text_of(message)) for message in messages[:-1]]
+    shown = [(role_of(message), text_of(message)) for message in messages[:-1]]
 
     def quoted(stretch: re.Match[str]) -> str:
         begins = stretch["begins"]

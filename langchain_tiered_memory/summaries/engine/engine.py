@@ -373,8 +373,7 @@ class CondensationEngine:
     def _prepared(self, job: CondenseJob) -> tuple[CondenseJob, CondensationContext, list[CondensationPlugin]]:
         """The job as hooks and prompt settings leave it, and who wants it, in their order."""
         self._extensions.tell("on_condensation_start", self._context(job))
-        told = self._extensions.before(job, self._context(job))
-        job = replace(told, is_reworded=_says(told) != _says(job))
+        job = self._extensions.before(job, self._context(job))
         context = self._context(job)
         if job.instructions is None:
             job = self._extensions.instructed(job, context)
@@ -416,10 +415,6 @@ class CondensationEngine:
 
     def _say(self, name: EventName, reason: str, **details: Any) -> None:  # noqa: ANN401 - plain JSON values of any kind
         self._report(name, reason, **details)
-
-
-def _says(job: CondenseJob) -> list[tuple[str, str]]:
-    return [(source.id, source.text) for source in job.sources]
 
 
 def _stand_ins(candidates: Sequence[CondensationPlugin]) -> tuple[CondensationPlugin, ...]:

@@ -104,7 +104,7 @@ class BehindRequests:
     def _message(self, parts: Sequence[Part], standing: Standing) -> BaseMessage | None:
         """What stands behind the request; `None` where it cannot be used, or a prompt of its own is billed less."""
         request = standing.request
-        if not self._may(parts, standing):
+        if not self._may(standing):
             return None
         message = build_behind(parts, Shown.of(request.messages, request.places()))
         if message is None:
@@ -117,12 +117,12 @@ class BehindRequests:
         usual = self._calls.count(build_batch(parts))
         return message if standing.cached_price * request.tokens + added < _WORTH * usual else None
 
-    def _may(self, parts: Sequence[Part], standing: Standing) -> bool:
-        """Whether the request is this model's own and cached, and the sources are as they stand in it."""
+    def _may(self, standing: Standing) -> bool:
+        """Whether the request is this model's own, and cached."""
         request = standing.request
         if not self._calls.is_of(request.model, by_name=standing.by_name):
             return False
-        return (request.is_cached or standing.by_name) and not any(part.job.is_reworded for part in parts)
+        return request.is_cached or standing.by_name
 
     def _is_resting(self) -> bool:
         resting = self._rests > 0

@@ -68,8 +68,6 @@ class CondenseJob:
     """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
     instructions: str | None = None
     """In the place of ours; see `prompts.instructions` for what it may contain."""
-    is_reworded: bool = False
-    """Whether an extension changed what its sources say: then no model may read them anywhere else for it."""
 
     @property
     def source_tokens(self) -> int:
