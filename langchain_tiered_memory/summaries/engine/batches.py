@@ -93,7 +93,9 @@ class Batches:
         given: list[GivenPart | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
         waiting = _together(prepared, below)
-        while len(waiting) >= LEAST_PARTS:
+        # Behind a request that a provider has in its cache, one is asked for as well as several are.
+        least = LEAST_PARTS if standing is None else 1
+        while len(waiting) >= least:
             models = self._models(prepared[waiting[0]].candidates)
             if not models:
                 break
@@ -102,7 +104,7 @@ class Batches:
             if not places:
                 break
             waiting = [place for place in waiting if place not in places]
-            if len(places) < LEAST_PARTS:
+            if len(places) < least:
                 continue
             try:
                 plugin, answers, lost = yield from self._first_of(
@@ -113,6 +115,8 @@ class Batches:
                     raise
                 break  # what came before is kept; the others are asked for alone, within breakers and bound
             spent[places[0]] += lost
+            if not answers:
+                continue  # one that is asked for alone
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
                 given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=spent[place]))
@@ -180,6 +184,9 @@ class Batches:
         with self._writers.breaks(plugin, given, self._now):
             answers = yield from self._writers.write_together(plugin, condenser, parts, self._now, standing=standing)
         usable = any(answer.text for answer in answers)
+        if len(parts) < LEAST_PARTS:
+            (self._writers.succeeded if usable else self._writers.left)(plugin, given)
+            return answers  # it tells nothing of how many parts the model can write
         with self._lock:
             most, good = self._most.get(plugin.name, (_ANY, 0))
             if not usable:

@@ -187,7 +187,7 @@ class BatchCondenser(Condenser, Protocol):
     def condense_together(
         self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
     ) -> Flow[list[PartAnswer]]:
-        """What one call gives for each of `parts`, those of lower levels first.
+        """What one call gives for each of `parts`, those of lower levels first; nothing for one that is left alone.
 
         Args:
             parts: What is asked for.

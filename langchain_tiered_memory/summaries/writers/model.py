@@ -130,6 +130,8 @@ class ModelCondenser:
     ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.
 
+        One part alone has no usual call for several: nothing is given where it is not written behind the request.
+
         Args:
             parts: What is asked for.
             standing: The last request of the session's agent: it is sent again with a message behind it, where that is
@@ -146,6 +148,9 @@ class ModelCondenser:
         if tried is not None and report is not None:
             said = f"{self._name}, behind the agent's last request: {tried.why}"
             report(EventName.CONDENSED_APART, said, session_id=parts[0].job.session_id, writer=self._name)
+        if len(parts) == 1:
+            why = tried.why if tried is not None else ""
+            return [PartAnswer(text="", tokens=0, spent=lost, wrong=why)] if why else []
         try:
             answers = yield from answers_of(
                 self._calls, parts, count_text=self._count_text, validation=self._validation

@@ -195,3 +195,22 @@ def test_who_caches_is_known_or_reported(kind: str, details: Any, tokens: int, *
     usage = {"input_tokens": tokens, **({"input_token_details": details} if details is not None else {})}
     assert is_cached(_Named(kind), usage, tokens=tokens) is expected
     assert cached_tokens(usage) == (details or {}).get("cache_read")
+
+
+def test_one_part_is_written_behind_the_request_or_left_to_the_prompt_for_one() -> None:
+    model = ScriptedModel(answers=writes)
+    one = condenser(model)
+    answers = run(one.condense_together(parts()[:1], standing=requested(model, tokens=1500)))
+    assert behind(model) == [True]
+    assert [bool(answer.text) for answer in answers] == [True]
+    assert run(one.condense_together(parts()[:1], standing=requested(model, cached_price=1.0))) == []
+    assert len(model.prompts) == 1
+
+
+def test_one_part_that_fails_behind_the_request_is_not_asked_for_by_a_prompt_for_several() -> None:
+    model, heard = ScriptedModel(answers=["Hello!"]), Heard()
+    standing = requested(model, tokens=1500)
+    answers = run(condenser(model).condense_together(parts()[:1], standing=standing, report=heard))
+    assert len(model.prompts) == 1
+    assert [(answer.text, answer.spent.calls) for answer in answers] == [("", 1)]
+    assert heard.of("condensed_apart")
