@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.answer_limits import answer_limit
+from langchain_tiered_memory.summaries.checks.soundness import shares
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
 from langchain_tiered_memory.summaries.writers.batches import taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
+from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ _PART_TOKENS = 12
 _PASSED_OVER = 4
 """Calls that go the usual way after one that failed; twice as many after each further one in a row."""
 _MOST_DOUBLINGS = 10
+_CLEARLY = 0.2
+"""More of a summary's terms in another stretch than in its own: of summaries told under the number of their neighbour
+64 of 72 were found by it and the usual checks (29 by those alone), and one of 74 was taken for such wrongly."""
 _READ_SHARE = 0.5
 """Of the request, that a provider which reports what it read from its cache must report."""
 
@@ -72,8 +77,9 @@ class BehindRequests:
         Raises:
             CondensationError: when whoever drives the call refused it.
         """
-        message = self._message(parts, standing)
-        if message is None or self._is_resting():
+        shown = self._shown(standing)
+        message = self._message(parts, standing, shown) if shown is not None else None
+        if shown is None or message is None or self._is_resting():
             return None
         calls = self._calls.as_bound(standing.request.model)
         # The request's own settings stand, its temperature too: nothing of it is to change.
@@ -93,6 +99,7 @@ class BehindRequests:
             count_text=self._count_text,
             validation=self._validation,
         )
+        answers = [_of_its_own(one, part, shown) for one, part in zip(answers, parts, strict=True)]
         if not any(one.text for one in answers):
             why = (
                 "the answer ended too soon" if answer.cut_off else next((one.wrong for one in answers if one.wrong), "")
@@ -101,12 +108,10 @@ class BehindRequests:
         self._learn(answer, standing)
         return Behind(answers=answers)
 
-    def _message(self, parts: Sequence[Part], standing: Standing) -> BaseMessage | None:
-        """What stands behind the request; `None` where it cannot be used, or a prompt of its own is billed less."""
+    def _message(self, parts: Sequence[Part], standing: Standing, shown: Shown) -> BaseMessage | None:
+        """What stands behind the request; `None` where there is no room, or a prompt of its own is billed less."""
         request = standing.request
-        if not self._may(standing):
-            return None
-        message = build_behind(parts, Shown.of(request.messages, request.places()))
+        message = build_behind(parts, shown)
         if message is None:
             return None
         added = self._calls.count([message])
@@ -117,12 +122,14 @@ class BehindRequests:
         usual = self._calls.count(build_batch(parts))
         return message if standing.cached_price * request.tokens + added < _WORTH * usual else None
 
-    def _may(self, standing: Standing) -> bool:
-        """Whether the request is this model's own, and cached."""
+    def _shown(self, standing: Standing) -> Shown | None:
+        """The request as texts, where it is this model's own, and cached."""
         request = standing.request
         if not self._calls.is_of(request.model, by_name=standing.by_name):
-            return False
-        return request.is_cached or standing.by_name
+            return None
+        if not (request.is_cached or standing.by_name):
+            return None
+        return Shown.of(request.messages, request.places())
 
     def _is_resting(self) -> bool:
         resting = self._rests > 0
@@ -143,3 +150,35 @@ class BehindRequests:
     def _rest(self) -> None:
         self._rests = _PASSED_OVER * 2 ** min(self._failures, _MOST_DOUBLINGS)
         self._failures += 1
+
+
+def _of_its_own(answer: PartAnswer, part: Part, shown: Shown) -> PartAnswer:
+    """The answer without its text, where another stretch of the request has clearly more of its words.
+
+    A model that has the whole conversation before it may tell of another part of it, which the usual checks take for
+    sound in four cases of ten, for one conversation has many words in common.
+    """
+    if not answer.text or part.job.level > 1:
+        return answer
+    own = [source.text for source in part.job.sources]
+    found = shares(answer.text, [[*own, *part.job.known], *_others(part, shown)])
+    if found is None or max(found) <= found[0] + _CLEARLY:
+        return answer
+    return replace(answer, text="", tokens=0, wrong="it tells of another part", reason=FailureReason.UNSOUND)
+
+
+def _others(part: Part, shown: Shown) -> list[list[str]]:
+    """What else stands in the request, in stretches of about the size of the part."""
+    own = {shown.places[source.id] for source in part.job.sources if source.id in shown.places}
+    size = sum(len(source.text) for source in part.job.sources)
+    found: list[list[str]] = [[]]
+    filled = 0
+    for place, text in enumerate(shown.texts):
+        if place in own:
+            continue
+        if filled >= size:
+            found.append([])
+            filled = 0
+        found[-1].append(text)
+        filled += len(text)
+    return found

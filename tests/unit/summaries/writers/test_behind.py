@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.prompt_caches import cached_tokens, is_cached
+from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequest, LastRequests, Standing
 from langchain_tiered_memory.summaries.writers.jobs import Part, SourceText
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
@@ -214,3 +215,29 @@ def test_one_part_that_fails_behind_the_request_is_not_asked_for_by_a_prompt_for
     assert len(model.prompts) == 1
     assert [(answer.text, answer.spent.calls) for answer in answers] == [("", 1)]
     assert heard.of("condensed_apart")
+
+
+_SUBJECTS = (
+    "The harbour crane lifts forty containers and its cable frays near the winch.",
+    "Grandmother's cake needs seven eggs, brown sugar, almonds and a warm oven.",
+    "Their telescope follows Jupiter tonight, past the chapel and its copper roof.",
+)
+
+
+def test_a_summary_of_another_part_is_not_taken() -> None:
+    said = [f"{subject} Again on day {n}." for subject in _SUBJECTS for n in range(10)]
+    messages = tuple(HumanMessage(text, id=f"m{n}") for n, text in enumerate(said))
+    asked = []
+    for first in (0, 10, 20):
+        sources = tuple(
+            SourceText(id=f"m{n}", text=said[n], tokens=count(said[n]), at=1.7e9 + n, seq=n, role="user")
+            for n in range(first, first + 10)
+        )
+        asked.append(Part(job=job(sources=sources, target_tokens=30, participants=())))
+    told = [f"<summary {n}>\n- {text}\n</summary>" for n, text in zip((2, 1, 3), _SUBJECTS, strict=True)]
+    model = ScriptedModel(answers=["\n".join(told)])
+    one = condenser(model, validation=ValidationSettings(enabled=False))
+    answers = run(one.condense_together(asked, standing=requested(model, messages=messages, tokens=1100)))
+    assert behind(model) == [True]
+    assert [bool(answer.text) for answer in answers] == [False, False, True]
+    assert [answer.wrong for answer in answers] == ["it tells of another part"] * 2 + [""]
