@@ -12,6 +12,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
+from tests.anthropic_server import AnthropicServer, blocks_of
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import SUBJECTS, quick_settings, ref_of, summaries_of
 from tests.openai_server import OpenAIServer, Reply, calls, overflow
@@ -342,3 +343,58 @@ def test_messages_changed_behind_the_middleware_are_not_taken_for_what_was_sent(
         run_agent(memory, model, behind=[reminding])
         assert usual(server)
         assert not behind(server)
+
+
+class CachingServer(AnthropicServer):
+    """Says what it read from its cache: all up to the last breakpoint, or nothing where there is none."""
+
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, answer = super().reply(body)
+        blocks = blocks_of(body)
+        ends = [at + 1 for at, one in enumerate(blocks) if "cache_control" in one]
+        cached = len(json.dumps(blocks[: max(ends, default=0)])) // 4
+        rest = len(json.dumps(blocks)) // 4 - cached
+        answer["usage"] = {"input_tokens": rest, "output_tokens": 50, "cache_read_input_tokens": cached}
+        return status, answer
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_anthropics_cache_counts_where_breakpoints_are_set(*, hints: bool) -> None:
+    anthropic = pytest.importorskip("langchain_anthropic")
+
+    def answer(body: dict[str, Any]) -> list[dict[str, Any]]:
+        last = plain_text(body["messages"][-1]["content"])
+        if BEGINS in last or str(body.get("system", "")).startswith("You condense"):
+            given = [{"role": one["role"], "content": plain_text(one["content"])} for one in body["messages"]]
+            if BEGINS in last:  # Anthropic's API has what a user says in a row as one message
+                said_before, _, asked_for = last.partition(BEGINS)
+                given[-1:] = [
+                    {"role": "user", "content": said_before.strip()},
+                    {"role": "user", "content": BEGINS + asked_for},
+                ]
+            model = summarising_model()
+            assert callable(model.answers)
+            return [{"type": "text", "text": model.answers(convert_to_messages(given)) or "-"}]
+        return [{"type": "text", "text": spoken(len(body["messages"]))}]
+
+    with CachingServer(answer) as server:
+        model = anthropic.ChatAnthropic(
+            model="claude-loopback", api_key="none", base_url=server.url, max_tokens=4000, max_retries=0
+        )
+        with open_memory(model=model, settings=lazily()) as memory:
+            run_agent(memory, model, cache_hints=hints)
+        found = [at for at, body in enumerate(server.bodies) if BEGINS in plain_text(body["messages"][-1]["content"])]
+        assert bool(found) is hints
+        for at in found:
+            before = next(one for one in reversed(server.bodies[:at]) if one.get("tools") and is_agents(one))
+            blocks = blocks_of(server.bodies[at])
+            assert blocks[: len(blocks_of(before))] == blocks_of(before)
+            assert len(blocks) == len(blocks_of(before)) + 1
+
+
+def plain_text(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(str(one.get("text", "")) for one in content)
+
+
+def is_agents(body: dict[str, Any]) -> bool:
+    return BEGINS not in plain_text(body["messages"][-1]["content"])

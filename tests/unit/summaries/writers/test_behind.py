@@ -241,3 +241,19 @@ def test_a_summary_of_another_part_is_not_taken() -> None:
     assert behind(model) == [True]
     assert [bool(answer.text) for answer in answers] == [False, False, True]
     assert [answer.wrong for answer in answers] == ["it tells of another part"] * 2 + [""]
+
+
+@pytest.mark.parametrize(
+    ("reported", "billed"), [(None, 2000 - 900), (1000, 2000 - 900), (0, 2000), (1600, 2000 - 1440)]
+)
+def test_what_came_from_the_cache_is_accounted_for_at_its_price(reported: int | None, billed: int) -> None:
+    def says(messages: Sequence[BaseMessage]) -> Any:
+        details = {"input_token_details": {"cache_read": reported}} if reported is not None else {}
+        usage: Any = {"input_tokens": 2000, "output_tokens": 90, "total_tokens": 2090, **details}
+        return AIMessage(writes(messages), usage_metadata=usage)
+
+    model = ScriptedModel(answers=says)
+    answers = run(condenser(model).condense_together(parts(), standing=requested(model, tokens=1000)))
+    assert behind(model) == [True]
+    assert sum(answer.spent.input_tokens for answer in answers) == billed
+    assert sum(answer.spent.output_tokens for answer in answers) == 90
