@@ -146,7 +146,7 @@ class SessionEngine:
         if batch and isinstance(batch[-1], AIMessage):
             request = runtime.last_requests.take_answered(self.session_id, self.track)
             if request is not None:
-                keep(runtime, self.session_id, request, batch[-1].usage_metadata)
+                keep(runtime, self.session_id, request, batch[-1].usage_metadata, was_seen=False)
         if appended is not None and (appended.new or appended.revised):
             self.wake()
         return ids

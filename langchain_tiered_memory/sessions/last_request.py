@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.base import RunnableBindingBase
 
+from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.models.prompt_caches import is_cached
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequest
@@ -28,6 +29,9 @@ _FREE = (None, "auto", "none")
 _FORMS = ("response_format", "text_format", "format", "json_schema", "response_schema", "functions", "function_call")
 """Settings that ask for an answer of some form, by provider."""
 _DEEPEST = 8
+_MISCOUNTED = 0.3
+"""Of a request, that counts of it may differ by before calibration: where the provider's differs by more, another request
+was sent."""
 
 
 def epoch_of(runtime: Runtime, session_id: str, model: object) -> int | None:
@@ -82,6 +86,8 @@ def keep(
     session_id: str,
     request: LastRequest,
     usage: Any = None,  # noqa: ANN401 - a `UsageMetadata`
+    *,
+    was_seen: bool,
 ) -> None:
     """Keep a request that was answered, unless the session was changed since it was put together.
 
@@ -90,12 +96,19 @@ def keep(
         session_id: Whose.
         request: With the tokens that were counted for it.
         usage: What the answer reports.
+        was_seen: Whether it is known that just this was sent; else what the provider counted has to be about as much.
     """
-    ref = runtime.store.transcript.find(session_id)
+    try:
+        ref = runtime.store.transcript.find(session_id)
+    except StorageError:
+        return  # the answer is there, and paid for; condensing goes its usual way
     if ref is None or ref.epoch != request.epoch:
         return
-    reported = (usage or {}).get("input_tokens")
-    tokens = max(reported if isinstance(reported, int) else 0, request.tokens)
+    told = (usage or {}).get("input_tokens")
+    reported = told if isinstance(told, int) and told > 0 else request.tokens
+    if not was_seen and abs(reported - request.tokens) > _MISCOUNTED * request.tokens:
+        return
+    tokens = max(reported, request.tokens)
     called = next(iter(models_in(request.model)), None)
     is_there = is_cached(called, usage, tokens=tokens)
     runtime.last_requests.note(session_id, replace(request, tokens=tokens, at=runtime.now(), is_cached=is_there))

@@ -330,6 +330,20 @@ def test_an_agent_that_must_call_a_tool_is_not_asked_behind_its_request(server: 
         assert not behind(server)
 
 
+def test_a_caller_who_sends_something_else_is_not_taken_at_his_word(server: OpenAIServer) -> None:
+    model = openai_model(server)
+    with open_memory(model=model, settings=lazily()) as memory:
+        session, bound = memory.session("s"), model.bind_tools([look_up])
+        for number in range(TURNS):
+            session.add_messages([HumanMessage(asked(number), id=f"q{number}")])
+            session.context("", max_tokens=BUDGET, tools=[look_up], model=bound)
+            answer = bound.invoke([HumanMessage(asked(number))])
+            session.add_messages([answer.model_copy(update={"id": f"a{number}"})])
+            session.flush()
+        assert usual(server)
+        assert not behind(server)
+
+
 def test_messages_changed_behind_the_middleware_are_not_taken_for_what_was_sent(server: OpenAIServer) -> None:
     from langchain.agents.middleware import wrap_model_call  # noqa: PLC0415 - of this test alone
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.integrations.agent.cache_hints import with_tool_breakpoint
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.sessions.last_request import bound, handed_out, keep
@@ -71,10 +70,7 @@ def keep_request(memory: TieredMemory, prepared: Prepared, answer: Sequence[Base
         return
     usage = next((getattr(one, "usage_metadata", None) for one in reversed(answer)), None)
     request = handed_out(model, outgoing.all, tokens=prepared.context.tokens + prepared.room, epoch=epoch)
-    try:
-        keep(memory.core.runtime, prepared.session.session_id, request, usage)
-    except StorageError:  # the answer is there, and paid for; condensing goes its usual way
-        return
+    keep(memory.core.runtime, prepared.session.session_id, request, usage, was_seen=True)
 
 
 def _was_sent(
