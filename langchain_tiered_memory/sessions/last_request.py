@@ -30,8 +30,8 @@ _FORMS = ("response_format", "text_format", "format", "json_schema", "response_s
 """Settings that ask for an answer of some form, by provider."""
 _DEEPEST = 8
 _MISCOUNTED = 0.3
-"""Of a request, that counts of it may differ by before calibration: where the provider's differs by more, another request
-was sent."""
+"""Of a request, that counts of it may differ by before calibration: a provider that counts further off was sent
+another one."""
 
 
 def epoch_of(runtime: Runtime, session_id: str, model: object) -> int | None:
