@@ -18,6 +18,7 @@ from benchmarks import (
     faults,
     hops,
     long_run,
+    mixed_parts,
     prefix,
     recall,
     transcript_probes,
@@ -54,6 +55,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         ["--every", "200" if asked.tiny else "40", "--budgets", "1000" if asked.tiny else "2000,4000"]
     )
     reports += unsound.main(["--messages", few])
+    reports += mixed_parts.main([])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
     reports += cost_curve.main(["--quick"])

@@ -140,6 +140,9 @@ class Bill:
     condensing_cached: int = 0
     """Of those read, what begins like the condensing call before or like the last request, where a provider would cache
     it; billed as the rest all the same, for a condensing model is called seldom, and is mostly another one."""
+    condensing_own_cached: int = 0
+    """Of those read, what begins like the last request, where the condensing model is the one that was sent it: read
+    from its cache, and billed so."""
 
     def __add__(self, other: Bill) -> Bill:
         """Both together."""
@@ -151,9 +154,11 @@ class Bill:
             condensing_read=self.condensing_read + other.condensing_read,
             condensing_written=self.condensing_written + other.condensing_written,
             condensing_cached=self.condensing_cached + other.condensing_cached,
+            condensing_own_cached=self.condensing_own_cached + other.condensing_own_cached,
         )
 
     def billed(self, rates: Rates) -> float:
         """In tokens of uncached input."""
         written = self.answered + self.condensing_written
-        return self.sent - self.cached + rates.cached * self.cached + self.condensing_read + rates.output * written
+        read, cached = self.sent + self.condensing_read, self.cached + self.condensing_own_cached
+        return read - cached + rates.cached * cached + rates.output * written

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NAMED_SETTINGS: dict[str, Settings] = {name: Settings.named(name) for name in NAMED}
 """What a user may choose, by name: each is a row of this memory's for every face."""
 
+OwnWay: TypeAlias = Literal["never", "always"]
 Face: TypeAlias = Literal["session", "session, no recall", "middleware"]
 FACES: tuple[Face, ...] = ("session", "session, no recall", "middleware")
 """`context()` and the middleware as they are, where the last user message is looked up; and `context("")`."""
@@ -74,6 +75,8 @@ class Entry:
     written: bool = False
     """Whether it has a condensing model."""
     kinds: frozenset[Kind] = frozenset({"agent", "chat"})
+    own: bool = False
+    """Whether its condensing model is the agent's own."""
     whole: bool = False
     """The reference: everything, whatever the window."""
 
@@ -109,7 +112,27 @@ def _own() -> list[Entry]:
         for name, settings in NAMED_SETTINGS.items()
         for face in FACES
         for written in (False, True)
+    ] + [
+        Entry(
+            name=f"{name}: middleware, agent's model, {where}",
+            make=partial(_memory, settings=_for_replay(_where(settings, choice)), face="middleware", own=True),
+            ours=True,
+            settings=name,
+            written=True,
+            own=True,
+        )
+        for name, settings in NAMED_SETTINGS.items()
+        for where, choice in OWN_WAYS.items()
     ]
+
+
+OWN_WAYS: dict[str, OwnWay] = {"by prompts of its own": "never", "behind its last request": "always"}
+"""How a model that is the agent's own is asked to condense; its provider is taken for one that caches."""
+
+
+def _where(settings: Settings, choice: OwnWay) -> Settings:
+    condensation = settings.condensation.model_copy(update={"on_last_request": choice})
+    return settings.model_copy(update={"condensation": condensation})
 
 
 def _for_replay(settings: Settings) -> Settings:
@@ -119,7 +142,7 @@ def _for_replay(settings: Settings) -> Settings:
     return settings.model_copy(update={"tree": tree, "condensation": condensation})
 
 
-def _memory(place: Place, *, settings: Settings, face: Face) -> Contestant:
+def _memory(place: Place, *, settings: Settings, face: Face, own: bool = False) -> Contestant:
     if face == "middleware":
         return memory_middleware(
             place.window,
@@ -127,6 +150,7 @@ def _memory(place: Place, *, settings: Settings, face: Face) -> Contestant:
             summariser=place.writer,
             settings=settings,
             embeddings=place.embeddings,
+            own=own,
         )
     return Listed(
         OurMemory(

@@ -24,6 +24,7 @@ from langchain_tiered_memory.memory import TieredMemory
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from langchain_core.callbacks import CallbackManagerForLLMRun
     from langchain_core.embeddings import Embeddings
     from langchain_core.messages import AIMessage, BaseMessage
 
@@ -95,6 +96,24 @@ class _Listener(Actor):
         return ChatResult(generations=[ChatGeneration(message=self._next)])
 
 
+class _Both(_Listener):
+    """A listener that condenses, too: what the memory asks goes to the stand-in."""
+
+    _writer: Any = PrivateAttr(default=None)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,  # noqa: ANN401 - the base class's own
+    ) -> ChatResult:
+        if run_manager is not None and "tiered_memory" in run_manager.tags:
+            result: ChatResult = self._writer._generate(messages)  # noqa: SLF001 - one model stands for another
+            return result
+        return super()._generate(messages, stop, run_manager, **options)
+
+
 class InAgent:
     """A middleware in an agent, whose model says what the run's model said.
 
@@ -102,11 +121,18 @@ class InAgent:
         middleware: To measure.
         window: That the model tells.
         close: Called at the end.
+        model: The agent's, where it does more than that.
     """
 
-    def __init__(self, middleware: Any, *, window: int, close: Callable[[], object]) -> None:  # noqa: ANN401 - of any state
-        profile = {"max_input_tokens": window, "max_output_tokens": round(_MOST_ANSWERED * window)}
-        self._model = _Listener(profile=profile)
+    def __init__(
+        self,
+        middleware: Any,  # noqa: ANN401 - of any state
+        *,
+        window: int,
+        close: Callable[[], object],
+        model: _Listener | None = None,
+    ) -> None:
+        self._model = model if model is not None else _Listener(profile=_profile(window))
         self._agent = create_agent(self._model, [], middleware=[middleware], checkpointer=LatestSaver())
         self._waiting: list[BaseMessage] = []
         self._refused = False
@@ -137,6 +163,10 @@ class InAgent:
         self._close()
 
 
+def _profile(window: int) -> Any:  # noqa: ANN401 - LangChain's `ModelProfile`
+    return {"max_input_tokens": window, "max_output_tokens": round(_MOST_ANSWERED * window)}
+
+
 class ClearedToolUses(WholeHistory):
     """langchain's `ContextEditingMiddleware` as it is by default: results of old tool calls are replaced by a word."""
 
@@ -161,16 +191,30 @@ def memory_middleware(
     summariser: Summariser | None,
     settings: Settings,
     embeddings: Embeddings | None,
+    own: bool = False,
 ) -> InAgent:
-    """This memory's middleware with its defaults; what falls due is condensed in the request that finds it."""
+    """This memory's middleware with its defaults; what falls due is condensed in the request that finds it.
+
+    Args:
+        window: Of the agent's model.
+        counter: Of tokens.
+        summariser: Who condenses; `None`: rules.
+        settings: Of the memory.
+        embeddings: For recall.
+        own: Whether the agent's model is the one that condenses, within the same window.
+    """
+    model: _Both | None = None
+    if own and summariser is not None:
+        model = _Both(profile=_profile(window))
+        model._writer = summariser.model  # noqa: SLF001 - a class of this module
     memory = TieredMemory.open(
         None,
-        model=summariser.model if summariser else None,
+        model=model or (summariser.model if summariser else None),
         embeddings=embeddings,
         token_counter=counter,
         settings=settings,
     )
-    return InAgent(TieredMemoryMiddleware(memory), window=window, close=memory.close)
+    return InAgent(TieredMemoryMiddleware(memory), window=window, close=memory.close, model=model)
 
 
 def deep_summarising(window: int, *, counting: Counting, summariser: Summariser) -> InAgent:

@@ -67,7 +67,7 @@ def play(run: Run, entry: Entry, place: Place) -> Played:
     """All requests of `run`."""
     played = Played(entry=entry.name, run=run.name, kind=run.kind, window=place.window)
     contestant = entry.make(place)
-    player = _Player(played, place.counter)
+    player = _Player(played, place.counter, own=entry.own)
     try:
         for number, step in enumerate(run.steps):
             sent: Sequence[BaseMessage] | None = None
@@ -112,8 +112,9 @@ def read_record(path: Path) -> list[Played]:
 class _Player:
     """Notes what each request is like."""
 
-    def __init__(self, played: Played, counter: TokenCounter) -> None:
+    def __init__(self, played: Played, counter: TokenCounter, *, own: bool) -> None:
         self._played = played
+        self._own = own
         self._meter, self._condensing = Meter(counter), Meter(counter)
         self._condensed = 0
         self._words: dict[bytes, str] = {}
@@ -129,12 +130,14 @@ class _Player:
             return
         prompts = place.writer.prompts[self._condensed :]
         for prompt, call in zip(prompts, place.writer.calls[self._condensed :], strict=True):
-            alike = max(self._condensing.request(prompt).cached, self._meter.alike(prompt))
+            before = self._meter.alike(prompt)
+            alike = max(self._condensing.request(prompt).cached, before)
             self._played.bill += Bill(
                 condensing_calls=1,
                 condensing_read=call.read_tokens,
                 condensing_written=call.written_tokens,
                 condensing_cached=alike if alike >= LEAST_CACHED else 0,
+                condensing_own_cached=before if self._own and before >= LEAST_CACHED else 0,
             )
         self._condensed += len(prompts)
 

@@ -35,6 +35,11 @@ class EventName(StrEnum):
     CONDENSATION_FAILED = "condensation_failed", _WARNING, "a summary could not be made; tried again later"
     CONDENSATION_FELL_BACK = "condensation_fell_back", _WARNING, "a degraded summary stands until a better one is made"
     CONDENSATION_WAITS = "condensation_waits", _INFO, "a summary waits for the bound on calls, or for a writer"
+    CONDENSED_APART = (
+        "condensed_apart",
+        _INFO,
+        "the last request could not be used to condense; the usual call was made",
+    )
     NEXT_WRITER = "next_writer", _INFO, "another writer takes a summary over"
     CIRCUIT_OPENED = "circuit_opened", _WARNING, "a writer failed again and again, and is left alone for a while"
     CIRCUIT_CLOSED = "circuit_closed", _INFO, "a writer works again"

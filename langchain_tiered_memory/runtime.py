@@ -11,6 +11,7 @@ from langchain_tiered_memory.context.sections.registry import SectionRegistry
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.reports import Event
+from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed
 from langchain_tiered_memory.transcript.listeners import Listeners
 
@@ -48,6 +49,8 @@ class Runtime:
     """Seconds of a clock that never goes back, for deadlines."""
     view_cache: ViewCache = field(default_factory=ViewCache)
     """What is remembered of views between requests."""
+    last_requests: LastRequests = field(default_factory=LastRequests)
+    """What was sent last in each session, for a condensing call behind it."""
     listeners: Listeners = field(default_factory=Listeners)
     """Who is told of events."""
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
@@ -20,14 +21,13 @@ from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, check_facts_input, no_view
+from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.transcript.remember import When, remember
 from langchain_tiered_memory.transcript.turns import as_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.engine import Engine
@@ -143,6 +143,10 @@ class SessionEngine:
                 checkpointer=self.checkpointer,
                 as_given=as_given,
             )
+        if batch and isinstance(batch[-1], AIMessage):
+            request = runtime.last_requests.take_answered(self.session_id, self.track)
+            if request is not None:
+                keep(runtime, self.session_id, request, batch[-1].usage_metadata, was_seen=False)
         if appended is not None and (appended.new or appended.revised):
             self.wake()
         return ids
@@ -236,7 +240,13 @@ class SessionEngine:
     def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         runtime, request = self.checked, self.request(query, **asked)
         self.engine.greet(self.session_id)
+        model = asked.get("model")
+        epoch = epoch_of(runtime, self.session_id, model) if isinstance(model, Runnable) else None
         context = yield from assemble(runtime, self.session_id, request)
+        called = bound(model, tools=request.tools) if epoch is not None else None
+        if called is not None and epoch is not None:
+            sent = handed_out(called, context.messages, tokens=context.tokens, epoch=epoch)
+            runtime.last_requests.await_answer(self.session_id, self.track, sent)
         self.engine.note_context(self.session_id, self.track, context)
         if runtime.view_cache.take_wish(self.session_id):
             self.wake()

@@ -19,6 +19,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr
 
+from langchain_tiered_memory.messages.message_text import role_of, text_of
+from langchain_tiered_memory.summaries.prompts.behind_prompt import flat
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
 from langchain_tiered_memory.text.sentences import sentences
 
@@ -153,6 +155,9 @@ _PART = re.compile(
 )
 _PART_ENDS = "\n</part>"
 _MESSAGE = re.compile(r"^<m ([^>\n]{1,200}?)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>", re.MULTILINE)
+_STRETCH = re.compile(
+    r"^<stretch count=(?P<count>\d+)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>(?P<begins>[^\n]*)$", re.MULTILINE
+)
 _FORM = re.compile(r"^Headings of `(\w+)`: (.+)\.$", re.MULTILINE)
 
 
@@ -163,7 +168,7 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
         messages: The prompt.
         write: Gives one summary, for a text with headings, the part's sources and `Aim at N tokens`.
     """
-    asked = "\n".join(str(message.text) for message in messages)
+    asked = "\n".join(str(message.text) for message in spelt_out(messages))
     forms = {name: "\n".join(told.split(", ")) for name, told in _FORM.findall(asked)}
     texts: dict[str, str] = {}
     for part in _PART.finditer(asked):
@@ -175,6 +180,22 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
     if not texts:
         return None
     return "\n".join(f"<summary {number}>\n{text}\n</summary>" for number, text in texts.items())
+
+
+def spelt_out(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """A prompt that stands behind an agent's request, as one that quotes what it names; any other as it is."""
+    last = str(messages[-1].text) if messages else ""
+    if not _STRETCH.search(last):
+        return list(messages)
+    shown = [(role_of(message), text_of(message)) for message in messages[:-1]]
+
+    def quoted(stretch: re.Match[str]) -> str:
+        begins = stretch["begins"]
+        first = next((at for at, (_, text) in enumerate(shown) if flat(text).startswith(begins)), len(shown))
+        found = shown[first : first + int(stretch["count"])]
+        return "\n".join(f"<m {kind}>{text}" for kind, text in found)
+
+    return [HumanMessage(_STRETCH.sub(quoted, last))]
 
 
 def _telling_sentences(messages: Sequence[BaseMessage]) -> str:

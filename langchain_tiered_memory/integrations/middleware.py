@@ -28,6 +28,7 @@ from langchain_tiered_memory.integrations.agent.cache_hints import (
 )
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
+from langchain_tiered_memory.integrations.agent.last_request import called_by
 from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
 from langchain_tiered_memory.integrations.agent.other_middlewares import is_summarised
 from langchain_tiered_memory.integrations.agent.reply import Outgoing
@@ -261,6 +262,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             is_summarised=is_summarised(request.state, held, changes.before, changes.behind),
             projected={key: request.state.get(key) for key in self._choices.project},
             hints=self._hints(request),
+            calls=called_by(request),
         )
 
     def _hints(self, request: ModelRequest[Any]) -> Provider | None:

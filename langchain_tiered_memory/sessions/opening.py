@@ -175,6 +175,7 @@ def close_runtime(runtime: Runtime) -> None:
     """Let go of the index and the database."""
     with suppress(TieredMemoryError):  # what could not be written is the order of the last accesses, and no more
         settle_all(runtime)
+    runtime.last_requests.clear()
     opened = runtime.open_index.opened if isinstance(runtime.open_index, _Once) else None
     if opened is not None:
         opened.close()

@@ -108,6 +108,10 @@ class CondensationSettings(Frozen):
     batch_tokens: int = Field(default=32_000, ge=0)
     """What one call for several summaries may read and write, at most; bounded by the model's window, too. 0: one call
     for each."""
+    on_last_request: Literal["auto", "always", "never"] = "auto"
+    """Whether a call for several summaries may be the agent's last request with one message behind it, which the
+    provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the
+    agent calls, and its provider is known to cache or reported it; `always`: wherever both have one name; `never`."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
     strategies: StrategySettings = Field(default_factory=StrategySettings)
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
@@ -131,6 +135,7 @@ class CondensationSettings(Frozen):
     """How long a plugin, validator, hook or collector may take before it is passed over."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
     """How long the provider keeps a prompt cache. Where known, a view that is past `early_share` is condensed when the
-    cache has run out anyway, instead of a little later, when it would have to be thrown away."""
+    cache has run out anyway, instead of a little later, when it would have to be thrown away. Where not, five
+    minutes count for `on_last_request` alone."""
     early_share: float = Field(default=0.75, gt=0, le=1)
     """Of the threshold: from here on an expired cache is reason enough."""

@@ -17,7 +17,7 @@ STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
 _SOURCE_TAGS = ("sources", "source", "facts", "session", "task")
 """Tags of the prompts for condensing."""
-_BATCH_TAGS = ("part", "summary", "m")
+_BATCH_TAGS = ("part", "summary", "stretch", "m")
 """Further tags of the prompts that ask for several summaries at once."""
 
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"

@@ -187,6 +187,8 @@ class Spent:
 
     calls: int = 0
     input_tokens: int = 0
+    """As billed: of what a provider read from its cache, for a call that begins with an agent's last request, so many
+    as cost the same uncached."""
     output_tokens: int = 0
     seconds: float = 0.0
 

@@ -24,6 +24,7 @@ from benchmarks import (
     faults,
     hops,
     long_run,
+    mixed_parts,
     prefix,
     recall,
     transcript_probes,
@@ -131,6 +132,14 @@ def test_turn_cost_gives_times_ratios_and_memory_for_each_size(run: Run) -> None
 
 
 @pytest.mark.slow
+def test_summaries_under_the_number_of_another_part_are_noticed(run: Run) -> None:
+    found, printed = run(mixed_parts.main)
+    (figures,) = found["figures"].values()
+    assert figures["own refused by both"] <= 0.05 * figures["own"]
+    assert figures["mixed refused by both"] >= max(figures["mixed refused"], 0.7 * figures["mixed"])
+    assert "made-up" in printed
+
+
 @pytest.mark.postgres
 def test_turns_and_agents_are_measured_on_postgresql_too(postgres: PostgresServer) -> None:
     wheres = {("PostgreSQL", 0): postgres.new_database()}

@@ -17,6 +17,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.models.prompt_caches import cached_price
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -55,11 +57,7 @@ def rates_of(recent: Sequence[Entry], *, settings: Settings, model: str | None, 
             break
         tokens += entry.tokens
     growth = tokens / turns if turns else _UNKNOWN_GROWTH_SHARE * room
-    price = settings.prices.get(model or "")
-    cached = settings.room.cached_price
-    if price is not None and price.cached_input_per_million is not None and price.input_per_million:
-        cached = min(price.cached_input_per_million / price.input_per_million, 1.0)
-    return Rates(cached=cached, growth=max(growth, 1.0))
+    return Rates(cached=cached_price(settings, model), growth=max(growth, 1.0))
 
 
 def cost_of_turn(after: float, full: float, rates: Rates) -> float:

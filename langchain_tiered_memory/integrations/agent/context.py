@@ -19,6 +19,7 @@ from langchain_tiered_memory.integrations.graph.client_resends import Recognised
 from langchain_tiered_memory.integrations.graph.run_identity import session_at
 from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
 from langchain_tiered_memory.models.window_budget import budget_of
+from langchain_tiered_memory.sessions.last_request import epoch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
+    from langchain_tiered_memory.integrations.agent.last_request import ModelCalled
     from langchain_tiered_memory.integrations.agent.request import ViewChanges
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.graph.tracks import Line
@@ -84,6 +86,8 @@ class Asked:
     """Chosen keys of the state."""
     hints: Provider | None = None
     """Whose models are told what of the request comes again."""
+    calls: ModelCalled | None = None
+    """What the request calls, and how."""
 
     def under_ids(self, held: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> Asked:
         """The same with `known` in the place of the state's messages `held`, one for one."""
@@ -110,6 +114,8 @@ class Prepared:
     learned: int | None
     """The window that refusals taught of the model before."""
     context: Context
+    epoch: int | None = None
+    """The session's, where the request is kept for condensing behind it."""
 
 
 def prepared_for(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[Prepared]:
@@ -189,6 +195,8 @@ def _on_track(
     told = with_learnt_window(runtime, asked.model)
     aside = aside_of(runtime, session, told.name)
     most = _most_tokens(runtime, told, choices, room + aside.tokens)
+    model = asked.calls.model if asked.calls is not None else None
+    epoch = epoch_of(runtime, session.session_id, model) if model is not None else None
     try:
         context = yield from context_of(session, asked, choices, max_tokens=most, off=off)
     except BudgetError:
@@ -207,6 +215,7 @@ def _on_track(
         aside=aside,
         learned=told.learned,
         context=context,
+        epoch=epoch,
     )
 
 

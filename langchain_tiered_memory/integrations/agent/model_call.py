@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_tiered_memory.driver import Flow, HostCall
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, prepared_for
+from langchain_tiered_memory.integrations.agent.last_request import keep_request
 from langchain_tiered_memory.integrations.agent.lessons import answered, shrunk
 from langchain_tiered_memory.integrations.agent.reply import Outgoing, outgoing_of
 from langchain_tiered_memory.integrations.graph.branches import stored_of
@@ -53,6 +54,7 @@ def take_turn(memory: TieredMemory, asked: Asked, choices: Choices) -> Flow[tupl
         outgoing = outgoing_of(memory, choices, prepared)
         response = yield outgoing
     answered(memory, prepared, response.result, outgoing.all)
+    keep_request(memory, prepared, response.result, outgoing)
     return _as_new(prepared, response), prepared.record
 
 

@@ -115,6 +115,20 @@ def soundness(
     )
 
 
+def shares(text: str, stretches: Iterable[Sequence[str]]) -> list[float] | None:
+    """Which share of the terms of `text` stands in each of several stretches; `None` where it says too little to tell.
+
+    Args:
+        text: A summary.
+        stretches: The texts of each.
+    """
+    stated = _keys("\n".join(_prose(text)))
+    if len(stated) < _LEAST_JUDGED:
+        return None
+    found = (frozenset[str]().union(*map(_keys, texts)) for texts in stretches)
+    return [len(stated & told) / len(stated) for told in found]
+
+
 def unsound(found: Soundness, *, least_grounded: float, least_covered: float) -> Unsound | None:
     """Which measure a text fails, if any; a least score of 0 takes whatever it measures."""
     doublings = max(0.0, math.log2(max(found.terms, 1) / _FEW_TERMS))

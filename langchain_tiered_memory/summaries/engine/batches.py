@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.writers import Writers
     from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, CondenseJob, PartAnswer
 
@@ -69,7 +70,13 @@ class Batches:
         """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so
         many that had."""
 
-    def written(self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> Flow[list[GivenPart | None]]:
+    def written(
+        self,
+        prepared: Sequence[Prepared],
+        below: Sequence[Mapping[str, int]],
+        *,
+        standing: Standing | None = None,
+    ) -> Flow[list[GivenPart | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
         What an answer that ended too soon lacks is asked for in another call. After an answer of which nothing can be
@@ -78,6 +85,7 @@ class Batches:
         Args:
             prepared: The jobs, lower levels first.
             below: Of each, those of its sources (by id) that are among the others, as places.
+            standing: The last request of the session's agent, where it may be used.
 
         Raises:
             CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
@@ -85,7 +93,9 @@ class Batches:
         given: list[GivenPart | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
         waiting = _together(prepared, below)
-        while len(waiting) >= LEAST_PARTS:
+        # Behind a request that a provider has in its cache, one is asked for as well as several are.
+        least = LEAST_PARTS if standing is None else 1
+        while len(waiting) >= least:
             models = self._models(prepared[waiting[0]].candidates)
             if not models:
                 break
@@ -94,15 +104,19 @@ class Batches:
             if not places:
                 break
             waiting = [place for place in waiting if place not in places]
-            if len(places) < LEAST_PARTS:
+            if len(places) < least:
                 continue
             try:
-                plugin, answers, lost = yield from self._first_of(models, _parts(prepared, below, places, given))
+                plugin, answers, lost = yield from self._first_of(
+                    models, _parts(prepared, below, places, given), standing
+                )
             except CondensationError:
                 if not any(given):
                     raise
                 break  # what came before is kept; the others are asked for alone, within breakers and bound
             spent[places[0]] += lost
+            if not answers:
+                continue  # one that is asked for alone
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
                 given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=spent[place]))
@@ -124,7 +138,10 @@ class Batches:
         return found
 
     def _first_of(
-        self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part]
+        self,
+        models: Sequence[tuple[CondenserPlugin, BatchCondenser]],
+        parts: Sequence[Part],
+        standing: Standing | None,
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took.
 
@@ -143,7 +160,7 @@ class Batches:
                 said = f"{plugin.name} takes over: {failure}"
                 self._report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
             try:
-                answers = yield from self._asked(plugin, condenser, allowed, parts)
+                answers = yield from self._asked(plugin, condenser, allowed, parts, standing)
             except CondensationError as error:
                 if error.retry_after_seconds is not None:
                     raise
@@ -156,12 +173,20 @@ class Batches:
         raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
 
     def _asked(
-        self, plugin: CondenserPlugin, condenser: BatchCondenser, given: Pass, parts: Sequence[Part]
+        self,
+        plugin: CondenserPlugin,
+        condenser: BatchCondenser,
+        given: Pass,
+        parts: Sequence[Part],
+        standing: Standing | None,
     ) -> Flow[list[PartAnswer]]:
         """One call; the model's breaker hears of it as a whole."""
         with self._writers.breaks(plugin, given, self._now):
-            answers = yield from self._writers.write_together(plugin, condenser, parts, self._now)
+            answers = yield from self._writers.write_together(plugin, condenser, parts, self._now, standing=standing)
         usable = any(answer.text for answer in answers)
+        if len(parts) < LEAST_PARTS:
+            (self._writers.succeeded if usable else self._writers.left)(plugin, given)
+            return answers  # it tells nothing of how many parts the model can write
         with self._lock:
             most, good = self._most.get(plugin.name, (_ANY, 0))
             if not usable:

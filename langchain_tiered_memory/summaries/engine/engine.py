@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.checks.validators import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.history import CondensationRecord
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.types.outcomes import Outcome
 
@@ -280,6 +281,13 @@ class CondensationEngine:
                 return plugin.together.answer_room()
         return None
 
+    def asks(self, model: object, *, by_name: bool = False) -> bool:
+        """Whether the first choice is this very model, or wraps it; by its name is enough where `by_name`."""
+        for plugin in self._writers.registry.plugins:
+            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
+                return plugin.together.asks(model, by_name=by_name)
+        return False
+
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken.
 
@@ -310,15 +318,24 @@ class CondensationEngine:
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
     def write_together(
-        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]
+        self,
+        prepared: Sequence[Prepared],
+        below: Sequence[Mapping[str, int]],
+        *,
+        standing: Standing | None = None,
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
+
+        Args:
+            prepared: The jobs, lower levels first.
+            below: As of `Batches.written`.
+            standing: The last request of the session's agent, where it may be used.
 
         Raises:
             CondensationError: when no model answered. As of `condense`.
         """
         try:
-            return (yield from self._batches.written(prepared, below))
+            return (yield from self._batches.written(prepared, below, standing=standing))
         except CondensationError as error:
             for one in prepared:
                 self._failed(one, error)

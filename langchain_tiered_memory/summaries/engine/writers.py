@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
     from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Part, PartAnswer
 
@@ -90,7 +91,13 @@ class Writers:
         return condensed
 
     def write_together(
-        self, plugin: CondenserPlugin, condenser: BatchCondenser, parts: Sequence[Part], now: Callable[[], float]
+        self,
+        plugin: CondenserPlugin,
+        condenser: BatchCondenser,
+        parts: Sequence[Part],
+        now: Callable[[], float],
+        *,
+        standing: Standing | None = None,
     ) -> Flow[list[PartAnswer]]:
         """What one call of a built-in writer gives for several summaries, as it comes.
 
@@ -98,7 +105,8 @@ class Writers:
             CondensationError: when no answer came, or the bound on model calls is reached.
         """
         self._tally.asked(plugin.name)
-        return (yield from self._meter.driven(condenser.condense_together(parts), plugin.name, now))
+        flow = condenser.condense_together(parts, standing=standing, report=self._door.report)
+        return (yield from self._meter.driven(flow, plugin.name, now))
 
     def succeeded(self, plugin: CondensationPlugin, given: Pass) -> None:
         """Its summary was taken."""

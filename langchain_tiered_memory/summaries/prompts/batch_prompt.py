@@ -39,11 +39,12 @@ def batch_instructions(strategies: Sequence[str]) -> str:
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
     """System and human message that ask for all of `parts`."""
     jobs = [part.job for part in parts]
-    text = "\n".join([*_about(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
+    text = "\n".join([*about(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
     return [SystemMessage(batch_instructions([job.strategy for job in jobs])), HumanMessage(text)]
 
 
-def _about(jobs: Sequence[CondenseJob]) -> list[str]:
+def about(jobs: Sequence[CondenseJob]) -> list[str]:
+    """What is told of the session, in a line; none where there is nothing."""
     title = next((job.title for job in jobs if job.title), None)
     people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
     lines = [
@@ -58,23 +59,30 @@ def _part(part: Part, number: int) -> str:
     job = part.job
     size = f"aim={job.target_tokens} most={job.max_tokens}"
     if job.level == 1:
-        return f"<part {number} {job.strategy} {size}>\n{_messages(job)}\n</part>"
+        messages = "\n".join(message_lines(job.sources))
+        return f"<part {number} {job.strategy} {size}>\n{messages}\n</part>"
     of = " ".join(str(place + 1) for place in part.below.values())
     given = [f"\n{neutralised_part(one.text)}" for one in job.sources if one.id not in part.below]
     return f'<part {number} {job.strategy} of="{of}" {size}>{"".join(given)}\n</part>'
 
 
-def _messages(job: CondenseJob) -> str:
+def message_lines(sources: Sequence[SourceText]) -> list[str]:
+    """Messages, each behind a tag with its speaker, and with its time where that changed."""
     lines: list[str] = []
     last: float | None = None
-    for source in job.sources:
+    for source in sources:
         when = ""
-        if last is None or source.at - last >= _NEWS_SECONDS or utc(source.at).date() != utc(last).date():
+        if is_news(last, source.at):
             when = f" {utc(source.at):%Y-%m-%d %H:%M}"
             last = source.at
         text = _ALIKE if source.same_as is not None else neutralised_part(source.text)
         lines.append(f"<m {_speaker(source)}{when}>{text}")
-    return "\n".join(lines)
+    return lines
+
+
+def is_news(last: float | None, at: float) -> bool:
+    """Whether the time of a message is told: the first, one long after the one before it, one of another day."""
+    return last is None or at - last >= _NEWS_SECONDS or utc(at).date() != utc(last).date()
 
 
 def _speaker(source: SourceText) -> str:

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.models.profiles import name_of
+from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cached_price
+from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
 
@@ -66,7 +69,7 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     engine = runtime.condenser
     prepared = [engine.prepare(work.job) for work in works]
     try:
-        given = yield from engine.write_together(prepared, below)
+        given = yield from engine.write_together(prepared, below, standing=_standing(runtime, ref))
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
@@ -100,6 +103,23 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
         seen.add(summary.id)
         yield from stop_point()
     return len(done)
+
+
+def _standing(runtime: Runtime, ref: SessionRef) -> Standing | None:
+    """The last request of the session's agent, where its provider has it and nothing it shows was changed since."""
+    settings = runtime.settings.condensation
+    if settings.on_last_request == "never":
+        return None
+    lifetime = settings.cache_lifetime_seconds or LIFETIME_SECONDS
+    request = runtime.last_requests.warm(ref.session_id, now=runtime.now(), lifetime_seconds=lifetime)
+    session = runtime.store.transcript.find(ref.session_id) if request is not None else None
+    if request is None or session is None or session.epoch != request.epoch:
+        return None
+    return Standing(
+        request=request,
+        cached_price=cached_price(runtime.settings, name_of(request.model)),
+        by_name=settings.on_last_request == "always",
+    )
 
 
 def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:

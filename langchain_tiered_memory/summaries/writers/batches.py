@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
-    from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
+    from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
 
 _CUT_UP_TO = 1.5
 """A part that is no longer than so many times its size is cut; to ask again would cost its sources once more."""
@@ -43,6 +43,18 @@ def answers_of(
     """
     prompt = build_batch(parts)
     answer = yield from calls.ask(prompt, parts[0].job)
+    return taken_apart(answer, parts, instructions=str(prompt[0].text), count_text=count_text, validation=validation)
+
+
+def taken_apart(
+    answer: Answer,
+    parts: Sequence[Part],
+    *,
+    instructions: str,
+    count_text: Callable[[str], int],
+    validation: ValidationSettings,
+) -> list[PartAnswer]:
+    """What an answer has for each of `parts`, checked, with its share of what the call took."""
     found = texts_by_number(answer.text, len(parts), cut_off=answer.cut_off)
     texts = [found.get(number, "") for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
@@ -51,9 +63,8 @@ def answers_of(
         PartAnswer(text=text, tokens=size, spent=one, cut_off=answer.cut_off and not text)
         for text, size, one in zip(texts, tokens, spent, strict=True)
     ]
-    told = str(prompt[0].text)
     return [
-        _checked(answer, part, instructions=told, count_text=count_text, validation=validation)
+        _checked(answer, part, instructions=instructions, count_text=count_text, validation=validation)
         for answer, part in zip(given, parts, strict=True)
     ]
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +180,19 @@ class BatchCondenser(Condenser, Protocol):
         """Tokens that one answer may have; `None` where nobody says."""
         ...
 
-    def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
-        """What one call gives for each of `parts`, those of lower levels first.
+    def asks(self, model: object, *, by_name: bool = False) -> bool:
+        """Whether it calls this very model, or one that this wraps; by its name is enough where `by_name`."""
+        ...
+
+    def condense_together(
+        self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
+    ) -> Flow[list[PartAnswer]]:
+        """What one call gives for each of `parts`, those of lower levels first; nothing for one that is left alone.
+
+        Args:
+            parts: What is asked for.
+            standing: The last request of the session's agent, where it may be used.
+            report: Told where it could not be used after all.
 
         Raises:
             CondensationError: when no answer came.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.checks.answers import (
     EXPLAINED,
@@ -23,6 +24,7 @@ from langchain_tiered_memory.summaries.checks.answers import (
 from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
 from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
+from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, PartAnswer, UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.summaries.engine.extension_calls import Report
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
 
 _FILLED = (
     0.9  # of the window that a prompt may fill, and of an answer's limit: our counts are near the provider's, not equal
@@ -87,6 +91,7 @@ class ModelCondenser:
         )
         self._name = name
         self._count_text = count_text
+        self._behind = BehindRequests(self._calls, count_text=count_text, validation=self._validation)
         self._custom = dict(custom_prompts or {})
 
     @property
@@ -116,17 +121,46 @@ class ModelCondenser:
         limit = self._calls.answer_limit()
         return max(int(limit * _FILLED), 1) if limit is not None else None
 
-    def condense_together(self, parts: Sequence[Part]) -> Flow[list[PartAnswer]]:
+    def asks(self, model: object, *, by_name: bool = False) -> bool:
+        """Whether it calls this very model, or one that this wraps; by its name is enough where `by_name`."""
+        return self._calls.is_of(model, by_name=by_name)
+
+    def condense_together(
+        self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
+    ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.
+
+        One part alone has no usual call for several: nothing is given where it is not written behind the request.
+
+        Args:
+            parts: What is asked for.
+            standing: The last request of the session's agent: it is sent again with a message behind it, where that is
+                billed less; where it brings nothing, the usual call is made.
+            report: Told of that.
 
         Raises:
             CondensationError: when the model failed.
         """
+        tried = (yield from self._behind.written(parts, standing)) if standing is not None else None
+        if tried is not None and tried.answers is not None:
+            return tried.answers
+        lost = tried.spent if tried is not None else Spent()
+        if tried is not None and report is not None:
+            said = f"{self._name}, behind the agent's last request: {tried.why}"
+            report(EventName.CONDENSED_APART, said, session_id=parts[0].job.session_id, writer=self._name)
+        if len(parts) == 1:
+            why = tried.why if tried is not None else ""
+            return [PartAnswer(text="", tokens=0, spent=lost, wrong=why)] if why else []
         try:
-            return (yield from answers_of(self._calls, parts, count_text=self._count_text, validation=self._validation))
+            answers = yield from answers_of(
+                self._calls, parts, count_text=self._count_text, validation=self._validation
+            )
         except PromptOverflowError as error:
             spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
-            return [PartAnswer(text="", tokens=0, spent=one, wrong=str(error)) for one in spent]
+            answers = [PartAnswer(text="", tokens=0, spent=one, wrong=str(error)) for one in spent]
+        except CondensationError as error:
+            raise _with_spent(error, lost) from error
+        return [replace(answers[0], spent=answers[0].spent + lost), *answers[1:]]
 
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
         """One call where the job fits into the window, else its parts and their merging."""

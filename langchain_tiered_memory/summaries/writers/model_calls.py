@@ -19,6 +19,8 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.answer_limits import answer_limit, is_cut_off
 from langchain_tiered_memory.models.chat_models import models_in, narrowest, window_of
 from langchain_tiered_memory.models.overflow import is_overflow
+from langchain_tiered_memory.models.profiles import name_of
+from langchain_tiered_memory.models.prompt_caches import cached_tokens
 from langchain_tiered_memory.summaries.checks.answers import summary_text
 from langchain_tiered_memory.text.scrubbing import scrubbed
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -48,6 +50,9 @@ class Answer:
     notes: tuple[str, ...] = ()
     cut_off: bool = False
     """Whether it ended because the model may not write more in one answer."""
+    calls_tools: bool = False
+    cached_tokens: int | None = None
+    """Of what was read, from the provider's cache; `None` where it does not say."""
 
 
 class PromptOverflowError(Exception):
@@ -97,6 +102,25 @@ class ModelCalls:
     def count(self, prompt: list[BaseMessage]) -> int:
         """Tokens of a whole prompt."""
         return sum(self._tokens(message) for message in prompt)
+
+    def as_bound(self, model: Runnable[Any, Any]) -> ModelCalls:
+        """Calls of the same model with tools and settings bound to it, which learn nothing for those without."""
+        return ModelCalls(
+            model,
+            name=self._name,
+            count_text=self._count_text,
+            count_message=self._count_message,
+            default_window=self._default_window,
+            monotonic=self._monotonic,
+            deadline_seconds=self._deadline_seconds,
+        )
+
+    def is_of(self, model: object, *, by_name: bool) -> bool:
+        """Whether `model` is, or wraps, the first model that is called here; by its name is enough where `by_name`."""
+        own, other = next(iter(models_in(self._model)), None), next(iter(models_in(model)), None)
+        if own is None or other is None:
+            return False
+        return own is other or (by_name and name_of(own) == name_of(other))
 
     def window(self) -> int:
         """Tokens that the model can read: as it says now, or less where an overflow taught us so."""
@@ -168,7 +192,15 @@ class ModelCalls:
         cut_off = is_cut_off(answer)
         if cut_off and tokens:  # as we count, which is what the next call is asked for by
             self._learned_limit = min(tokens, self._learned_limit or tokens)
-        return Answer(text, tokens, spent, cut_off=cut_off)
+        said = answer if isinstance(answer, AIMessage) else None
+        return Answer(
+            text,
+            tokens,
+            spent,
+            cut_off=cut_off,
+            calls_tools=said is not None and bool(said.tool_calls or said.invalid_tool_calls),
+            cached_tokens=cached_tokens(said.usage_metadata) if said is not None else None,
+        )
 
     def _options(self, job: CondenseJob) -> dict[str, Any]:
         takes_it = self._takes_temperature and all(

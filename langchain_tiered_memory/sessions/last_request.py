@@ -1,0 +1,125 @@
+"""Keeps the request that an agent's model answered last, where that model also condenses.
+
+Only what is sent again can be kept: the model as it was called and the messages as they were. A call that is forced to
+use a tool, or to answer by a schema, cannot answer with summaries, so its request is of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables.base import RunnableBindingBase
+
+from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.models.chat_models import models_in
+from langchain_tiered_memory.models.prompt_caches import is_cached
+from langchain_tiered_memory.summaries.engine.last_requests import LastRequest
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.runtime import Runtime
+
+_FREE = (None, "auto", "none")
+"""Choices of tools that leave a text possible."""
+_FORMS = ("response_format", "text_format", "format", "json_schema", "response_schema", "functions", "function_call")
+"""Settings that ask for an answer of some form, by provider."""
+_DEEPEST = 8
+_MISCOUNTED = 0.3
+"""Of a request, that counts of it may differ by before calibration: a provider that counts further off was sent
+another one."""
+
+
+def epoch_of(runtime: Runtime, session_id: str, model: object) -> int | None:
+    """The session's epoch, for a request that is put together now; `None` where it need not be kept."""
+    settings = runtime.settings.condensation
+    if settings.on_last_request == "never" or not runtime.condenser.writes_later:
+        return None
+    if not runtime.condenser.asks(model, by_name=settings.on_last_request == "always"):
+        return None
+    ref = runtime.store.transcript.find(session_id)
+    return ref.epoch if ref is not None else None
+
+
+def bound(
+    model: object,
+    *,
+    tools: Sequence[Any] = (),
+    tool_choice: Any = None,  # noqa: ANN401 - each provider has its own
+    settings: Mapping[str, Any] | None = None,
+) -> Runnable[Any, Any] | None:
+    """A model as an agent calls it; `None` where it could not answer with a text, or is wrapped in something else.
+
+    Args:
+        model: A chat model, or one with tools or settings bound to it already.
+        tools: What is bound to it besides.
+        tool_choice: With them.
+        settings: Of the call.
+    """
+    told = {**(settings or {}), **({"tool_choice": tool_choice} if tool_choice is not None else {})}
+    inner: object = model
+    for _ in range(_DEEPEST):
+        if not isinstance(inner, RunnableBindingBase):
+            break
+        told = {**inner.kwargs, **told}
+        inner = inner.bound
+    if not isinstance(inner, BaseChatModel) or any(told.get(form) for form in _FORMS):
+        return None
+    if not _is_free(told.get("tool_choice")):
+        return None
+    if isinstance(model, RunnableBindingBase):
+        return model.bind(**settings) if settings else model
+    if not tools:
+        return inner.bind(**settings) if settings else inner
+    try:
+        return inner.bind_tools(list(tools), tool_choice=tool_choice, **(settings or {}))
+    except Exception:  # noqa: BLE001 - a provider's package: what it cannot bind, it was not called with
+        return None
+
+
+def keep(
+    runtime: Runtime,
+    session_id: str,
+    request: LastRequest,
+    usage: Any = None,  # noqa: ANN401 - a `UsageMetadata`
+    *,
+    was_seen: bool,
+) -> None:
+    """Keep a request that was answered, unless the session was changed since it was put together.
+
+    Args:
+        runtime: The memory.
+        session_id: Whose.
+        request: With the tokens that were counted for it.
+        usage: What the answer reports.
+        was_seen: Whether it is known that just this was sent; else what the provider counted has to be about as much.
+    """
+    try:
+        ref = runtime.store.transcript.find(session_id)
+    except StorageError:
+        return  # the answer is there, and paid for; condensing goes its usual way
+    if ref is None or ref.epoch != request.epoch:
+        return
+    told = (usage or {}).get("input_tokens")
+    reported = told if isinstance(told, int) and told > 0 else request.tokens
+    if not was_seen and abs(reported - request.tokens) > _MISCOUNTED * request.tokens:
+        return
+    tokens = max(reported, request.tokens)
+    called = next(iter(models_in(request.model)), None)
+    is_there = is_cached(called, usage, tokens=tokens)
+    runtime.last_requests.note(session_id, replace(request, tokens=tokens, at=runtime.now(), is_cached=is_there))
+
+
+def handed_out(model: Runnable[Any, Any], messages: Sequence[BaseMessage], *, tokens: int, epoch: int) -> LastRequest:
+    """A request that is not answered yet."""
+    return LastRequest(model=model, messages=tuple(messages), tokens=tokens, at=0.0, epoch=epoch, is_cached=False)
+
+
+def _is_free(choice: Any) -> bool:  # noqa: ANN401 - each provider has its own
+    if isinstance(choice, Mapping):  # Anthropic's
+        choice = choice.get("type")
+    return choice in _FREE

@@ -1,0 +1,193 @@
+"""Has a model write several summaries behind the agent's last request, where that is billed less than a prompt anew.
+
+The request is sent as it was, byte for byte, with one message behind it, so the provider reads it from its cache. What
+comes back is text, and taken apart and checked as the answer to any other call for several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.models.answer_limits import answer_limit
+from langchain_tiered_memory.summaries.checks.soundness import shares
+from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
+from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
+from langchain_tiered_memory.summaries.writers.batches import taken_apart
+from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
+from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.settings import ValidationSettings
+    from langchain_tiered_memory.summaries.engine.last_requests import Standing
+    from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
+
+_FILLED = 0.95
+"""Of the window, that request, message and answer may fill: most of it the provider has counted itself."""
+_WORTH = 0.9
+"""Of what the usual call would be billed: what fails is paid for twice."""
+_PART_TOKENS = 12
+"""Around a part of an answer."""
+_PASSED_OVER = 4
+"""Calls that go the usual way after one that failed; twice as many after each further one in a row."""
+_MOST_DOUBLINGS = 10
+CLEARLY = 0.2
+"""More of a summary's terms in another stretch than in its own. Of summaries under the number of another part it and
+the usual checks find 138 of 157 (those alone 68); one of 161 is taken for such wrongly: `benchmarks/mixed_parts.py`."""
+_READ_SHARE = 0.5
+"""Of the request, that a provider which reports what it read from its cache must report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What became of a try: the parts' answers, or why there are none and what it took."""
+
+    answers: list[PartAnswer] | None = None
+    why: str = ""
+    spent: Spent = field(default_factory=Spent)
+
+
+class BehindRequests:
+    """Tries it for one condensing model; it passes over the next calls where that failed.
+
+    Args:
+        calls: Of the model.
+        count_text: Tokens of a text.
+        validation: The least scores of an answer.
+    """
+
+    def __init__(self, calls: ModelCalls, *, count_text: Callable[[str], int], validation: ValidationSettings) -> None:
+        self._calls = calls
+        self._count_text = count_text
+        self._validation = validation
+        self._failures = 0
+        self._rests = 0
+
+    def written(self, parts: Sequence[Part], standing: Standing) -> Flow[Behind | None]:
+        """What the call gives for `parts`; `None` where it does not pay or cannot be made.
+
+        Raises:
+            CondensationError: when whoever drives the call refused it.
+        """
+        shown = self._shown(standing)
+        message = self._message(parts, standing, shown) if shown is not None else None
+        if shown is None or message is None or self._is_resting():
+            return None
+        calls = self._calls.as_bound(standing.request.model)
+        # The request's own settings stand, its temperature too: nothing of it is to change.
+        job = replace(parts[0].job, temperature=None)
+        try:
+            answer = yield from calls.ask([*standing.request.messages, message], job)
+        except (CondensationError, PromptOverflowError) as error:
+            if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
+                raise
+            return self._failed(str(error), error.spent)
+        answer = replace(answer, spent=_billed(answer, standing))
+        if answer.calls_tools:
+            return self._failed("the model called a tool", answer.spent)
+        answers = taken_apart(
+            answer,
+            parts,
+            instructions=behind_instructions([part.job.strategy for part in parts]),
+            count_text=self._count_text,
+            validation=self._validation,
+        )
+        answers = [_of_its_own(one, part, shown) for one, part in zip(answers, parts, strict=True)]
+        if not any(one.text for one in answers):
+            why = (
+                "the answer ended too soon" if answer.cut_off else next((one.wrong for one in answers if one.wrong), "")
+            )
+            return self._failed(f"no part of the answer could be used: {why}", answer.spent)
+        self._learn(answer, standing)
+        return Behind(answers=answers)
+
+    def _message(self, parts: Sequence[Part], standing: Standing, shown: Shown) -> BaseMessage | None:
+        """What stands behind the request; `None` where there is no room, or a prompt of its own is billed less."""
+        request = standing.request
+        message = build_behind(parts, shown)
+        if message is None:
+            return None
+        added = self._calls.count([message])
+        answer = sum(part.job.max_tokens + _PART_TOKENS for part in parts)
+        window, limit = self._calls.as_bound(request.model).window(), answer_limit(request.model)
+        if request.tokens + added + answer > _FILLED * window or (limit is not None and answer > limit):
+            return None
+        usual = self._calls.count(build_batch(parts))
+        return message if standing.cached_price * request.tokens + added < _WORTH * usual else None
+
+    def _shown(self, standing: Standing) -> Shown | None:
+        """The request as texts, where it is this model's own, and cached."""
+        request = standing.request
+        if not self._calls.is_of(request.model, by_name=standing.by_name):
+            return None
+        if not (request.is_cached or standing.by_name):
+            return None
+        return Shown.of(request.messages, request.places())
+
+    def _is_resting(self) -> bool:
+        resting = self._rests > 0
+        self._rests -= resting
+        return resting
+
+    def _learn(self, answer: Answer, standing: Standing) -> None:
+        """Whether the provider had it in its cache, where it says so."""
+        if answer.cached_tokens is not None and answer.cached_tokens < _READ_SHARE * standing.request.tokens:
+            self._rest()
+        else:
+            self._failures = 0
+
+    def _failed(self, why: str, spent: Spent) -> Behind:
+        self._rest()
+        return Behind(why=why, spent=spent)
+
+    def _rest(self) -> None:
+        self._rests = _PASSED_OVER * 2 ** min(self._failures, _MOST_DOUBLINGS)
+        self._failures += 1
+
+
+def _billed(answer: Answer, standing: Standing) -> Spent:
+    """What the call took, with what came from the cache at its price: all of the request where nobody says."""
+    spent = answer.spent
+    cached = standing.request.tokens if answer.cached_tokens is None else answer.cached_tokens
+    cached = min(cached, spent.input_tokens)
+    return replace(spent, input_tokens=spent.input_tokens - round((1 - standing.cached_price) * cached))
+
+
+def _of_its_own(answer: PartAnswer, part: Part, shown: Shown) -> PartAnswer:
+    """The answer without its text, where another stretch of the request has clearly more of its words.
+
+    A model that has the whole conversation before it may tell of another part of it, which the usual checks take for
+    sound in six cases of ten, for one conversation has many words in common.
+    """
+    if not answer.text or part.job.level > 1:
+        return answer
+    own = [source.text for source in part.job.sources]
+    found = shares(answer.text, [[*own, *part.job.known], *_others(part, shown)])
+    if found is None or max(found) <= found[0] + CLEARLY:
+        return answer
+    return replace(answer, text="", tokens=0, wrong="it tells of another part", reason=FailureReason.UNSOUND)
+
+
+def _others(part: Part, shown: Shown) -> list[list[str]]:
+    """What else stands in the request, in stretches of about the size of the part."""
+    own = {shown.places[source.id] for source in part.job.sources if source.id in shown.places}
+    size = sum(len(source.text) for source in part.job.sources)
+    found: list[list[str]] = [[]]
+    filled = 0
+    for place, text in enumerate(shown.texts):
+        if place in own:
+            continue
+        if filled >= size:
+            found.append([])
+            filled = 0
+        found[-1].append(text)
+        filled += len(text)
+    return found
