@@ -187,7 +187,7 @@ def _refilled(proposal: Proposal) -> Proposal:
 
     A large result that was masked, or messages that were pruned, leave more room than a condensation would.
     """
-    if not proposal.steps or not proposal.fits:
+    if set(proposal.steps) <= {"condensed"} or not proposal.fits:
         return proposal
     return replace(proposal, rendered=with_more_parts(proposal.inputs, proposal.rendered))
 

@@ -57,11 +57,13 @@ def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedVi
 
 
 def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered`, which has its list of files, with parts of files in the room that is left, where it is worth one."""
-    room = _filled(inputs)
-    if not inputs.works_on_files or not rendered.plan.border or room - rendered.tokens < _LEAST_TOKENS:
+    """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
+    beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
+    room = _filled(inputs) - inputs.allocation.files
+    if not inputs.works_on_files or not rendered.plan.border or room - beside < _LEAST_TOKENS:
         return rendered
-    return _with_parts(inputs, rendered, room=room)
+    bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
+    return with_files(inputs, _with_parts(inputs, bare, room=room))
 
 
 def _filled(inputs: AssemblyInputs) -> int:
