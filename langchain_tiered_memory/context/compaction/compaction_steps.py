@@ -21,7 +21,7 @@ from langchain_tiered_memory.context.compaction.forecast import standing_before
 from langchain_tiered_memory.context.compaction.growth import best_size, cheaper_due, does_not_pay, filled_as_pays
 from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
 from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
-from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
+from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
 from langchain_tiered_memory.context.view.held_calls import with_shorter_held
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.planning import plan_view
@@ -106,7 +106,7 @@ def propose(
         why=why,
         due_at=due_at,
     )
-    return (yield from _made_smaller(runtime, question, proposal))
+    return _refilled((yield from _made_smaller(runtime, question, proposal)))
 
 
 def _why(
@@ -180,6 +180,16 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
     if before is None or "masked" not in proposal.steps:
         proposal = _with_masks(proposal, question, target)
     return _cut(runtime, question, proposal, target=target)
+
+
+def _refilled(proposal: Proposal) -> Proposal:
+    """A view that was made smaller, with parts of files in what that left free: its prefix is broken anyway.
+
+    A large result that was masked, or messages that were pruned, leave more room than a condensation would.
+    """
+    if set(proposal.steps) <= {"condensed"} or not proposal.fits:
+        return proposal
+    return replace(proposal, rendered=with_more_parts(proposal.inputs, proposal.rendered))
 
 
 def pruning_target(inputs: AssemblyInputs, question: ViewQuestion) -> int:

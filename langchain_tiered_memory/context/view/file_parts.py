@@ -4,7 +4,8 @@ An agent that works on files needs next what it wrote itself, then the lines aro
 last, and most of all in files that it is at work on: on recorded runs the text of the next edit stood in its own former
 writes three times as often, token for token, as in reads of the same age, and half as often where twice as much work
 lay between now and the last look at the file, or the text itself. So each line is worth what it is divided by both
-ages, and the room goes to the lines that are worth most.
+ages, more the more it has to do with what the agent is doing (`relatedness`), and the room goes to the lines that are
+worth most.
 What a later call replaced is shown as it stands after it; what the recent messages show is not
 shown again.
 """
@@ -15,12 +16,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.view.relatedness import relatedness, words_in
 from langchain_tiered_memory.messages.file_texts import Change, Reading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
 
 _WRITTEN = 1.0
@@ -34,8 +37,12 @@ _AROUND = 0.45
 _AROUND_LINES = 12
 """... up to so many lines from it."""
 _READ = 0.3
-_LEAST_FILE_AGE = 2000
-"""Tokens since a file was touched are counted from here: until the next condensation other files come up."""
+_RELATED = 3.0
+"""How much more than else what has most to do with what is being done is worth: about what lies between a line that
+was read and one that was written. Twice or three times that chooses alike."""
+_LEAST_FILE_AGE = 500
+"""Tokens since a file was touched are counted from here: about a call and its result. The next edit is mostly in the
+same file again."""
 _LEAST_AGE = 1000
 """Tokens: what is younger is alike."""
 _PIECE_CHARS = 200
@@ -79,6 +86,8 @@ class _Fragment:
     """Whether something in it was written after it was read, or written."""
     touched: list[tuple[int, int, int]] = field(default_factory=list)
     """Lines that the agent wrote, from and up to, and when, as an age."""
+    seen: list[tuple[int, int]] = field(default_factory=list)
+    """Lines that the view shows where they were written."""
 
     @property
     def text(self) -> str:
@@ -91,33 +100,38 @@ class _Piece:
     fragment: int
     start: int
     end: int
+    words: frozenset[str]
     worth: float
 
 
-def file_parts(texts: Sequence[FileText], *, room: int, count: Callable[[str], int]) -> str:
+def file_parts(
+    texts: Sequence[FileText], *, room: int, count: Callable[[str], int], doing: AbstractSet[str] = frozenset()
+) -> str:
     """The parts of files that are worth most, within `room` tokens; empty where there are none.
 
     Args:
         texts: What calls wrote and read, oldest first.
         room: Tokens.
         count: Counts a bare text.
+        doing: The words of the latest messages.
     """
     fragments = list(_newest_versions(texts))
     touched: dict[str, int] = {}
     for one in texts:
         touched[one.path] = min(one.age, touched.get(one.path, one.age))
-    pieces = sorted(_pieces(fragments, touched), key=lambda one: (-one.worth, -fragments[one.fragment].seq, one.start))
+    pieces = _by_worth(fragments, list(_pieces(fragments, touched)), doing)
     spent, chosen = 0, Counter[int]()
     taken: list[_Piece] = []
-    said: dict[str, set[str]] = {}
-    for fragment in fragments:
+    # What another run of lines says is not said again; what one repeats is, for an edit needs its passage unbroken.
+    said: dict[str, list[tuple[int, str]]] = {}
+    for number, fragment in enumerate(fragments):
         if fragment.shown:
-            said.setdefault(fragment.path, set()).add(fragment.text)
+            said.setdefault(fragment.path, []).append((number, fragment.text))
     paths: set[str] = set()
     for piece in pieces:
         fragment = fragments[piece.fragment]
         text = "\n".join(fragment.lines[piece.start : piece.end])
-        if any(text in one for one in said.get(fragment.path, ())):
+        if any(text in one for number, one in said.get(fragment.path, ()) if number != piece.fragment):
             continue
         cost = count(text) + 1 + (0 if chosen[piece.fragment] else _FRAGMENT_TOKENS)
         cost += 0 if fragment.path in paths else count(fragment.path) + 2
@@ -128,7 +142,7 @@ def file_parts(texts: Sequence[FileText], *, room: int, count: Callable[[str], i
         spent += cost
         chosen[piece.fragment] += 1
         paths.add(fragment.path)
-        said.setdefault(fragment.path, set()).add(text)
+        said.setdefault(fragment.path, []).append((piece.fragment, text))
         taken.append(piece)
     return _rendered(fragments, taken)
 
@@ -145,7 +159,7 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
             if text.whole:
                 before.clear()
             # A loop, for each of the runs has to be told of the change, whichever of them is shown in the end.
-            stands = [_replace(fragment, text.old, text.new, age=one.age) for fragment in before if text.old]
+            stands = [_replace(fragment, text, age=one.age, shown=one.shown) for fragment in before if text.old]
             if any(stands) and not one.shown:
                 continue
             lines = text.new.split("\n")
@@ -161,9 +175,9 @@ def _newest_versions(texts: Sequence[FileText]) -> Iterator[_Fragment]:
         yield from found
 
 
-def _replace(fragment: _Fragment, old: str, new: str, *, age: int) -> bool:
+def _replace(fragment: _Fragment, change: Change, *, age: int, shown: bool) -> bool:
     """What a later write replaced, replaced; whether it was there and can be shown there."""
-    whole = fragment.text
+    whole, old, new = fragment.text, change.old, change.new
     place = whole.find(old)
     if place < 0:
         return False
@@ -174,7 +188,11 @@ def _replace(fragment: _Fragment, old: str, new: str, *, age: int) -> bool:
     fragment.touched = [
         (a + shift if a >= end else a, b + shift if b >= end else b, was) for a, b, was in fragment.touched
     ]
-    fragment.touched.append((start, start + new.count("\n") + 1, age))
+    fragment.seen = [(a + shift if a >= end else a, b + shift if b >= end else b) for a, b in fragment.seen]
+    written = start, start + new.count("\n") + 1
+    fragment.touched.append((*written, age))
+    if shown:
+        fragment.seen.append(written)
     fragment.changed = True
     return not fragment.shown
 
@@ -185,15 +203,29 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
             continue
         worth = _worth(fragment)
         of_file = touched[fragment.path] + _LEAST_FILE_AGE
-        for start, end in _telling_passages(fragment.text):
-            yield _Piece(number, start, end, max(worth[start:end]) / of_file)
+        for start, end, words in _telling_passages(fragment.text):
+            yield _Piece(number, start, end, words, max(worth[start:end]) / of_file)
+
+
+def _by_worth(fragments: Sequence[_Fragment], pieces: Sequence[_Piece], doing: AbstractSet[str]) -> list[_Piece]:
+    """The pieces, best first: those that have to do with what is being done before others of their kind and age."""
+    related = relatedness([piece.words for piece in pieces], doing)
+    keys = [
+        (-piece.worth * (1 + _RELATED * share), -fragments[piece.fragment].seq, piece.start, place)
+        for place, (piece, share) in enumerate(zip(pieces, related, strict=True))
+    ]
+    return [pieces[place] for *_, place in sorted(keys)]
 
 
 @read_once
-def _telling_passages(text: str) -> tuple[tuple[int, int], ...]:
-    """The passages of a text, by its lines, without those that say nothing: most files stand as they stood before."""
+def _telling_passages(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
+    """The passages of a text, by its lines, and their words, without those that say nothing: most stand as before."""
     lines = text.split("\n")
-    return tuple((start, end) for start, end in _passages(lines) if _tells(lines[start:end]))
+    return tuple(
+        (start, end, words_in("\n".join(lines[start:end])))
+        for start, end in _passages(lines)
+        if _tells(lines[start:end])
+    )
 
 
 def _tells(lines: Sequence[str]) -> bool:
@@ -230,6 +262,8 @@ def _worth(fragment: _Fragment) -> list[float]:
             of_age = kind / max(fragment.age if lines else age, _LEAST_AGE)
             for line in range(max(start - lines, 0), min(end + lines, len(worth))):
                 worth[line] = max(worth[line], of_age)
+    for start, end in fragment.seen:
+        worth[start:end] = [0.0] * len(worth[start:end])
     return worth
 
 

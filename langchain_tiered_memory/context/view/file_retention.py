@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import ours
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
+from langchain_tiered_memory.context.view.relatedness import words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of
@@ -38,6 +39,10 @@ _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
 _LEAST_TOKENS = 100
 """Room that is worth a part of a file."""
+_DOING_TOKENS = 700
+"""The newest messages up to so many tokens tell what an agent is doing ..."""
+_DOING_MESSAGES = 3
+"""... or so many, which are a call, its result and what was said of it."""
 _SHARES = (1.0, 0.9, 0.7)
 """Of the room for parts that is tried: lines may count as more together than apart."""
 _SLACK_TOKENS = (0, 4, 16)
@@ -48,9 +53,22 @@ def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedVi
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
     if not inputs.works_on_files or not rendered.plan.border:
         return rendered
-    share = inputs.runtime.settings.files.filled_share
-    filled = inputs.fill if inputs.fill is not None else round(share * inputs.room)
-    return _with_parts(inputs, rendered, room=filled - inputs.allocation.files)
+    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.allocation.files)
+
+
+def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
+    beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
+    room = _filled(inputs) - inputs.allocation.files
+    if not inputs.works_on_files or not rendered.plan.border or room - beside < _LEAST_TOKENS:
+        return rendered
+    bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
+    return with_files(inputs, _with_parts(inputs, bare, room=room))
+
+
+def _filled(inputs: AssemblyInputs) -> int:
+    """Tokens that a view is filled to when it is made smaller."""
+    return inputs.fill if inputs.fill is not None else round(inputs.runtime.settings.files.filled_share * inputs.room)
 
 
 def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
@@ -67,9 +85,9 @@ def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) ->
     free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
     parts = ""
     if free >= _LEAST_TOKENS:
-        texts = _file_texts(inputs, rendered)
+        texts, doing = _file_texts(inputs, rendered), _doing(rendered)
         for share in _SHARES:
-            parts = file_parts(texts, room=round(share * free), count=counter.count_text)
+            parts = file_parts(texts, room=round(share * free), count=counter.count_text, doing=doing)
             if not parts or counter.count_text(parts) <= free:
                 break
         else:
@@ -90,6 +108,18 @@ def _file_texts(inputs: AssemblyInputs, rendered: RenderedView) -> list[FileText
         texts += reversed(texts_of_group(group, settings, age=age, standing=standing))
         age += group.tokens
     return texts[:_TEXTS][::-1]
+
+
+def _doing(rendered: RenderedView) -> frozenset[str]:
+    """The words of the newest messages."""
+    words: set[str] = set()
+    tokens = 0
+    for number, entry in enumerate(reversed(rendered.tail)):
+        tokens += entry.tokens
+        if number >= _DOING_MESSAGES and tokens > _DOING_TOKENS:
+            break
+        words |= words_in(entry.text)
+    return frozenset(words)
 
 
 def texts_of_group(

@@ -137,3 +137,26 @@ def test_a_file_that_changed_is_never_shown_as_it_was_read_before(edits: list[tu
         known = file_parts(texts, room=room, count=words)
         let_go_of_readings()
         assert known == file_parts(texts, room=room, count=words)
+
+
+def test_what_has_to_do_with_the_newest_messages_goes_before_its_like() -> None:
+    functions = [f"def function_{number}(self):\n    " + "x = 1; " * 40 for number in range(6)]
+    texts = [read(2, "\n\n".join(functions).split("\n"))]
+    parts = file_parts(texts, room=160, count=words, doing=frozenset({"function_4"}))
+    assert "function_4" in parts
+    assert "function_0" not in parts
+    assert "function_0" in file_parts(texts, room=160, count=words)
+
+
+def test_lines_that_the_view_shows_as_they_were_written_are_not_shown_again() -> None:
+    functions = [f"def function_{number}(self):\n    " + "x = 1; " * 40 for number in range(6)]
+    edit = wrote(4, "y = 2; " * 200, old=functions[2], age=0, shown=True)
+    parts = file_parts([read(2, "\n\n".join(functions).split("\n")), edit], room=150, count=words)
+    assert parts
+    assert "y = 2" not in parts
+
+
+def test_a_passage_is_not_broken_by_what_it_repeats() -> None:
+    same = "    if error is not None:\n        " + "raise the error, " * 14 + "\n\n"
+    passage = "".join(f"def function_{number}(self):\n    {'x = 1; ' * 30}\n\n{same}" for number in range(3))
+    assert passage.rstrip() in file_parts([read(2, passage.rstrip().split("\n"))], room=2000, count=words)
