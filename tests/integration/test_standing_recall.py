@@ -247,6 +247,21 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(colour: Colour) -> 
         assert sum(len(text) for text in long[1:]) < 6 * BUDGET * 0.1
 
 
+@pytest.mark.parametrize("colour", COLOURS)
+def test_what_goes_on_with_the_last_answer_brings_back_little(colour: Colour) -> None:
+    words = " ".join(word(10 * number + at) for number in range(8) for at in range(3))
+    brought: dict[str, str] = {}
+    for said_before in ("It is as you noted it then.", f"I would sort them as {words}."):
+        with open_memory() as memory:
+            session = memory.session("s")
+            with_history(session)
+            told(colour, session.add_messages, [HumanMessage("And now?", id="before"), AIMessage(said_before, id="it")])
+            brought[said_before] = "".join(recalled(ask(colour, session, f"Why as {words}?", "why")))
+    asked, goes_on = brought.values()
+    assert len(goes_on) < 6 * BUDGET * 0.1
+    assert len(asked) > 2 * len(goes_on)
+
+
 def test_another_track_has_its_own() -> None:
     with open_memory() as memory:
         session = memory.session("s")
