@@ -275,7 +275,7 @@ def test_a_message_goes_on_with_the_last_answer_where_nothing_older_matches_it_a
         assert goes_on(found, said_at=newest[-1], shown_from=newest[0]) is on
         required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
         said = said_last(session.core.runtime, ref_of(session), "v", required, total=BUDGET, track=None)
-        assert said.is_bounded is on
+        assert said.leaves_what_stands is on
         assert (said.share or 0) <= (0.1 if on else 1)
 
 
