@@ -104,9 +104,11 @@ def recalling(
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         own = min(room, allocation.recall)
-    elif request_inputs.said.is_bounded:  # what is said next needs the rest; what stands gives way to nothing new
+    elif (share := request_inputs.said.share) is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
-        own = min(room if stands > room else room - stands, allocation.recall)
+        leaves_all = request_inputs.said.leaves_what_stands and stands <= room
+        most = round(share * (allocation.total - allocation.fixed)) + allocation.sections
+        own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
         runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=own - framing
     )

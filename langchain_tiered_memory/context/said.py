@@ -4,7 +4,8 @@ Room that is set aside for recall and not used makes a view smaller for nothing:
 condensation sends it uncached. So what the message brings back is looked up before the view is decided, and recall is
 given what that takes, at most its share of the budget: nothing beside small talk. A brief message is often a question,
 which the history answers. A long one says itself what it is about: quotes beside it are worth less than the messages
-that would make way for them at every turn.
+that would make way for them at every turn. So they are beside one that goes on with the assistant's last answer, which
+stands in the view: what is older answers it less well than that does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.recall import Found, asked, find, search_terms, wanted_tokens
+from langchain_tiered_memory.recall.recall import Found, asked, find, goes_on, search_terms, wanted_tokens
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class Said:
     """What recall may take beside what the user said last."""
 
     share: float | None = None
-    """Of the budget, at most; `None` for all that the settings allow."""
-    is_bounded: bool = False
-    """Whether recall keeps to that share, though more room may be left: what is said next needs it."""
+    """Of the budget, at most, though more room may be left: what is said next needs it. `None`: nothing was said."""
+    leaves_what_stands: bool = False
+    """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
     found: Found | None = None
     """What was found for it; `None` where nobody looked."""
 
@@ -62,18 +63,21 @@ def said_last(
         return Said()
     key = (ref.epoch, last.seq, total)
     place = f"said:{name}"
-    kept: tuple[float | None, bool] | None = runtime.view_cache.recalled(ref.key, place, key)
+    kept: tuple[float, bool] | None = runtime.view_cache.recalled(ref.key, place, key)
     if kept is not None:
-        return Said(share=kept[0], is_bounded=kept[1])
-    share, is_long = _most(last.text, runtime.settings.context.recall_share)
+        return Said(share=kept[0], leaves_what_stands=kept[1])
+    settings = runtime.settings.context
+    share, leaves = _most(last.text, min(settings.recall_share, settings.talk_recall_share))
     filters = SearchFilters(tracks=(track,)) if track is not None else None
     found = find(runtime, ref, last.text, filters=filters)
+    if goes_on(found, said_at=last.seq, shown_from=required.recent.guard):
+        share, leaves = min(share, _LONG_SHARE), True
     wanted = wanted_tokens(found, last.text, said_at=last.seq, shown_from=required.recent.guard)
     if wanted:  # summaries that answer it stand beside the quotes, and each day has a line of its own
-        wanted = round(_FRAMED * wanted + runtime.settings.context.shares.level_1_summaries * total)
+        wanted = round(_FRAMED * wanted + settings.shares.level_1_summaries * total)
     share = min(share, math.ceil(_STEPS * wanted / max(total, 1)) / _STEPS)
-    runtime.view_cache.keep_recalled(ref.key, place, key, (share, is_long))
-    return Said(share=share, is_bounded=is_long, found=found)
+    runtime.view_cache.keep_recalled(ref.key, place, key, (share, leaves))
+    return Said(share=share, leaves_what_stands=leaves, found=found)
 
 
 def _most(text: str, whole: float) -> tuple[float, bool]:

@@ -55,6 +55,9 @@ often questions, and for long ones, of which every old talk shares some words. M
 (`benchmarks/cost_curve.py`): the evidence of questions stays, and of what others recalled three quarters go."""
 _TELLING_NATS = (20.0, 60.0)
 """Where a message counts as brief and as long: the sum of the idf of its terms."""
+_ANSWERED = 0.5
+"""Of what a message scores itself, from which on the answer before it is what it goes on with: a third it has for
+standing beside it alone, whatever is said."""
 _RARE = 3
 """Passages that a term may stand in to be looked up whatever else is said: the message itself is one of them."""
 _LITTLE = 1.25
@@ -330,11 +333,32 @@ def wanted_tokens(found: Found, query: str, *, said_at: int, shown_from: int) ->
         found: What `find` gave for it.
         query: What was said.
         said_at: Its `seq`.
-        shown_from: Messages from this `seq` on stand in the context in any case.
+        shown_from: Messages of the same track from this `seq` on stand in the context in any case.
     """
     least = _least_score(found, query, said_at)
+    track = found.entries[said_at].track if said_at in found.entries else None
     worth = [found.entries[one.sequence] for one in found.ranked if one.score >= least]
-    return sum(_price(entry) + _POINTER_TOKENS for entry in worth if entry.seq < shown_from)
+    hidden = [entry for entry in worth if entry.seq < shown_from or (track is not None and entry.track != track)]
+    return sum(_price(entry) + _POINTER_TOKENS for entry in hidden)
+
+
+def goes_on(found: Found, *, said_at: int, shown_from: int) -> bool:
+    """Whether what the user said last goes on with what the assistant said last: nothing older matches it as well.
+
+    Args:
+        found: What `find` gave for it.
+        said_at: Its `seq`.
+        shown_from: Messages from this `seq` on stand in the context in any case.
+    """
+    own = shown = older = 0.0
+    for one in found.ranked:
+        if one.sequence == said_at:
+            own = one.score
+        elif one.sequence < shown_from:
+            older = max(older, one.score)
+        elif one.sequence < said_at and found.entries[one.sequence].role == "assistant":
+            shown = max(shown, one.score)
+    return shown >= max(_ANSWERED * own, older) > 0.0
 
 
 def _least_score(found: Found, query: str, said_at: int | None) -> float:

@@ -63,6 +63,10 @@ class ContextSettings(Frozen):
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
+    talk_recall_share: float = Field(default=0.25, ge=0, le=1)
+    """The most of the budget that recall may take beside what the user said last, where the caller asks nothing of its
+    own (`query`): what it brings back is sent uncached once, at every turn. Half of that room showed no more of what
+    answers a question on chats, and was billed a fifth more."""
     cover_share: float = Field(default=0.12, ge=0, lt=1)
     """The most that summaries of what is older may take, where something is asked."""
     facts_share: float = Field(default=0.08, ge=0, lt=1)

@@ -7,8 +7,19 @@ from typing import Any, Literal, TypeAlias
 SettingsName: TypeAlias = Literal["economy", "balanced", "thorough"]
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
-    "economy": {"room": {"least_share": 0.25, "least_tokens": 24_000, "extra_share": 0.1, "grows_to": "cheapest"}},
+    "economy": {
+        "room": {"least_share": 0.25, "least_tokens": 24_000, "extra_share": 0.03, "grows_to": "cheapest"},
+        "context": {
+            "keep_recent_tokens": 1000,
+            "talk_recall_share": 0.04,
+            "cover_share": 0.06,
+            "facts_share": 0.14,
+            "spare_for_cover": 0.0,
+            "spare_for_facts": 0.0,
+            "shares": {"level_1_summaries": 0.0},
+        },
+    },
     "balanced": {},
-    "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}},
+    "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
 }
 """By name, what differs from the defaults, group by group."""

@@ -12,9 +12,12 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.context.required_messages import read_required
+from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.recall.recall import find, goes_on
 from tests.colours import COLOURS, Colour, told
-from tests.memory_builders import as_bytes, open_memory, quick_settings, tool_turn
+from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,6 +248,35 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(colour: Colour) -> 
         long = recalled(ask(colour, session, f"I sorted them anew: {names}. Tell me what you make of it.", "ask2"))
         assert brief
         assert sum(len(text) for text in long[1:]) < 6 * BUDGET * 0.1
+
+
+@pytest.mark.parametrize(
+    ("said_before", "asks", "on"),
+    [
+        ("I would sort them as {of_now}.", "Why as {of_now}?", True),
+        ("It is as you noted it then.", "Whose are {of_then}?", False),
+        ("I would sort them as {of_now}.", "Whose are {of_then}?", False),
+    ],
+)
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_message_goes_on_with_the_last_answer_where_nothing_older_matches_it_as_well(
+    colour: Colour, said_before: str, asks: str, *, on: bool
+) -> None:
+    words = {"of_now": " ".join(word(at) for at in range(1500, 1506)), "of_then": " ".join(map(word, range(80, 85)))}
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        before = [HumanMessage("And now?", id="now"), AIMessage(said_before.format(**words), id="it")]
+        told(colour, session.add_messages, before)
+        question = asks.format(**words)
+        told(colour, session.add_messages, [HumanMessage(question, id="why")])
+        found = find(session.core.runtime, ref_of(session), question)
+        newest = [one.seq for one in entries_of(session)][-3:]
+        assert goes_on(found, said_at=newest[-1], shown_from=newest[0]) is on
+        required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
+        said = said_last(session.core.runtime, ref_of(session), "v", required, total=BUDGET, track=None)
+        assert said.leaves_what_stands is on
+        assert (said.share or 0) <= (0.1 if on else 1)
 
 
 def test_another_track_has_its_own() -> None:
