@@ -8,7 +8,13 @@ SettingsName: TypeAlias = Literal["economy", "balanced", "thorough"]
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
-        "room": {"least_share": 0.25, "least_tokens": 24_000, "extra_share": 0.03, "grows_to": "cheapest"},
+        "room": {
+            "least_share": 0.2,
+            "working_tokens": 1_500,
+            "least_tokens": 24_000,
+            "extra_share": 0.03,
+            "grows_to": "cheapest",
+        },
         "context": {
             "keep_recent_tokens": 1000,
             "talk_recall_share": 0.04,

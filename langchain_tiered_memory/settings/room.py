@@ -23,6 +23,8 @@ class RoomSettings(Frozen):
     """Of a view's room, that file work may fill in any case ..."""
     least_tokens: int = Field(default=8000, ge=0)
     """... up to so many tokens."""
+    working_tokens: int = Field(default=0, ge=0)
+    """Tokens that it may fill beside that share: what an agent has at hand is not smaller in a small window."""
     extra_share: float = Field(default=0.5, ge=0)
     """How much more than with the least a turn may cost for what is kept besides, on average until the next
     condensation: 0 keeps no more than the least."""

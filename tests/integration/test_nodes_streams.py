@@ -35,7 +35,7 @@ def marked_writer() -> ScriptedModel:
 
 
 def long_graph(memory: Any, model: ScriptedModel) -> Any:
-    builder = chat_graph(memory, model, max_tokens=700, evict={"keep_messages": 4, "at_messages": 8})
+    builder = chat_graph(memory, model, max_tokens=1200, evict={"keep_messages": 4, "at_messages": 8})
     builder.add_node(condense_node(memory))
     builder.add_edge("evict", "condense")
     return builder.compile(checkpointer=InMemorySaver())
@@ -58,7 +58,7 @@ def test_no_stream_mode_shows_a_word_of_it(mode: Any) -> None:
     model, writer = answering(), marked_writer()
     with open_memory(model=writer) as memory:
         graph = long_graph(memory, model)
-        for number in range(14):
+        for number in range(34):
             for chunk in graph.stream(ask(number), thread(), stream_mode=mode, subgraphs=True):
                 assert not ours(chunk), chunk
         assert writer.calls
@@ -70,7 +70,7 @@ async def test_no_async_stream_mode_shows_a_word_of_it(mode: Any) -> None:
     model, writer = answering(), marked_writer()
     with open_memory(model=writer) as memory:
         graph = long_graph(memory, model)
-        for number in range(14):
+        for number in range(34):
             async for chunk in graph.astream(ask(number), thread(), stream_mode=mode):
                 assert not ours(chunk), chunk
         assert writer.calls
@@ -81,7 +81,7 @@ async def test_events_show_it_nowhere_but_in_the_models_own_input() -> None:
     model, writer = answering(), marked_writer()
     with open_memory(model=writer) as memory:
         graph = long_graph(memory, model)
-        for number in range(14):
+        for number in range(34):
             async for event in graph.astream_events(ask(number), thread(), version="v2"):
                 if event["event"].startswith("on_chat_model"):
                     assert event["metadata"]["langgraph_node"] == "answer"
@@ -125,7 +125,7 @@ async def test_condensing_shows_in_traces_and_alerts_arrive_as_figures(colour: s
     with open_memory(model=marked_writer()) as memory:
         graph = long_graph(memory, answering())
         config: Any = thread() | {"callbacks": [tracer]}
-        for number in range(14):
+        for number in range(34):
             if colour == "sync":
                 custom += list(graph.stream(ask(number), config, stream_mode="custom"))
             else:

@@ -85,8 +85,12 @@ def _full(inputs: AssemblyInputs, question: ViewQuestion, *, percent: float) -> 
 
 
 def _least(inputs: AssemblyInputs, full: int) -> int:
+    """Raw tokens that a view is filled to in any case: with file work, where there is some."""
+    if not inputs.works_on_files:
+        return 0
     settings = inputs.runtime.settings.room
-    return min(round(settings.least_share * full), settings.least_tokens)
+    least = settings.working_tokens + round(settings.least_share * full)
+    return min(least, settings.least_tokens, full)
 
 
 def _rates(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView) -> Rates:
