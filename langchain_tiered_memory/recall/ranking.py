@@ -206,11 +206,16 @@ def rank(
 
 
 def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights) -> Scores:
-    """`fused` with what the neighbours and the sitting of each entry add."""
+    """`fused` with what the neighbours and the sitting of each entry add.
+
+    A sitting adds what its best entries have over those of the sitting that matches least: what all entries gain alike
+    tells nothing of any, and would be all that there is where everything was said in one sitting.
+    """
     sequences = np.array([entry.sequence for entry in entries])
     sittings = np.array([entry.sitting for entry in entries])
     neighbours = from_neighbours(fused, sequences, sittings, before=weights.before, after=weights.after)
-    return fused + neighbours + weights.sitting * sitting_means(fused, sittings, best=weights.sitting_best)
+    means = sitting_means(fused, sittings, best=weights.sitting_best)
+    return fused + neighbours + weights.sitting * (means - means.min())
 
 
 def _signals(
