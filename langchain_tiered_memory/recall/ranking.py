@@ -215,7 +215,8 @@ def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights
     sittings = np.array([entry.sitting for entry in entries])
     neighbours = from_neighbours(fused, sequences, sittings, before=weights.before, after=weights.after)
     means = sitting_means(fused, sittings, best=weights.sitting_best)
-    return fused + neighbours + weights.sitting * (means - means.min())
+    gained: Scores = neighbours + weights.sitting * (means - means.min())
+    return fused + gained
 
 
 def _signals(
