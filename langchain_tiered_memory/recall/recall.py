@@ -279,7 +279,7 @@ def recall(
         return Recalled()
     found = find(runtime, ref, query, filters=filters) if found is None else found
     least_score = _least_score(found, query, said_at)
-    ranked = [one for one in found.ranked if one.sequence not in shown and one.score >= least_score]
+    ranked = [one for one in found.ranked if one.sequence not in shown and one.own_score >= least_score]
     offers = _offers(found, ranked, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
     best = Recalled()
@@ -311,7 +311,7 @@ def wanted_tokens(found: Found, query: str, *, said_at: int, shown_from: int) ->
         shown_from: Messages from this `seq` on stand in the context in any case.
     """
     least = _least_score(found, query, said_at)
-    worth = [found.entries[one.sequence] for one in found.ranked if one.score >= least]
+    worth = [found.entries[one.sequence] for one in found.ranked if one.own_score >= least]
     return sum(_price(entry) + _POINTER_TOKENS for entry in worth if entry.seq < shown_from)
 
 
@@ -326,17 +326,17 @@ def goes_on(found: Found, *, said_at: int, shown_from: int) -> bool:
     own = shown = older = 0.0
     for one in found.ranked:
         if one.sequence == said_at:
-            own = one.score
+            own = one.own_score
         elif one.sequence < shown_from:
-            older = max(older, one.score)
+            older = max(older, one.own_score)
         elif one.sequence < said_at and found.entries[one.sequence].role == "assistant":
-            shown = max(shown, one.score)
+            shown = max(shown, one.own_score)
     return shown >= max(_ANSWERED * own, older) > 0.0
 
 
 def _least_score(found: Found, query: str, said_at: int | None) -> float:
     """The score from which on an entry is worth its room beside a message of a conversation that goes on."""
-    own = next((one.score for one in found.ranked if one.sequence == said_at), None)
+    own = next((one.own_score for one in found.ranked if one.sequence == said_at), None)
     if own is None:
         return 0.0
     if found.rarest > _RARE and found.asked_nats < _LITTLE * found.unique_nats and not _ASKS.search(query):
