@@ -157,6 +157,10 @@ class RankedEntry:
     score: float
     """Higher is better; comparable within one question only."""
 
+    own_score: float
+    """Without what the sitting that matches least adds, for every entry gains that much: where all was said in one
+    sitting, as much as its best entries are worth. So what matches nothing has next to nothing."""
+
     passage_scores: tuple[float, ...]
     """The fused score of each passage, in their order, 0 to 1."""
 
@@ -192,25 +196,30 @@ def rank(
     share = weights.lexical if has_dense else 1.0
     fused = share * best_of_each(lexical, owners, count=len(entries))
     fused += (1 - share) * best_of_each(dense, owners, count=len(entries))
-    scores = _around(fused, entries, weights) * _signals(question, entries, words, owners, weights)
+    around, shared = _around(fused, entries, weights)
+    signals = _signals(question, entries, words, owners, weights)
+    scores = around * signals
+    own_scores = scores - shared * signals
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     by_entry = np.split(share * lexical + (1 - share) * dense, starts[1:])
     return [
         RankedEntry(
             sequence=entries[place].sequence,
             score=float(scores[place]),
+            own_score=float(own_scores[place]),
             passage_scores=tuple(by_entry[place].tolist()),
         )
         for place in np.argsort(-scores, kind="stable").tolist()
     ]
 
 
-def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights) -> Scores:
-    """`fused` with what the neighbours and the sitting of each entry add."""
+def _around(fused: Scores, entries: Sequence[Candidate], weights: RankingWeights) -> tuple[Scores, float]:
+    """`fused` with what the neighbours and the sitting of each entry add; and what the sittings add to all alike."""
     sequences = np.array([entry.sequence for entry in entries])
     sittings = np.array([entry.sitting for entry in entries])
     neighbours = from_neighbours(fused, sequences, sittings, before=weights.before, after=weights.after)
-    return fused + neighbours + weights.sitting * sitting_means(fused, sittings, best=weights.sitting_best)
+    lifts = weights.sitting * sitting_means(fused, sittings, best=weights.sitting_best)
+    return fused + neighbours + lifts, float(lifts.min())
 
 
 def _signals(

@@ -304,7 +304,7 @@ def recall(
         return Recalled()
     found = find(runtime, ref, query, filters=filters) if found is None else found
     least_score = _least_score(found, query, said_at)
-    ranked = [one for one in found.ranked if one.sequence not in shown and one.score >= least_score]
+    ranked = [one for one in found.ranked if one.sequence not in shown and one.own_score >= least_score]
     offers = _offers(found, ranked, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
     best = Recalled()
@@ -337,7 +337,7 @@ def wanted_tokens(found: Found, query: str, *, said_at: int, shown_from: int) ->
     """
     least = _least_score(found, query, said_at)
     track = found.entries[said_at].track if said_at in found.entries else None
-    worth = [found.entries[one.sequence] for one in found.ranked if one.score >= least]
+    worth = [found.entries[one.sequence] for one in found.ranked if one.own_score >= least]
     hidden = [entry for entry in worth if entry.seq < shown_from or (track is not None and entry.track != track)]
     return sum(_price(entry) + _POINTER_TOKENS for entry in hidden)
 
@@ -353,17 +353,17 @@ def goes_on(found: Found, *, said_at: int, shown_from: int) -> bool:
     own = shown = older = 0.0
     for one in found.ranked:
         if one.sequence == said_at:
-            own = one.score
+            own = one.own_score
         elif one.sequence < shown_from:
-            older = max(older, one.score)
+            older = max(older, one.own_score)
         elif one.sequence < said_at and found.entries[one.sequence].role == "assistant":
-            shown = max(shown, one.score)
+            shown = max(shown, one.own_score)
     return shown >= max(_ANSWERED * own, older) > 0.0
 
 
 def _least_score(found: Found, query: str, said_at: int | None) -> float:
     """The score from which on an entry is worth its room beside a message of a conversation that goes on."""
-    own = next((one.score for one in found.ranked if one.sequence == said_at), None)
+    own = next((one.own_score for one in found.ranked if one.sequence == said_at), None)
     if own is None:
         return 0.0
     if found.rarest > _RARE and found.asked_nats < _LITTLE * found.unique_nats and not _ASKS.search(query):

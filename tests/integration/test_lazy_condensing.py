@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.settings import CondensationSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.colours import COLOURS, Colour, told
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, summaries_of, turn
@@ -374,6 +375,19 @@ def test_a_view_in_the_foreground_waits_for_the_model_as_it_did() -> None:
         shown = {one.id: one for one in summaries_of(session)}
         assert [one for one in context.summary_ids if not shown[one].by_rules]
         assert model.calls
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(colour: Colour) -> None:
+    """What rules wrote of a chunk that ends behind what was foreseen would be written later, and the view made anew."""
+    alone = {"condensation": CondensationSettings(eager=False, batch_tokens=600)}  # no call takes what follows besides
+    with lazy_memory(summarising_model(), settings=lazily().model_copy(update=alone)) as memory:
+        session = memory.session("s")
+        for number in range(40):
+            told(colour, session.add_messages, turn(number))
+            context = told(colour, session.context, "", max_tokens=1200)
+            shown = {one.id: one for one in summaries_of(session) if one.level == 1}
+            assert not [one for one in context.summary_ids if one in shown and shown[one].by_rules], number
 
 
 def test_the_background_is_woken_for_what_a_view_needs() -> None:

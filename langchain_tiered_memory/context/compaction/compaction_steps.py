@@ -253,8 +253,14 @@ def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, 
     stays = waits and _border_stays(proposal.inputs, start.plan, complete=complete)
     found = None if stays else _renewed(proposal, complete=complete)
     if found is None or (waits and (_is_short(proposal, found) or _shows_rules(proposal.inputs, found, start))):
-        yield from _condense_now(runtime, proposal, seconds=question.foreground_seconds)
+        began, foreseen = runtime.monotonic(), standing_before(proposal.inputs, start.tail)
+        yield from _condense_now(runtime, proposal, up_to=foreseen, seconds=question.foreground_seconds)
         found = _renewed(proposal, complete=complete)
+        remaining = question.foreground_seconds - (runtime.monotonic() - began)
+        if found.plan.border > foreseen and remaining > 0 and _shows_rules(proposal.inputs, found, start):
+            # A chunk ends behind what was foreseen. Written after it was shown, it would have the view made anew.
+            yield from _condense_now(runtime, proposal, up_to=found.plan.border, seconds=remaining)
+            found = _renewed(proposal, complete=complete)
     freed = start.tokens - found.tokens if complete else start.tokens
     least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.inputs.ratio)
     moved = found.plan.border > start.plan.border
@@ -292,12 +298,12 @@ def _shows_rules(inputs: AssemblyInputs, found: RenderedView, start: RenderedVie
     return inputs.runtime.condenser.writes_later and any(library[one].by_rules for one in new)
 
 
-def _condense_now(runtime: Runtime, proposal: Proposal, *, seconds: float) -> Flow[None]:
-    """Have missing summaries made, where they can be kept, and those that the view will show by the model."""
+def _condense_now(runtime: Runtime, proposal: Proposal, *, up_to: int, seconds: float) -> Flow[None]:
+    """Have missing summaries made, where they can be kept, and by the model those of what ends at `up_to`."""
     inputs = proposal.inputs
     if not may_write(runtime):
         return
-    wish = Wish(track=inputs.track, up_to=standing_before(inputs, proposal.rendered.tail))
+    wish = Wish(track=inputs.track, up_to=up_to)
     try:
         yield from until(condense(runtime, inputs.ref, wish), seconds=seconds, monotonic=runtime.monotonic)
     except StorageError as error:

@@ -59,6 +59,21 @@ def test_an_entry_beside_the_words_of_the_question_comes_before_one_far_off() ->
     ] == [4, 5]
 
 
+def test_where_everything_was_said_in_one_sitting_what_matches_nothing_has_no_score_of_its_own() -> None:
+    found = ranked("Who painted the lake?", candidate(1, "we ate soup"), candidate(9, "I painted the lake"))
+    assert {entry.sequence: entry.own_score > 1e-9 for entry in found} == {9: True, 1: False}
+    assert found[0].own_score < found[0].score
+
+
+def test_an_entry_of_the_sitting_that_matches_comes_before_one_of_another() -> None:
+    entries = (
+        candidate(1, "we ate soup"),
+        candidate(5, "we ate bread", sitting=1),
+        candidate(9, "the lake", sitting=1),
+    )
+    assert order("Who painted the lake?", *entries) == [9, 5, 1]
+
+
 def test_the_named_speaker_comes_first_among_equals() -> None:
     question = read_question("What did Anna paint?", speakers=["Anna", "Bert"])
     said = [candidate(1, "I like to paint", speaker="Bert"), candidate(9, "I like to paint", speaker="Anna")]
