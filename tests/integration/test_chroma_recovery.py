@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-LIMIT_SECONDS = 0.5
+LIMIT_SECONDS = 1.0
 
 
 def open_with_vectors(where: Path, *, chroma: object = None, background: bool = False) -> TieredMemory:
