@@ -89,7 +89,8 @@ class Settings(Frozen):
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
         Args:
-            name: `economy` bills least, `balanced` is the default, `thorough` keeps more at a higher price.
+            name: `economy` bills least; `frugal` keeps about what `balanced` does, and condenses as soon as that is
+                cheaper, though there may be room; `balanced` is the default; `thorough` keeps more at a higher price.
 
         Raises:
             SettingsError: for another name.

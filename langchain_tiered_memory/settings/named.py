@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-SettingsName: TypeAlias = Literal["economy", "balanced", "thorough"]
+SettingsName: TypeAlias = Literal["economy", "frugal", "balanced", "thorough"]
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
@@ -12,18 +12,27 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
             "least_share": 0.2,
             "working_tokens": 1_500,
             "least_tokens": 24_000,
-            "extra_share": 0.03,
+            "extra_share": 0.05,
             "grows_to": "cheapest",
         },
         "context": {
             "keep_recent_tokens": 1000,
-            "talk_recall_share": 0.04,
+            "talk_recall_share": 0.03,
             "cover_share": 0.06,
             "facts_share": 0.14,
             "spare_for_cover": 0.0,
             "spare_for_facts": 0.0,
             "shares": {"level_1_summaries": 0.0},
         },
+    },
+    "frugal": {
+        "room": {
+            "least_share": 0.15,
+            "working_tokens": 5_000,
+            "least_tokens": 24_000,
+            "extra_share": 0.25,
+            "grows_to": "cheapest",
+        }
     },
     "balanced": {},
     "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},

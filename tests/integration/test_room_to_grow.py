@@ -61,6 +61,9 @@ def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> 
 
     least, balanced = average(extra_share=0.0), average(extra_share=0.5)
     cheapest = average(extra_share=0.0, least_tokens=2000, grows_to="cheapest")
+    at_hand = average(extra_share=0.0, least_share=0.01, working_tokens=2000, grows_to="cheapest")
+    nothing_at_hand = average(extra_share=0.0, least_share=0.01, grows_to="cheapest")
+    assert nothing_at_hand[0] < at_hand[0] < least[0]
     assert cheapest[0] < least[0] < balanced[0]
     assert cheapest[1] < 0.8 * least[1], "condensed before it had to be"
 
@@ -75,5 +78,5 @@ def test_settings_have_names_and_can_be_changed() -> None:
 
 @pytest.mark.parametrize("name", ["cheap", "", "Economy"])
 def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
-    with pytest.raises(SettingsError, match="economy, balanced, thorough"):
+    with pytest.raises(SettingsError, match="economy, frugal, balanced, thorough"):
         Settings.named(name)  # type: ignore[arg-type]

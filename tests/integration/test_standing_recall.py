@@ -238,6 +238,26 @@ def test_small_talk_takes_no_room_from_the_view(colour: Colour) -> None:
 
 
 @pytest.mark.parametrize("colour", COLOURS)
+def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_does_not(colour: Colour) -> None:
+    narrow, wide = 0.04, 0.4
+    asks = f"Whose are {' '.join(word(10 * number + at) for number in range(6) for at in range(5))}?"
+    taken: dict[float, int] = {}
+    for share in (narrow, wide):
+        settings = quick_settings()
+        context = settings.context.model_copy(update={"talk_recall_share": share})
+        with open_memory(settings=settings.model_copy(update={"context": context})) as memory:
+            session = memory.session("s")
+            with_history(session)
+            talked = ask(colour, session, asks, "ask1").section("recall")
+            asked = session.context(asks, max_tokens=BUDGET).section("recall")
+            assert talked is not None
+            assert asked is not None
+            taken[share] = talked.tokens
+            assert asked.tokens > wide / 4 * BUDGET, "the caller's own question has more"
+    assert 0 < taken[narrow] <= narrow * BUDGET < taken[wide]
+
+
+@pytest.mark.parametrize("colour", COLOURS)
 def test_beside_a_long_message_recall_keeps_to_a_small_share(colour: Colour) -> None:
     with open_memory() as memory:
         session = memory.session("s")
