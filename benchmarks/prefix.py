@@ -200,7 +200,7 @@ def _report(outcomes: Sequence[Outcome], *, messages: int, budget: int, largest_
                 met=best is not None and mine.share > best.share if enough else None,
             ),
         ),
-        remarks=("With recall, half of the budget is set aside for quotes that depend on the question.",),
+        remarks=("With recall, quotes that depend on what was said take up to a quarter of the budget.",),
     )
 
 
