@@ -132,10 +132,8 @@ def marks_of(line: str) -> Marks:
         if not (sign in left if isinstance(sign, str) else sign.search(left)) or (pattern is DATE and not has_digits):
             continue
         spans = [match.span() for match in pattern.finditer(left)]
-        for start, stop in spans:
-            # So that no part of it is found again as a figure or a name.
-            left = f"{left[:start]}{TAKEN * (stop - start)}{left[stop:]}"
-            shapes.append((kind, start, stop))
+        shapes += [(kind, start, stop) for start, stop in spans]
+        left = _without(left, spans)  # so that no part of it is found again as a figure or a name
     figures = tuple(match.span() for match in NUMBER.finditer(left)) if has_digits else ()
     places = tuple(match.span() for match in NAME.finditer(left)) if _NAME_SIGN.search(left) else ()
     keys = frozenset(_keys(line, left, shapes, figures)) if shapes or figures or _QUOTES.search(left) else _NOTHING
@@ -195,6 +193,16 @@ def _states(folded: str, identifier: str) -> bool:
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+def _without(line: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The line with all of these blanked, every other character in its place."""
+    pieces: list[str] = []
+    at = 0
+    for start, stop in spans:
+        pieces += (line[at:start], TAKEN * (stop - start))
+        at = stop
+    return "".join((*pieces, line[at:])) if pieces else line
 
 
 def _keys(

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.text import identifiers as module
-from langchain_tiered_memory.text.identifiers import identifiers, kept_share, names
+from langchain_tiered_memory.text.identifiers import identifiers, kept_share, marks_of, names
 
 
 def test_paths_are_found_with_and_without_a_folder() -> None:
@@ -143,3 +143,11 @@ def test_the_signs_and_the_single_scan_find_what_the_shapes_find_one_by_one(piec
 
 def test_a_run_of_letters_that_is_no_name_is_none() -> None:
     assert names(f"we saw the {'Z' + 'q' * 50_000}1 and then the Harbour Light") == ["harbour light"]
+
+
+def test_a_line_of_a_million_characters_is_read_in_one_pass() -> None:
+    many = 200_000  # copied anew for each thing it names, it would take minutes
+    marks = marks_of("a-12 " * many)
+    assert len(marks.shapes) == many
+    assert len(marks.left) == 5 * many
+    assert marks.keys == {"a-12"}
