@@ -40,6 +40,6 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
 """By name, what differs from the defaults, group by group.
 
 Chosen by what is billed for what is in view on four agents' runs and a chat, beside other memories; README has the
-figures. `economy` in chats is facts and little else: quotes beside what is said are what costs most there. Its file work,
+figures. `economy` in chats is facts and little else: quotes beside what is said cost most there. Its file work,
 and that of `frugal`, grows more slowly than the window: 1,500 or 5,000 tokens at hand, and a fifth or less of the room.
 """
