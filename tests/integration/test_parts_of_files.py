@@ -68,6 +68,28 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
 
 
 @pytest.mark.parametrize("colour", COLOURS)
+def test_what_a_mask_leaves_free_is_filled_with_parts(colour: Colour) -> None:
+    call = {"name": "Bash", "args": {"command": "make"}, "id": "build"}
+    built = "\n".join(f"built {line} of the yard" for line in range(450))
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        told(colour, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        masked = 0
+        for number in range(1, 13):
+            told(colour, session.add_messages, _work(number))
+            if number == 10:
+                asks = AIMessage("", tool_calls=[call], id="asks")
+                told(colour, session.add_messages, [asks, ToolMessage(built, tool_call_id="build", id="built")])
+            told(colour, session.flush)
+            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            assert context.tokens <= _BUDGET
+            if context.guard.steps == ("masked",):
+                masked += 1
+                assert context.section("parts") is not None
+        assert masked
+
+
+@pytest.mark.parametrize("colour", COLOURS)
 def test_a_call_that_nothing_answered_does_not_take_the_view(colour: Colour) -> None:
     call = {"name": "Write", "args": {"file_path": "big.py", "content": "a crane of the harbour\n" * 300}, "id": "lost"}
     with open_memory(clock=FrozenClock(NOW)) as memory:
