@@ -61,7 +61,7 @@ def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> 
 
     least, balanced = average(extra_share=0.0), average(extra_share=0.5)
     cheapest = average(extra_share=0.0, least_tokens=2000, grows_to="cheapest")
-    at_hand = average(extra_share=0.0, least_share=0.01, working_tokens=2000, grows_to="cheapest")
+    at_hand = average(extra_share=0.0, least_share=0.01, working_tokens=6000, grows_to="cheapest")
     nothing_at_hand = average(extra_share=0.0, least_share=0.01, grows_to="cheapest")
     assert nothing_at_hand[0] < at_hand[0] < least[0]
     assert cheapest[0] < least[0] < balanced[0]
