@@ -13,10 +13,10 @@ from benchmarks import (
     cover_facts,
     cover_shares,
     embedding,
-    face_replay,
     fact_depth,
     faults,
     hops,
+    integration_replay,
     long_run,
     mixed_parts,
     prefix,
@@ -62,7 +62,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += long_run.main(["--quick"])
     few_workers = ["--workers", "1,2", "--seconds", "0.2", "--processes", "2"]
     reports += workers.main(few_workers if asked.tiny else [])
-    reports += face_replay.main(["--quick"])
+    reports += integration_replay.main(["--quick"])
     reports += hops.main(
         ["--messages", "30" if asked.tiny else "120", "--agent-messages", "20" if asked.tiny else "80"]
     )

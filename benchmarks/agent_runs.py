@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.face_replay import read_folder
+from benchmarks.integration_replay import read_folder
 from benchmarks.made_up_run import made_up_run
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
 
 NAMED_SETTINGS: dict[str, Settings] = {name: Settings.named(name) for name in NAMED}
-"""What a user may choose, by name: each is a row of this memory's for every face."""
+"""What a user may choose, by name: each is a row of this memory's for every interface."""
 
 OwnWay: TypeAlias = Literal["never", "always"]
-Face: TypeAlias = Literal["session", "session, no recall", "middleware"]
-FACES: tuple[Face, ...] = ("session", "session, no recall", "middleware")
+Interface: TypeAlias = Literal["session", "session, no recall", "middleware"]
+INTERFACES: tuple[Interface, ...] = ("session", "session, no recall", "middleware")
 """`context()` and the middleware as they are, where the last user message is looked up; and `context("")`."""
 
 _DEFAULT_KEPT = ("messages", 20)
@@ -103,19 +103,19 @@ def entries(*, hermes: Path | None) -> tuple[list[Entry], list[str]]:
 def _own() -> list[Entry]:
     return [
         Entry(
-            name=f"{name}: {face}{', model' if written else ''}",
-            make=partial(_memory, settings=_for_replay(settings), face=face),
+            name=f"{name}: {interface}{', model' if written else ''}",
+            make=partial(_memory, settings=_for_replay(settings), interface=interface),
             ours=True,
             settings=name,
             written=written,
         )
         for name, settings in NAMED_SETTINGS.items()
-        for face in FACES
+        for interface in INTERFACES
         for written in (False, True)
     ] + [
         Entry(
             name=f"{name}: middleware, agent's model, {where}",
-            make=partial(_memory, settings=_for_replay(_where(settings, choice)), face="middleware", own=True),
+            make=partial(_memory, settings=_for_replay(_where(settings, choice)), interface="middleware", own=True),
             ours=True,
             settings=name,
             written=True,
@@ -142,8 +142,8 @@ def _for_replay(settings: Settings) -> Settings:
     return settings.model_copy(update={"tree": tree, "condensation": condensation})
 
 
-def _memory(place: Place, *, settings: Settings, face: Face, own: bool = False) -> Contestant:
-    if face == "middleware":
+def _memory(place: Place, *, settings: Settings, interface: Interface, own: bool = False) -> Contestant:
+    if interface == "middleware":
         return memory_middleware(
             place.window,
             counter=place.counter,
@@ -158,7 +158,7 @@ def _memory(place: Place, *, settings: Settings, face: Face, own: bool = False) 
             place.window,
             counter=place.counter,
             summariser=place.writer,
-            recall=face == "session",
+            recall=interface == "session",
             embeddings=place.embeddings,
             settings=settings,
         )

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
 from benchmarks.agent_replay import Actor
-from benchmarks.face_replay import LatestSaver
+from benchmarks.integration_replay import LatestSaver
 from benchmarks.parties import Counting, Party, WholeHistory
 from langchain_tiered_memory import TieredMemoryMiddleware
 from langchain_tiered_memory.memory import TieredMemory

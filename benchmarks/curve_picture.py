@@ -48,8 +48,8 @@ def draw(points: Sequence[Point], to: Path) -> str | None:
             axes.set_xscale("log")
             axes.tick_params(labelsize=7, which="both")
             axes.step(*_best(here, measure), where="post", color="lightgray", linewidth=1)
-            for face in dict.fromkeys(_face(point) for point in here if point.ours):
-                joined = [_place(point, measure) for point in here if point.ours and _face(point) == face]
+            for interface in dict.fromkeys(_interface(point) for point in here if point.ours):
+                joined = [_place(point, measure) for point in here if point.ours and _interface(point) == interface]
                 axes.plot(*zip(*joined, strict=True), color=_OURS[0], linewidth=0.6)
             for point in here:
                 colour, marker = _OURS if point.ours else _FITS if point.fits else _OVER
@@ -59,7 +59,7 @@ def draw(points: Sequence[Point], to: Path) -> str | None:
             axes.margins(x=_ROOM_FOR_NAMES)
             axes.set_ylim(-5, 105)
     figure.suptitle(
-        "blue: this memory, a line for each face; orange: peers; cross: over its window; "
+        "blue: this memory, a line for each interface; orange: peers; cross: over its window; "
         "grey line: the most in view for so much",
         fontsize=9,
     )
@@ -71,7 +71,7 @@ def _place(point: Point, measure: Measure) -> tuple[float, float]:
     return point.bill.billed(RATES[0]) / 1000, 100 * point.shown[measure]
 
 
-def _face(point: Point) -> str:
+def _interface(point: Point) -> str:
     """What all of one line have alike: the name without that of its settings."""
     return point.entry.removeprefix(f"{point.settings}: ")
 

@@ -30,7 +30,7 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from benchmarks.face_replay import LatestSaver
+from benchmarks.integration_replay import LatestSaver
 from benchmarks.parties import KEEP_SHARE, Trimmed
 from langchain_tiered_memory.text.sentences import sentences
 

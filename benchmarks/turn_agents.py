@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from benchmarks.agent_replay import Actor, agent_turns
-from benchmarks.face_replay import LatestSaver
+from benchmarks.integration_replay import LatestSaver
 from benchmarks.sessions import open_memory
 from benchmarks.turn_lists import KEPT_TOKENS
 from benchmarks.turn_steps import BUDGET, Costs

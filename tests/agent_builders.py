@@ -1,4 +1,4 @@
-"""Agents for tests: a memory, a model behind the loopback server, and both colours of a run behind one call."""
+"""Agents for tests: a memory, a model behind the loopback server, and sync and async forms of a run behind one call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
 
-    from tests.colours import Colour
+    from tests.call_styles import CallStyle
     from tests.openai_server import OpenAIServer
 
 _RUNNER = asyncio.Runner()
@@ -87,25 +87,29 @@ def built(
     return create_agent(model, list(tools), middleware=middleware, **options)
 
 
-def said(colour: Colour, agent: Any, text: str | Any, config: Any = None) -> dict[str, Any]:
+def said(call_style: CallStyle, agent: Any, text: str | Any, config: Any = None) -> dict[str, Any]:
     """One turn of the user; what the state is afterwards. A `Command` is handed on as it is."""
     given = {"messages": [("user", text)]} if isinstance(text, str) else text
     found: dict[str, Any]
-    if colour == "sync":
+    if call_style == "sync":
         found = agent.invoke(given, config or THREAD)
     else:
         found = _RUNNER.run(agent.ainvoke(given, config or THREAD))
     return found
 
 
-def streamed(colour: Colour, agent: Any, text: str, modes: Sequence[str], config: Any = None) -> list[tuple[str, Any]]:
+def streamed(
+    call_style: CallStyle, agent: Any, text: str, modes: Sequence[str], config: Any = None
+) -> list[tuple[str, Any]]:
     """One turn, streamed: (mode, chunk) pairs."""
     given, chosen = {"messages": [("user", text)]}, config or THREAD
 
     async def gathered() -> list[tuple[str, Any]]:
         return [one async for one in agent.astream(given, chosen, stream_mode=list(modes))]
 
-    return list(agent.stream(given, chosen, stream_mode=list(modes))) if colour == "sync" else _RUNNER.run(gathered())
+    return (
+        list(agent.stream(given, chosen, stream_mode=list(modes))) if call_style == "sync" else _RUNNER.run(gathered())
+    )
 
 
 def texts(request_messages: Sequence[dict[str, Any]], role: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Builders of graphs from the nodes, and of LangGraph's checkpointers under strict msgpack, in both colours."""
+"""Builders of graphs from the nodes, and of LangGraph's checkpointers under strict msgpack, sync and async."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.memory import TieredMemory
-    from tests.colours import Colour
+    from tests.call_styles import CallStyle
 
 SaverKind = Literal["memory", "sqlite", "postgres"]
 
@@ -127,38 +127,40 @@ def chat_graph(  # noqa: ANN201 - a builder of LangGraph's
 
 @dataclass
 class Runner:
-    """Runs a graph in one colour; in the async one every blocking call on the loop raises."""
+    """Runs a graph sync or async; when async every blocking call on the loop raises."""
 
-    colour: Colour
+    call_style: CallStyle
     inputs: list[Any] = field(default_factory=list)
 
     async def invoke(self, graph: Any, given: Any, config: Any) -> Any:
-        if self.colour == "sync":
+        if self.call_style == "sync":
             return graph.invoke(given, config)
         with blockbuster_ctx():
             return await graph.ainvoke(given, config)
 
     async def state(self, graph: Any, config: Any) -> Any:
-        return graph.get_state(config) if self.colour == "sync" else await graph.aget_state(config)
+        return graph.get_state(config) if self.call_style == "sync" else await graph.aget_state(config)
 
     async def update(self, graph: Any, config: Any, values: Any, **more: Any) -> Any:
-        if self.colour == "sync":
+        if self.call_style == "sync":
             return graph.update_state(config, values, **more)
         return await graph.aupdate_state(config, values, **more)
 
     async def history(self, graph: Any, config: Any) -> list[Any]:
-        if self.colour == "sync":
+        if self.call_style == "sync":
             return list(graph.get_state_history(config))
         return [one async for one in graph.aget_state_history(config)]
 
 
 @contextlib.asynccontextmanager
-async def open_saver(kind: SaverKind, colour: Colour, *, folder: Path, url: str | None = None) -> AsyncIterator[Any]:
+async def open_saver(
+    kind: SaverKind, call_style: CallStyle, *, folder: Path, url: str | None = None
+) -> AsyncIterator[Any]:
     """One of LangGraph's checkpointers, which gives back only what strict msgpack allows."""
     serde = JsonPlusSerializer(allowed_msgpack_modules=None)
     if kind == "memory":
         yield InMemorySaver(serde=serde)
-    elif kind == "sqlite" and colour == "sync":
+    elif kind == "sqlite" and call_style == "sync":
         from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415 - a dependency of this test alone
 
         with contextlib.closing(sqlite3.connect(folder / "checkpoints.db", check_same_thread=False)) as connection:
@@ -169,7 +171,7 @@ async def open_saver(kind: SaverKind, colour: Colour, *, folder: Path, url: str 
 
         async with aiosqlite.connect(folder / "checkpoints.db") as connection:
             yield AsyncSqliteSaver(connection, serde=serde)
-    elif colour == "sync":
+    elif call_style == "sync":
         from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
 
         with PostgresSaver.from_conn_string(str(url).replace("+psycopg", "")) as saver:

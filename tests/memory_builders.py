@@ -1,4 +1,4 @@
-"""Builders of memories, conversations and settings for tests at the engine's face."""
+"""Builders of memories, conversations and settings for tests at the engine's interface."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def conversation(turns: int, *, start: int = 0) -> list[BaseMessage]:
 
 
 def store_of(memory: TieredMemory) -> SqlStore:
-    """The store below the face, where a test looks at rows or plants a fault."""
+    """The store below the interface, where a test looks at rows or plants a fault."""
     return memory.core.runtime.store
 
 

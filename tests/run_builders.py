@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.runtime import Runtime
-    from tests.colours import Colour
+    from tests.call_styles import CallStyle
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,9 +107,9 @@ def runtime_of(memory: TieredMemory) -> Runtime:
     return memory.core.runtime
 
 
-def driven(colour: Colour, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def driven(call_style: CallStyle, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a journey as the sync verbs do, or as the async ones."""
-    return call(*args, **kwargs) if colour == "sync" else asyncio.run(off_loop(call, *args, **kwargs))
+    return call(*args, **kwargs) if call_style == "sync" else asyncio.run(off_loop(call, *args, **kwargs))
 
 
 def ticking(start: float = NOW) -> Callable[[], float]:

@@ -1,4 +1,4 @@
-"""Both colours of every verb that does I/O, with the same parameters."""
+"""The sync and the async form of every verb that does I/O, with the same parameters."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _WITHOUT_IO = {
 _OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are
 
 
-def verbs(face: type) -> dict[str, Any]:
-    """Public methods of a face."""
+def verbs(interface: type) -> dict[str, Any]:
+    """Public methods of an interface."""
     return {
         name: member
-        for name, member in inspect.getmembers(face, callable)
-        if not name.startswith("_") and any(name in vars(one) for one in face.__mro__[:-1])
+        for name, member in inspect.getmembers(interface, callable)
+        if not name.startswith("_") and any(name in vars(one) for one in interface.__mro__[:-1])
     }
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
-def test_every_verb_that_does_io_has_its_twin(face: type) -> None:
-    public = verbs(face)
+@pytest.mark.parametrize("interface", [TieredMemory, Session, Run])
+def test_every_verb_that_does_io_has_its_twin(interface: type) -> None:
+    public = verbs(interface)
     sync = {name for name, member in public.items() if not inspect.iscoroutinefunction(member)}
     asynchronous = set(public) - sync
-    assert {f"a{name}" for name in sync - _WITHOUT_IO[face]} == asynchronous
+    assert {f"a{name}" for name in sync - _WITHOUT_IO[interface]} == asynchronous
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
-def test_twins_take_the_same_parameters_and_give_the_same(face: type) -> None:
-    public = verbs(face)
+@pytest.mark.parametrize("interface", [TieredMemory, Session, Run])
+def test_twins_take_the_same_parameters_and_give_the_same(interface: type) -> None:
+    public = verbs(interface)
     for name, member in public.items():
         twin = public.get(f"a{name}")
         if twin is None or f"a{name}" in _OTHER_SIGNATURE:
@@ -46,9 +46,9 @@ def test_twins_take_the_same_parameters_and_give_the_same(face: type) -> None:
         assert one.return_annotation == other.return_annotation, name
 
 
-@pytest.mark.parametrize("face", [TieredMemory, Session, Run])
-def test_every_public_verb_says_what_it_does(face: type) -> None:
-    assert [name for name, member in verbs(face).items() if not inspect.getdoc(member)] == []
+@pytest.mark.parametrize("interface", [TieredMemory, Session, Run])
+def test_every_public_verb_says_what_it_does(interface: type) -> None:
+    assert [name for name, member in verbs(interface).items() if not inspect.getdoc(member)] == []
 
 
 def test_both_kinds_of_with_close_a_memory() -> None:

@@ -13,7 +13,7 @@ import pytest
 from langchain_tiered_memory.cli.app import run as run_command
 from langchain_tiered_memory.errors import DatabaseReplacedError, NotOurDatabaseError, SettingsError
 from langchain_tiered_memory.settings import Settings
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of
 from tests.spread import spread
@@ -50,23 +50,23 @@ def replace_with_another(path: Path) -> None:
     other.replace(path)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("change", [take_away, move_away, replace_with_a_copy])
 def test_a_write_to_a_file_that_was_taken_away_is_refused_and_reading_goes_on(
-    tmp_path: Path, colour: Colour, suffix: str, change: Callable[[Path], None]
+    tmp_path: Path, call_style: CallStyle, suffix: str, change: Callable[[Path], None]
 ) -> None:
     where = tmp_path / "memory.db"
     with open_memory(where) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(12))
-        told(colour, session.flush)
+        told(call_style, session.add_messages, conversation(12))
+        told(call_style, session.flush)
         change(where.with_name(where.name + suffix))
         for _ in range(2):
             with pytest.raises(DatabaseReplacedError, match="close this memory and open it again"):
-                told(colour, session.add_messages, conversation(1, start=40))
-        assert len(told(colour, session.messages)) == 24
-        assert told(colour, session.context, "", max_tokens=400).tokens <= 400
+                told(call_style, session.add_messages, conversation(1, start=40))
+        assert len(told(call_style, session.messages)) == 24
+        assert told(call_style, session.context, "", max_tokens=400).tokens <= 400
 
 
 def test_a_connection_that_is_opened_later_never_mixes_two_files_nor_makes_one_anew(tmp_path: Path) -> None:

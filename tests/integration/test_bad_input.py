@@ -29,7 +29,7 @@ from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.records import SummaryState
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import BrokenEmbeddings, HashingEmbeddings
 from tests.memory_builders import (
     NOW,
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 
-def sound(session: Session, colour: Colour = "sync", *, max_tokens: int = 1500) -> None:
+def sound(session: Session, call_style: CallStyle = "sync", *, max_tokens: int = 1500) -> None:
     """Assert that the memory is healthy and its context valid and within budget."""
     assert verify(session.core.runtime).problems == ()
-    context = told(colour, session.context, max_tokens=max_tokens)
+    context = told(call_style, session.context, max_tokens=max_tokens)
     assert check_valid(context.messages) == []
     assert counted(context.messages) == context.raw_tokens <= max_tokens
 
@@ -66,42 +66,46 @@ def sound(session: Session, colour: Colour = "sync", *, max_tokens: int = 1500) 
 
 @both
 @pytest.mark.parametrize("blank", ["", " ", "\n\t ", "\u3000", []])
-def test_blank_messages_are_kept_and_never_sent(colour: Colour, blank: Any) -> None:
+def test_blank_messages_are_kept_and_never_sent(call_style: CallStyle, blank: Any) -> None:
     session = open_memory(None).session("s")
-    told(colour, session.add_messages, [HumanMessage(blank), HumanMessage("hello"), AIMessage(blank), AIMessage("yes")])
-    assert [message.content for message in told(colour, session.messages)] == [blank, "hello", blank, "yes"]
-    sound(session, colour)
-    assert told(colour, session.context, "").repairs
+    told(
+        call_style,
+        session.add_messages,
+        [HumanMessage(blank), HumanMessage("hello"), AIMessage(blank), AIMessage("yes")],
+    )
+    assert [message.content for message in told(call_style, session.messages)] == [blank, "hello", blank, "yes"]
+    sound(session, call_style)
+    assert told(call_style, session.context, "").repairs
 
 
 @both
 @pytest.mark.parametrize(
     "unknown", [{"role": "oracle", "content": "x"}, {"content": "no role"}, ("oracle", "x"), object(), None, 7]
 )
-def test_an_unknown_role_is_refused_and_nothing_of_the_call_is_written(colour: Colour, unknown: Any) -> None:
+def test_an_unknown_role_is_refused_and_nothing_of_the_call_is_written(call_style: CallStyle, unknown: Any) -> None:
     session = open_memory(None).session("s")
     with pytest.raises(InvalidInputError):
-        told(colour, session.add_messages, [HumanMessage("first"), unknown])
-    assert told(colour, session.messages) == []
+        told(call_style, session.add_messages, [HumanMessage("first"), unknown])
+    assert told(call_style, session.messages) == []
 
 
 @both
-def test_a_message_type_that_nobody_knows_is_refused(colour: Colour) -> None:
+def test_a_message_type_that_nobody_knows_is_refused(call_style: CallStyle) -> None:
     class Whisper(BaseMessage):
         type: str = "whisper"
 
     session = open_memory(None).session("s")
     with pytest.raises(UnknownMessageError):
-        told(colour, session.add_messages, [Whisper(content="psst")])
-    assert told(colour, session.messages) == []
+        told(call_style, session.add_messages, [Whisper(content="psst")])
+    assert told(call_style, session.messages) == []
 
 
 @both
-def test_tool_results_without_calls_and_calls_without_results_are_mended_and_reported(colour: Colour) -> None:
+def test_tool_results_without_calls_and_calls_without_results_are_mended_and_reported(call_style: CallStyle) -> None:
     session = open_memory(None).session("s")
     call = {"name": "look", "args": {}, "id": "c1"}
     told(
-        colour,
+        call_style,
         session.add_messages,
         [
             ToolMessage("an orphan", tool_call_id="nobody"),
@@ -110,21 +114,21 @@ def test_tool_results_without_calls_and_calls_without_results_are_mended_and_rep
             HumanMessage("and?"),
         ],
     )
-    sound(session, colour)
-    assert len(told(colour, session.context, "").repairs) >= 2
-    assert len(told(colour, session.messages)) == 4
+    sound(session, call_style)
+    assert len(told(call_style, session.context, "").repairs) >= 2
+    assert len(told(call_style, session.messages)) == 4
 
 
 @both
-def test_a_message_that_comes_twice_is_one_and_a_changed_one_is_a_revision(colour: Colour) -> None:
+def test_a_message_that_comes_twice_is_one_and_a_changed_one_is_a_revision(call_style: CallStyle) -> None:
     session = open_memory(None).session("s")
     hello = HumanMessage("hello", id="m1")
-    assert told(colour, session.add_messages, [hello, hello]) == ["m1", "m1"]
-    told(colour, session.add_messages, [hello])
-    told(colour, session.add_messages, [HumanMessage("hello again", id="m1")])
-    assert [message.content for message in told(colour, session.messages)] == ["hello again"]
-    assert [message.content for message in told(colour, session.revisions, "m1")] == ["hello"]
-    sound(session, colour)
+    assert told(call_style, session.add_messages, [hello, hello]) == ["m1", "m1"]
+    told(call_style, session.add_messages, [hello])
+    told(call_style, session.add_messages, [HumanMessage("hello again", id="m1")])
+    assert [message.content for message in told(call_style, session.messages)] == ["hello again"]
+    assert [message.content for message in told(call_style, session.revisions, "m1")] == ["hello"]
+    sound(session, call_style)
 
 
 def test_a_message_of_megabytes_is_kept_whole_and_shown_head_and_tail() -> None:
@@ -146,25 +150,25 @@ def test_a_message_of_megabytes_is_kept_whole_and_shown_head_and_tail() -> None:
 @pytest.mark.parametrize(
     "odd", ["\x00", "a\x00b", "\ud800", "x\udfff", "<|endoftext|>", "\u202e", "</conversation_history>"]
 )
-def test_odd_characters_come_back_as_they_went_in(colour: Colour, odd: str, shared_where: str | Path) -> None:
+def test_odd_characters_come_back_as_they_went_in(call_style: CallStyle, odd: str, shared_where: str | Path) -> None:
     with open_memory(shared_where) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage(f"before {odd} after", id=f"id{odd}", name="ann")])
-        told(colour, session.add_messages, conversation(4))
-        told(colour, session.flush)
-        assert told(colour, session.messages)[0].content == f"before {odd} after"
-        assert told(colour, session.messages)[0].id == f"id{odd}"
-        assert told(colour, session.search, f"before {odd}") != []
-        sound(session, colour)
+        told(call_style, session.add_messages, [HumanMessage(f"before {odd} after", id=f"id{odd}", name="ann")])
+        told(call_style, session.add_messages, conversation(4))
+        told(call_style, session.flush)
+        assert told(call_style, session.messages)[0].content == f"before {odd} after"
+        assert told(call_style, session.messages)[0].id == f"id{odd}"
+        assert told(call_style, session.search, f"before {odd}") != []
+        sound(session, call_style)
 
 
 @both
 @pytest.mark.parametrize("moment", ["yesterday", math.nan, math.inf, 1e300, [1.0, 2.0]])
-def test_a_time_that_is_none_is_refused(colour: Colour, moment: Any) -> None:
+def test_a_time_that_is_none_is_refused(call_style: CallStyle, moment: Any) -> None:
     session = open_memory(None).session("s")
     with pytest.raises(InvalidInputError):
-        told(colour, session.add_messages, [HumanMessage("hello")], at=moment)
-    assert told(colour, session.messages) == []
+        told(call_style, session.add_messages, [HumanMessage("hello")], at=moment)
+    assert told(call_style, session.messages) == []
 
 
 @pytest.mark.parametrize("moment", [0, -1.5e9, dt.datetime(1950, 1, 1), dt.datetime(9999, 12, 31, tzinfo=dt.UTC)])  # noqa: DTZ001 - naive on purpose
@@ -181,18 +185,18 @@ def test_times_far_away_are_taken(moment: Any) -> None:
 
 @both
 @pytest.mark.parametrize("budget", [-5, 0, 1, 10])
-def test_a_budget_of_nothing_says_what_takes_the_room(colour: Colour, budget: int) -> None:
+def test_a_budget_of_nothing_says_what_takes_the_room(call_style: CallStyle, budget: int) -> None:
     session = open_memory(None).session("s")
-    told(colour, session.add_messages, conversation(5))
+    told(call_style, session.add_messages, conversation(5))
     with pytest.raises(BudgetError, match=str(budget)):
-        told(colour, session.context, "", max_tokens=budget, system="You are a helpful assistant. " * 5)
+        told(call_style, session.context, "", max_tokens=budget, system="You are a helpful assistant. " * 5)
 
 
 @both
-def test_a_system_prompt_larger_than_the_budget_is_named(colour: Colour) -> None:
+def test_a_system_prompt_larger_than_the_budget_is_named(call_style: CallStyle) -> None:
     session = open_memory(None).session("s")
     with pytest.raises(BudgetError, match="system prompt"):
-        told(colour, session.context, "", max_tokens=200, system=SystemMessage("rule " * 500))
+        told(call_style, session.context, "", max_tokens=200, system=SystemMessage("rule " * 500))
 
 
 # Summarisers
@@ -217,13 +221,15 @@ CUT = {
 
 
 @pytest.mark.parametrize(
-    ("colour", "mood"),
+    ("call_style", "mood"),
     [
         *(("sync", mood) for mood in (*MISBEHAVIOURS, *CUT)),
-        *(("async", mood) for mood in ("raises", "says nothing")),  # what is judged is the same in both colours
+        *(("async", mood) for mood in ("raises", "says nothing")),  # what is judged is the same sync and async
     ],
 )
-def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_bounded(colour: Colour, mood: str) -> None:
+def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_bounded(
+    call_style: CallStyle, mood: str
+) -> None:
     reply = MISBEHAVIOURS.get(mood)
     good = summarising_model()
     well = False
@@ -240,18 +246,18 @@ def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_boun
     memory = open_memory(None, model=model, clock=clock, settings=quick_settings(messages=10, sources=5))
     session = memory.session("s")
     for number in range(60):
-        told(colour, session.add_messages, turn(number))
+        told(call_style, session.add_messages, turn(number))
         clock.advance(30)
         if number % 6 == 5:
-            told(colour, session.flush)
-            sound(session, colour, max_tokens=1200)
+            told(call_style, session.flush)
+            sound(session, call_style, max_tokens=1200)
     assert model.calls <= 2 * 12 * 9, "two calls an attempt, attempts ever farther apart, 12 summaries"
     for _ in range(4):
         clock.advance(4000)
-        told(colour, session.flush)
+        told(call_style, session.flush)
     summaries = summaries_of(session)
     assert all(one.state.finished for one in summaries if one.level == 1)
-    sound(session, colour, max_tokens=1200)
+    sound(session, call_style, max_tokens=1200)
     broken = [one for one in summaries if one.degraded]
     if mood in CUT:
         assert broken == []
@@ -266,22 +272,22 @@ def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_boun
     well = True
     for _ in range(3):
         clock.advance(4000)
-        told(colour, session.flush)
+        told(call_style, session.flush)
     after = summaries_of(session)
     assert [one for one in after if one.degraded] == []
     assert max(one.level for one in after) > 1
-    sound(session, colour, max_tokens=1200)
+    sound(session, call_style, max_tokens=1200)
 
 
 @both
-def test_a_summariser_that_hangs_is_left_behind_at_its_deadline(colour: Colour) -> None:
+def test_a_summariser_that_hangs_is_left_behind_at_its_deadline(call_style: CallStyle) -> None:
     settings = quick_settings(deadline_seconds=0.05, attempts=1)
     model = _HangingModel(answers=["never"])
     session = open_memory(None, model=model, settings=settings).session("s")
-    told(colour, session.add_messages, conversation(2))
-    told(colour, session.flush)
+    told(call_style, session.add_messages, conversation(2))
+    told(call_style, session.flush)
     assert [one.degraded for one in summaries_of(session)] == [True]
-    sound(session, colour)
+    sound(session, call_style)
 
 
 class _HangingModel(ScriptedModel):
@@ -299,14 +305,14 @@ class _HangingModel(ScriptedModel):
 
 
 @both
-def test_an_embedder_that_raises_leaves_search_by_words(colour: Colour, tmp_path: Path) -> None:
+def test_an_embedder_that_raises_leaves_search_by_words(call_style: CallStyle, tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db", embeddings=BrokenEmbeddings()) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(6))
-        report = told(colour, session.flush)
+        told(call_style, session.add_messages, conversation(6))
+        report = told(call_style, session.flush)
         assert report.vectors == 0
-        assert told(colour, session.search, "crane")
-        context = told(colour, session.context, "crane", max_tokens=400)
+        assert told(call_style, session.search, "crane")
+        context = told(call_style, session.context, "crane", max_tokens=400)
         assert context.tokens <= 400
     with open_memory(tmp_path / "memory.db", embeddings=HashingEmbeddings()) as memory:
         memory.rebuild_index()
@@ -315,22 +321,24 @@ def test_an_embedder_that_raises_leaves_search_by_words(colour: Colour, tmp_path
 
 
 @both
-def test_an_embedder_of_another_dimension_means_a_rebuild_and_no_crash(colour: Colour, tmp_path: Path) -> None:
+def test_an_embedder_of_another_dimension_means_a_rebuild_and_no_crash(call_style: CallStyle, tmp_path: Path) -> None:
     where = tmp_path / "memory.db"
     with open_memory(where, embeddings=HashingEmbeddings(32)) as memory:
         memory.session("s").add_messages(conversation(6))
         memory.flush()
     with open_memory(where, embeddings=HashingEmbeddings(48)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, turn(9))
-        told(colour, session.flush)
-        assert told(colour, session.search, "crane")
-        assert {problem.kind for problem in told(colour, memory.verify).problems} == {"vectors_unavailable"}
-        assert told(colour, memory.rebuild_index).problems == ()
+        told(call_style, session.add_messages, turn(9))
+        told(call_style, session.flush)
+        assert told(call_style, session.search, "crane")
+        assert {problem.kind for problem in told(call_style, memory.verify).problems} == {"vectors_unavailable"}
+        assert told(call_style, memory.rebuild_index).problems == ()
 
 
 @both
-def test_a_chroma_directory_that_vanished_is_noticed_by_a_search_and_made_again(colour: Colour, tmp_path: Path) -> None:
+def test_a_chroma_directory_that_vanished_is_noticed_by_a_search_and_made_again(
+    call_style: CallStyle, tmp_path: Path
+) -> None:
     where = tmp_path / "memory.db"
     with open_memory(where, embeddings=HashingEmbeddings()) as memory:
         memory.session("s").add_messages(conversation(6))
@@ -340,22 +348,22 @@ def test_a_chroma_directory_that_vanished_is_noticed_by_a_search_and_made_again(
         seen: list[str] = []
         memory.subscribe(lambda event: seen.append(event.name))
         session = memory.session("s")
-        assert told(colour, session.search, "crane")
+        assert told(call_style, session.search, "crane")
         assert "vectors_lost" in seen
-        told(colour, session.flush)
-        assert told(colour, memory.verify).problems == ()
-        assert told(colour, memory.rebuild_index).problems == ()
+        told(call_style, session.flush)
+        assert told(call_style, memory.verify).problems == ()
+        assert told(call_style, memory.rebuild_index).problems == ()
 
 
 @both
-def test_a_chroma_server_that_is_gone_leaves_search_by_words(colour: Colour) -> None:
+def test_a_chroma_server_that_is_gone_leaves_search_by_words(call_style: CallStyle) -> None:
     with open_memory(None, embeddings=HashingEmbeddings(), chroma="http://127.0.0.1:9") as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(6))
-        assert told(colour, session.flush).pending > 0
-        assert told(colour, session.search, "crane")
-        assert told(colour, session.context, "crane", max_tokens=400).tokens <= 400
-        assert {problem.kind for problem in told(colour, memory.verify).problems} == {"vectors_unavailable"}
+        told(call_style, session.add_messages, conversation(6))
+        assert told(call_style, session.flush).pending > 0
+        assert told(call_style, session.search, "crane")
+        assert told(call_style, session.context, "crane", max_tokens=400).tokens <= 400
+        assert {problem.kind for problem in told(call_style, memory.verify).problems} == {"vectors_unavailable"}
 
 
 # Databases
@@ -386,19 +394,19 @@ def test_a_foreign_a_truncated_and_a_newer_database_are_refused_untouched(tmp_pa
 
 
 @both
-def test_a_database_that_stays_locked_says_so_and_writes_nothing(colour: Colour, tmp_path: Path) -> None:
+def test_a_database_that_stays_locked_says_so_and_writes_nothing(call_style: CallStyle, tmp_path: Path) -> None:
     settings = quick_settings().model_copy(update={"busy_seconds": 0.1})
     with open_memory(tmp_path / "memory.db", settings=settings) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, turn(0))
+        told(call_style, session.add_messages, turn(0))
         other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError):
-            told(colour, session.add_messages, turn(1))
+            told(call_style, session.add_messages, turn(1))
         other.rollback()
         other.close()
-        told(colour, session.add_messages, turn(2))
-        assert [message.id for message in told(colour, session.messages)] == ["q0", "a0", "q2", "a2"]
+        told(call_style, session.add_messages, turn(2))
+        assert [message.id for message in told(call_style, session.messages)] == ["q0", "a0", "q2", "a2"]
 
 
 def test_a_folder_that_is_not_there_and_a_url_of_something_else_are_explained(tmp_path: Path) -> None:
@@ -414,18 +422,18 @@ def test_a_folder_that_is_not_there_and_a_url_of_something_else_are_explained(tm
 
 
 @both
-def test_a_clock_that_goes_backwards_loses_nothing(colour: Colour) -> None:
+def test_a_clock_that_goes_backwards_loses_nothing(call_style: CallStyle) -> None:
     clock = FrozenClock(NOW)
     memory = open_memory(None, clock=clock, model=summarising_model())
     session = memory.session("s")
     for number in range(12):
-        told(colour, session.add_messages, turn(number))
+        told(call_style, session.add_messages, turn(number))
         clock.advance(-7200)
-        told(colour, session.flush)
+        told(call_style, session.flush)
     assert [entry.seq for entry in entries_of(session)] == list(range(1, 25))
     assert all(one.state is not SummaryState.FAILED for one in summaries_of(session))
     assert len(summaries_of(session)) > 5
-    sound(session, colour)
+    sound(session, call_style)
 
 
 # Sessions and ids
@@ -437,53 +445,55 @@ def test_a_clock_that_goes_backwards_loses_nothing(colour: Colour) -> None:
     ["a/b/../c", "..", ".", "%s%00", "\x00", "\ud800", "x" * 10_000, " ", "'; DROP TABLE ltm_entries; --", "ä漢字"],
     ids=lambda one: ascii(one[:12]),
 )
-def test_odd_session_ids_are_sessions_like_others(colour: Colour, session_id: str, shared_where: str | Path) -> None:
+def test_odd_session_ids_are_sessions_like_others(
+    call_style: CallStyle, session_id: str, shared_where: str | Path
+) -> None:
     with open_memory(shared_where) as memory:
         session = memory.session(session_id, user=session_id, track=session_id[:100], title=session_id)
-        told(colour, session.add_messages, conversation(5))
-        told(colour, session.flush)
-        assert len(told(colour, session.messages)) == 10
-        assert told(colour, memory.sessions) == told(colour, memory.sessions, user=session_id) == [session_id]
-        sound(session, colour)
-        assert told(colour, session.forget).entries == 10
-        assert told(colour, memory.sessions) == []
+        told(call_style, session.add_messages, conversation(5))
+        told(call_style, session.flush)
+        assert len(told(call_style, session.messages)) == 10
+        assert told(call_style, memory.sessions) == told(call_style, memory.sessions, user=session_id) == [session_id]
+        sound(session, call_style)
+        assert told(call_style, session.forget).entries == 10
+        assert told(call_style, memory.sessions) == []
 
 
 @both
-def test_what_is_not_there_is_said_to_be_not_there(colour: Colour) -> None:
+def test_what_is_not_there_is_said_to_be_not_there(call_style: CallStyle) -> None:
     memory = open_memory(None)
     with pytest.raises(InvalidInputError):
-        told(colour, memory.session("").add_messages, turn(0))
+        told(call_style, memory.session("").add_messages, turn(0))
     session = memory.session("s")
-    assert told(colour, session.messages) == []
-    assert told(colour, session.search, "anything") == []
-    assert told(colour, session.context, "anything").messages == []
-    assert told(colour, session.metrics).messages == 0
+    assert told(call_style, session.messages) == []
+    assert told(call_style, session.search, "anything") == []
+    assert told(call_style, session.context, "anything").messages == []
+    assert told(call_style, session.metrics).messages == 0
     for verb, what in ((session.pin, "m"), (session.expand, "s"), (session.unpin, "m")):
         with pytest.raises(NotFoundError):
-            told(colour, verb, what)
-    told(colour, session.add_messages, turn(0))
+            told(call_style, verb, what)
+    told(call_style, session.add_messages, turn(0))
     with pytest.raises(NotFoundError):
-        told(colour, session.forget, message_ids=["q0", "nobody"])
-    assert len(told(colour, session.messages)) == 2
+        told(call_style, session.forget, message_ids=["q0", "nobody"])
+    assert len(told(call_style, session.messages)) == 2
     with pytest.raises(InvalidInputError):
-        told(colour, session.search, "x", k=0)
+        told(call_style, session.search, "x", k=0)
     with pytest.raises(InvalidInputError):
-        told(colour, session.context, "x", view="sideways")
+        told(call_style, session.context, "x", view="sideways")
 
 
 @both
-def test_a_closed_memory_says_that_it_is_closed(colour: Colour) -> None:
+def test_a_closed_memory_says_that_it_is_closed(call_style: CallStyle) -> None:
     memory = open_memory(None)
     session = memory.session("s")
-    told(colour, session.add_messages, turn(0))
-    told(colour, memory.close)
-    told(colour, memory.close)
+    told(call_style, session.add_messages, turn(0))
+    told(call_style, memory.close)
+    told(call_style, memory.close)
     for verb in (session.messages, session.context, session.flush, memory.verify):
         with pytest.raises(ClosedError):
-            told(colour, verb)
+            told(call_style, verb)
     with pytest.raises(ClosedError):
-        told(colour, session.add_messages, turn(1))
+        told(call_style, session.add_messages, turn(1))
 
 
 # Cancelled calls

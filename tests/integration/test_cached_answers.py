@@ -24,7 +24,7 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.integrations.nodes import remember_node
 from langchain_tiered_memory.integrations.state import TieredState
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import Runner, chat_graph, thread
 from tests.memory_builders import open_memory
 
@@ -53,8 +53,8 @@ def _cache(request: pytest.FixtureRequest) -> Iterator[None]:
     set_llm_cache(before)
 
 
-def run(chain: Any, given: Any, colour: Colour, config: Any = CONFIG) -> Any:
-    return chain.invoke(given, config) if colour == "sync" else asyncio.run(chain.ainvoke(given, config))
+def run(chain: Any, given: Any, call_style: CallStyle, config: Any = CONFIG) -> Any:
+    return chain.invoke(given, config) if call_style == "sync" else asyncio.run(chain.ainvoke(given, config))
 
 
 def check(memory: TieredMemory, session_id: str = "s", turns: int = TURNS) -> None:
@@ -66,10 +66,10 @@ def check(memory: TieredMemory, session_id: str = "s", turns: int = TURNS) -> No
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("keys", [True, False], ids=["keys", "no keys"])
 @pytest.mark.parametrize("kept", [True, False], ids=["one object", "an object per run"])
-def test_each_turn_of_a_chat_history_keeps_its_answer(colour: Colour, *, keys: bool, kept: bool) -> None:
+def test_each_turn_of_a_chat_history_keeps_its_answer(call_style: CallStyle, *, keys: bool, kept: bool) -> None:
     with open_memory() as memory:
         model, one = ScriptedModel(answers=same_answer), TieredChatMessageHistory(memory, "s")
         names = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
@@ -79,30 +79,30 @@ def test_each_turn_of_a_chat_history_keeps_its_answer(colour: Colour, *, keys: b
 
         chain: Any = RunnableWithMessageHistory(PROMPT | model if keys else model, history, **names)
         for _ in range(TURNS):
-            run(chain, {"input": "hi"} if keys else [HumanMessage("hi")], colour)
+            run(chain, {"input": "hi"} if keys else [HumanMessage("hi")], call_style)
         check(memory)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("keys", [True, False], ids=["keys", "no keys"])
-def test_each_turn_with_tiered_history_keeps_its_answer(colour: Colour, *, keys: bool) -> None:
+def test_each_turn_with_tiered_history_keeps_its_answer(call_style: CallStyle, *, keys: bool) -> None:
     with open_memory() as memory:
         model = ScriptedModel(answers=same_answer)
         names: Any = {"input_messages_key": "input", "history_messages_key": "history"} if keys else {}
         chain = with_tiered_history(PROMPT | model if keys else model, memory, **names)
         for _ in range(TURNS):
-            run(chain, {"input": "hi"} if keys else "hi", colour)
+            run(chain, {"input": "hi"} if keys else "hi", call_style)
         check(memory)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("colour", COLOURS)
-def test_runs_side_by_side_that_get_the_same_answer_keep_one_each(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_runs_side_by_side_that_get_the_same_answer_keep_one_each(call_style: CallStyle) -> None:
     with open_memory() as memory:
         chain = with_tiered_history(ScriptedModel(answers=same_answer), memory)
         asked = [f"question {number}" for number in range(12)]
-        if colour == "sync":
+        if call_style == "sync":
             chain.batch(asked, CONFIG)
         else:
             asyncio.run(chain.abatch(asked, CONFIG))
@@ -112,13 +112,13 @@ def test_runs_side_by_side_that_get_the_same_answer_keep_one_each(colour: Colour
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("colour", COLOURS)
-def test_each_turn_of_a_classic_chain_keeps_its_answer(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_each_turn_of_a_classic_chain_keeps_its_answer(call_style: CallStyle) -> None:
     with open_memory() as memory:
         own = ConversationTieredMemory(memory=memory, session_id="s", return_messages=True)
         chain = LLMChain(llm=ScriptedModel(answers=same_answer), prompt=PROMPT, memory=own)
         for _ in range(TURNS):
-            run(chain, {"input": "hi"}, colour, None)
+            run(chain, {"input": "hi"}, call_style, None)
         answer = AIMessage("Said by hand.", id="x")
         for _ in range(TURNS):
             own.save_context({"input": "hi"}, {"output": answer})
@@ -142,9 +142,9 @@ def test_what_is_added_by_hand_is_new_each_time_and_once_when_it_is_tried_again(
         assert memory.session("s").revisions("x") == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_an_agent_keeps_each_answer_in_its_state_and_in_the_memory(colour: Colour) -> None:
-    runner = Runner(colour)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_an_agent_keeps_each_answer_in_its_state_and_in_the_memory(call_style: CallStyle) -> None:
+    runner = Runner(call_style)
     with open_memory() as memory:
         own = TieredMemoryMiddleware(memory)
         agent = create_agent(ScriptedModel(answers=same_answer), [], middleware=[own], checkpointer=InMemorySaver())
@@ -154,10 +154,10 @@ async def test_an_agent_keeps_each_answer_in_its_state_and_in_the_memory(colour:
         check(memory, "t")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", ["agent", "nodes"])
-async def test_without_a_checkpointer_each_answer_is_kept_too(kind: str, colour: Colour) -> None:
-    runner, model = Runner(colour), ScriptedModel(answers=same_answer)
+async def test_without_a_checkpointer_each_answer_is_kept_too(kind: str, call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), ScriptedModel(answers=same_answer)
     with open_memory() as memory:
         if kind == "agent":
             graph: Any = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory)])
@@ -168,9 +168,9 @@ async def test_without_a_checkpointer_each_answer_is_kept_too(kind: str, colour:
         check(memory, "t")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_answer(colour: Colour) -> None:
-    runner, model = Runner(colour), ScriptedModel(answers=same_answer)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_answer(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), ScriptedModel(answers=same_answer)
     with open_memory() as memory:
         agent = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory)])
 
@@ -191,9 +191,9 @@ async def test_a_sub_agent_that_is_handed_the_newest_message_alone_keeps_each_an
         assert len(state["messages"]) == 2 * TURNS
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_graph_without_a_list_of_messages_keeps_each_answer_and_a_step_tried_again_once(
-    colour: Colour,
+    call_style: CallStyle,
 ) -> None:
     from langgraph.types import RetryPolicy  # noqa: PLC0415 - of this test alone
 
@@ -204,7 +204,7 @@ async def test_a_graph_without_a_list_of_messages_keeps_each_answer_and_a_step_t
     class Flaky(TypedDict, total=False):
         failed: bool
 
-    runner, broken = Runner(colour), Flaky()
+    runner, broken = Runner(call_style), Flaky()
     with open_memory() as memory:
         keep = remember_node(memory, input_key="question", output_key="answer")
 

@@ -24,7 +24,7 @@ from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, 
 from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
 from langchain_tiered_memory.integrations.legacy.runnable_history import with_tiered_history
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ async def _alist(chunks: AsyncIterator[Any]) -> list[Any]:
     return [chunk async for chunk in chunks]
 
 
-def ask(chat: Runnable[Any, Any], said: Any, *, how: str, colour: Colour, session_id: str = "s") -> None:
-    """One turn, in either colour, by any of the three ways to run a runnable."""
-    if colour == "sync":
+def ask(chat: Runnable[Any, Any], said: Any, *, how: str, call_style: CallStyle, session_id: str = "s") -> None:
+    """One turn, sync or async, by any of the three ways to run a runnable."""
+    if call_style == "sync":
         if how == "invoke":
             chat.invoke(said, config(session_id))
         elif how == "stream":
@@ -108,29 +108,29 @@ def made(
     return chat, (lambda text: {"input": text}) if keys else (lambda text: [HumanMessage(text)])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
 @pytest.mark.parametrize("kind", Maker)
-def test_each_turn_is_stored_once_and_in_order(kind: str, *, keys: bool, how: str, colour: Colour) -> None:
+def test_each_turn_is_stored_once_and_in_order(kind: str, *, keys: bool, how: str, call_style: CallStyle) -> None:
     with open_memory() as memory:
         chat, shaped = made(kind, memory, numbered(), keys=keys)
         for number in range(6):
-            ask(chat, shaped(f"question {number}"), how=how, colour=colour)
+            ask(chat, shaped(f"question {number}"), how=how, call_style=call_style)
         assert texts(memory) == [one for n in range(6) for one in (f"question {n}", f"answer {n}")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", ["plain context", "with_tiered_history"])
-def test_a_condensed_view_neither_doubles_nor_loses_a_message(kind: str, colour: Colour) -> None:
+def test_a_condensed_view_neither_doubles_nor_loses_a_message(kind: str, call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.session("s").add_messages(conversation(30))
         memory.session("s").flush()
         model = numbered()
         chat, shaped = made(kind, memory, model, keys=False, max_tokens=700)
         for number in range(8):
-            ask(chat, shaped(f"question {number}"), how="invoke", colour=colour)
+            ask(chat, shaped(f"question {number}"), how="invoke", call_style=call_style)
             memory.session("s").flush()
         assert texts(memory)[60:] == [one for n in range(8) for one in (f"question {n}", f"answer {n}")]
         assert len(texts(memory)) == 76
@@ -139,8 +139,8 @@ def test_a_condensed_view_neither_doubles_nor_loses_a_message(kind: str, colour:
 
 
 @pytest.mark.parametrize("view", ["transcript", "context"])
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_others_write_during_a_run_costs_nobody_a_message(view: str, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_others_write_during_a_run_costs_nobody_a_message(view: str, call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.session("s").add_messages(conversation(2))
 
@@ -149,26 +149,26 @@ def test_what_others_write_during_a_run_costs_nobody_a_message(view: str, colour
             return "answer"
 
         chat = plain(memory, ScriptedModel(answers=busy), view=view)
-        ask(chat, [HumanMessage("question")], how="invoke", colour=colour) if colour == "sync" else asyncio.run(
-            chat.ainvoke([HumanMessage("question")], config())
-        )
+        ask(
+            chat, [HumanMessage("question")], how="invoke", call_style=call_style
+        ) if call_style == "sync" else asyncio.run(chat.ainvoke([HumanMessage("question")], config()))
         assert sorted(texts(memory)[4:]) == sorted(["from elsewhere", "noted", "question", "answer"])
 
 
 @pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_failing_model_loses_nothing_that_was_said(*, keys: bool, how: str, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_failing_model_loses_nothing_that_was_said(*, keys: bool, how: str, call_style: CallStyle) -> None:
     with open_memory() as memory:
         events: list[Event] = []
         memory.subscribe(events.append)
         model = ScriptedModel(answers=[RuntimeError("no capacity"), "answer"])
         chat, shaped = made("with_tiered_history", memory, model, keys=keys)
         with pytest.raises(RuntimeError, match="no capacity"):
-            ask(chat, shaped("my only question"), how=how, colour=colour)
+            ask(chat, shaped("my only question"), how=how, call_style=call_style)
         assert texts(memory) == ["my only question"]
         assert [one.name for one in events if one.name == "turn_interrupted"] == ["turn_interrupted"]
-        ask(chat, shaped("and again"), how=how, colour=colour)
+        ask(chat, shaped("and again"), how=how, call_style=call_style)
         assert texts(memory) == ["my only question", "and again", "answer"]
 
 
@@ -236,12 +236,12 @@ async def test_a_cancelled_call_keeps_the_question() -> None:
     assert texts(memory) == ["tell me"]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_concurrent_turns_on_one_session_lose_and_double_nothing(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_concurrent_turns_on_one_session_lose_and_double_nothing(call_style: CallStyle) -> None:
     with open_memory() as memory:
         chat, shaped = made("with_tiered_history", memory, numbered(), keys=True)
         asked = [shaped(f"question {n}") for n in range(8)]
-        if colour == "sync":
+        if call_style == "sync":
             chat.batch(asked, config())
         else:
             asyncio.run(chat.abatch(asked, config()))
@@ -262,11 +262,11 @@ def test_the_context_is_put_together_for_what_is_asked_now() -> None:
         assert str(prompt[-1].text) == "What about invoice F-0003?"
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_string_inputs_and_parsed_outputs_are_messages_too(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_string_inputs_and_parsed_outputs_are_messages_too(call_style: CallStyle) -> None:
     with open_memory() as memory:
         chat = with_tiered_history(numbered() | StrOutputParser(), memory)
-        ask(chat, "plain words", how="invoke", colour=colour)
+        ask(chat, "plain words", how="invoke", call_style=call_style)
         assert [type(one) for one in memory.session("s").messages()] == [HumanMessage, AIMessage]
 
 
@@ -278,7 +278,7 @@ class Answer(BaseModel):
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize(
     ("answer", "stored"),
     [
@@ -290,19 +290,21 @@ class Answer(BaseModel):
         (None, None),
     ],
 )
-def test_an_answer_that_langchain_would_drop_is_kept(answer: Any, stored: str | None, how: str, colour: Colour) -> None:
+def test_an_answer_that_langchain_would_drop_is_kept(
+    answer: Any, stored: str | None, how: str, call_style: CallStyle
+) -> None:
     with open_memory() as memory:
         chat = with_tiered_history(RunnableLambda(lambda _: answer), memory)
-        ask(chat, "question", how=how, colour=colour)
+        ask(chat, "question", how=how, call_style=call_style)
         assert texts(memory) == [one for one in ("question", stored) if one is not None]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_content_blocks_are_one_message_of_the_user(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_content_blocks_are_one_message_of_the_user(call_style: CallStyle) -> None:
     blocks = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://a.test/b.png"}}]
     with open_memory() as memory:
         model = numbered()
-        ask(with_tiered_history(model, memory), blocks, how="invoke", colour=colour)
+        ask(with_tiered_history(model, memory), blocks, how="invoke", call_style=call_style)
         (said, _) = memory.session("s").messages()
         assert (type(said), said.content) == (HumanMessage, blocks)
         assert model.prompts[0][-1].content == blocks
@@ -313,8 +315,8 @@ def test_an_input_that_names_no_message_is_an_error_that_says_which_keys_there_a
         chat = with_tiered_history(numbered(), memory)
         with pytest.raises(InvalidInputError, match="nothing that somebody said"):
             chat.invoke(42, config())
-        with pytest.raises(InvalidInputError, match=r"the chain's inputs are 'animal', 'colour'"):
-            chat.invoke({"animal": "cat", "colour": "red"}, config())
+        with pytest.raises(InvalidInputError, match=r"the chain's inputs are 'animal', 'call_style'"):
+            chat.invoke({"animal": "cat", "call_style": "red"}, config())
         assert texts(memory) == []
 
 
@@ -326,13 +328,13 @@ def test_one_message_where_a_list_is_wanted_is_refused_and_not_taken_apart(wrong
         assert texts(memory) == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_it_serves_as_the_chat_memory_of_an_older_memory(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_it_serves_as_the_chat_memory_of_an_older_memory(call_style: CallStyle) -> None:
     with open_memory() as memory:
         buffer = ConversationBufferMemory(chat_memory=TieredChatMessageHistory(memory, "s"), return_messages=True)
         chain = LLMChain(llm=numbered(), prompt=PROMPT, memory=buffer)
         for number in range(2):
-            if colour == "sync":
+            if call_style == "sync":
                 chain.invoke({"input": f"question {number}"})
             else:
                 asyncio.run(chain.ainvoke({"input": f"question {number}"}))
@@ -422,8 +424,8 @@ def test_a_history_object_that_is_kept_serves_turn_after_turn() -> None:
 
 @pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
 @pytest.mark.parametrize("view", ["transcript", "context"])
-@pytest.mark.parametrize("colour", COLOURS)
-def test_one_history_object_serves_many_runs_at_once(colour: Colour, view: str, *, keys: bool) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_one_history_object_serves_many_runs_at_once(call_style: CallStyle, view: str, *, keys: bool) -> None:
     with open_memory() as memory:
         memory.session("s").add_messages(conversation(20))
         memory.session("s").flush()
@@ -433,15 +435,15 @@ def test_one_history_object_serves_many_runs_at_once(colour: Colour, view: str, 
         chat: Any = RunnableWithMessageHistory(PROMPT | model if keys else model, lambda _: kept, **names)
         asked = [f"question {n}" for n in range(6)]
         given_ = [{"input": one} if keys else [HumanMessage(one)] for one in asked]
-        if colour == "sync":
+        if call_style == "sync":
             chat.batch(given_, config())
         else:
             asyncio.run(chat.abatch(given_, config()))
         assert sorted(texts(memory)[40:]) == sorted([*asked, *(f"answer {n}" for n in range(6))])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_was_put_into_a_broken_history_to_make_it_valid_is_not_stored(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_was_put_into_a_broken_history_to_make_it_valid_is_not_stored(call_style: CallStyle) -> None:
     broken: list[BaseMessage] = [
         AIMessage("Good morning.", id="a0"),
         AIMessage("I look it up.", id="a1", tool_calls=[{"name": "look_up", "args": {}, "id": "c1"}]),
@@ -453,7 +455,7 @@ def test_what_was_put_into_a_broken_history_to_make_it_valid_is_not_stored(colou
         model = numbered()
         chat = plain(memory, model, view="context")
         for number in range(2):
-            ask(chat, [HumanMessage(f"question {number}")], how="invoke", colour=colour)
+            ask(chat, [HumanMessage(f"question {number}")], how="invoke", call_style=call_style)
         assert len(model.prompts[0]) > len(broken) + 1, "bridges were put in"
         stored = memory.session("s").messages()
         assert stored[:4] == broken
@@ -461,16 +463,16 @@ def test_what_was_put_into_a_broken_history_to_make_it_valid_is_not_stored(colou
         assert memory.session("s").revisions("a0") == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_run_that_failed_leaves_no_old_view_behind_in_a_history_object_that_is_kept(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_run_that_failed_leaves_no_old_view_behind_in_a_history_object_that_is_kept(call_style: CallStyle) -> None:
     with open_memory() as memory:
         kept = TieredChatMessageHistory(memory, "s")
         model = ScriptedModel(answers=[RuntimeError("no capacity"), "answer"])
         chat = RunnableWithMessageHistory(model, lambda _: kept)
         with pytest.raises(RuntimeError):
-            ask(chat, "question 0", how="invoke", colour=colour)
+            ask(chat, "question 0", how="invoke", call_style=call_style)
         memory.session("s").add_messages([HumanMessage("from elsewhere")])
-        ask(chat, "question 1", how="invoke", colour=colour)
+        ask(chat, "question 1", how="invoke", call_style=call_style)
         assert [str(one.text) for one in model.prompts[-1]] == ["from elsewhere", "question 1"]
         assert texts(memory) == ["from elsewhere", "question 1", "answer"]
 
@@ -503,9 +505,9 @@ def test_what_this_package_wrote_into_a_context_is_never_stored() -> None:
         assert len(texts(memory)) == 60
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_stays(
-    colour: Colour, tmp_path: Path
+    call_style: CallStyle, tmp_path: Path
 ) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         events: list[Event] = []
@@ -520,7 +522,7 @@ def test_an_answer_that_cannot_be_written_is_reported_and_what_the_user_said_sta
             return "answer"
 
         chat = with_tiered_history(ScriptedModel(answers=failing), memory)
-        if colour == "sync":
+        if call_style == "sync":
             answer = chat.invoke("question", config())
         else:
             answer = asyncio.run(chat.ainvoke("question", config()))

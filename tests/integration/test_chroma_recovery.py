@@ -14,7 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.settings import RecallSettings, Settings, TreeSettings
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import open_memory
 from tests.servers import chroma_server
@@ -47,9 +47,9 @@ def filled(memory: TieredMemory, *, sessions: int = 3) -> None:
     assert memory.verify().problems == ()
 
 
-def found_by_vectors(memory: TieredMemory, colour: Colour) -> bool:
+def found_by_vectors(memory: TieredMemory, call_style: CallStyle) -> bool:
     """Whether a question that shares no term with any message, only buckets with all of them, finds some."""
-    return bool(told(colour, memory.session("s0").search, "bolts", k=2))
+    return bool(told(call_style, memory.session("s0").search, "bolts", k=2))
 
 
 def told_names(memory: TieredMemory) -> list[str]:
@@ -109,7 +109,7 @@ def _deleted(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -124,7 +124,7 @@ def _deleted(folder: Path) -> None:
     ],
 )
 def test_rebuild_index_recovers_from_a_damaged_directory_by_itself(
-    tmp_path: Path, damage: Callable[[Path], None], colour: Colour
+    tmp_path: Path, damage: Callable[[Path], None], call_style: CallStyle
 ) -> None:
     memory = open_with_vectors(tmp_path / "memory.db")
     filled(memory)
@@ -132,9 +132,9 @@ def test_rebuild_index_recovers_from_a_damaged_directory_by_itself(
     damage(tmp_path / "memory.db.chroma")
     memory = open_with_vectors(tmp_path / "memory.db")
     names = told_names(memory)
-    assert found_by_vectors(memory, colour)
-    told(colour, memory.doctor)
-    report = told(colour, memory.rebuild_index)
+    assert found_by_vectors(memory, call_style)
+    told(call_style, memory.doctor)
+    report = told(call_style, memory.rebuild_index)
     assert report.problems == ()
     assert report.vectors == 6
     assert [path.name for path in tmp_path.iterdir() if "damaged" in path.name] == []
@@ -171,25 +171,25 @@ def test_a_directory_rebuilt_beneath_another_memory_is_used_by_it(tmp_path: Path
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_server_that_came_back_empty_is_filled_again_by_flush(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_server_that_came_back_empty_is_filled_again_by_flush(tmp_path: Path, call_style: CallStyle) -> None:
     with chroma_server(tmp_path / "rows") as server:
         memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url)
         filled(memory)
         names = told_names(memory)
         server.end()
         server.start(tmp_path / "emptied")
-        report = told(colour, memory.flush)
+        report = told(call_style, memory.flush)
         assert (report.vectors, report.pending) == (6, 0)
         assert names.count("vectors_lost") == 1
         assert memory.verify().problems == ()
-        assert told(colour, memory.flush).vectors == 0
+        assert told(call_style, memory.flush).vectors == 0
         memory.close()
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_server_that_came_back_with_half_of_it_is_filled_up(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_server_that_came_back_with_half_of_it_is_filled_up(tmp_path: Path, call_style: CallStyle) -> None:
     with chroma_server(tmp_path / "rows") as server:
         memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url)
         filled(memory, sessions=2)
@@ -199,21 +199,21 @@ def test_a_server_that_came_back_with_half_of_it_is_filled_up(tmp_path: Path, co
         filled(memory, sessions=5)
         server.end()
         server.start(tmp_path / "older")
-        assert told(colour, memory.flush).pending == 0
+        assert told(call_style, memory.flush).pending == 0
         assert memory.verify().problems == ()
         memory.close()
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_search_notices_a_server_that_came_back_empty(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_search_notices_a_server_that_came_back_empty(tmp_path: Path, call_style: CallStyle) -> None:
     with chroma_server(tmp_path / "rows") as server:
         memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url)
         filled(memory)
         names = told_names(memory)
         server.end()
         server.start(tmp_path / "emptied")
-        assert found_by_vectors(memory, colour)
+        assert found_by_vectors(memory, call_style)
         assert names.count("vectors_lost") == 1
         assert memory.verify().vectors == 2  # those of the session that was searched; the others wait in the queue
         assert memory.flush().vectors == 4
@@ -230,10 +230,10 @@ def ends_within(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("background", [False, True])
 def test_nothing_hangs_on_a_stopped_server_and_search_goes_on_by_words(
-    tmp_path: Path, colour: Colour, *, background: bool
+    tmp_path: Path, call_style: CallStyle, *, background: bool
 ) -> None:
     with chroma_server(tmp_path / "rows") as server:
         memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url, background=background)
@@ -242,24 +242,24 @@ def test_nothing_hangs_on_a_stopped_server_and_search_goes_on_by_words(
         server.freeze()
         session = memory.session("s0")
         with ends_within(60):
-            told(colour, session.add_messages, [HumanMessage("The anchor is rusty.")])
-            shown = told(colour, session.context, "How many bolts?", max_tokens=2000)
+            told(call_style, session.add_messages, [HumanMessage("The anchor is rusty.")])
+            shown = told(call_style, session.context, "How many bolts?", max_tokens=2000)
             assert "crates of bolts" in str(shown.messages)
-            assert told(colour, session.search, "anchor", k=1)[0].text == "The anchor is rusty."
-            assert told(colour, memory.flush).pending
-            assert told(colour, memory.flush, 5.0).pending
-            assert told(colour, memory.verify).problems
-            receipt = told(colour, memory.session("s1").forget)
+            assert told(call_style, session.search, "anchor", k=1)[0].text == "The anchor is rusty."
+            assert told(call_style, memory.flush).pending
+            assert told(call_style, memory.flush, 5.0).pending
+            assert told(call_style, memory.verify).problems
+            receipt = told(call_style, memory.session("s1").forget)
             assert receipt.may_remain
         assert "vectors_unavailable" in names
         server.thaw()
-        assert told(colour, memory.flush).pending == 0
-        assert {one.kind for one in told(colour, memory.verify).problems} == {"unfinished_removal"}
-        assert told(colour, memory.doctor).left == ()
+        assert told(call_style, memory.flush).pending == 0
+        assert {one.kind for one in told(call_style, memory.verify).problems} == {"unfinished_removal"}
+        assert told(call_style, memory.doctor).left == ()
         with ends_within(60):
             server.freeze()
-            told(colour, memory.session("s2").add_messages, [HumanMessage("And one for the worker.")])
-            told(colour, memory.close)
+            told(call_style, memory.session("s2").add_messages, [HumanMessage("And one for the worker.")])
+            told(call_style, memory.close)
         server.thaw()
 
 

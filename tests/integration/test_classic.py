@@ -31,7 +31,7 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def run(chain: Any, given: Any, colour: Colour) -> dict[str, Any]:
-    """One run of a chain in either colour; blocking the loop is an error."""
-    if colour == "sync":
+def run(chain: Any, given: Any, call_style: CallStyle) -> dict[str, Any]:
+    """One run of a chain sync or async; blocking the loop is an error."""
+    if call_style == "sync":
         answer: dict[str, Any] = chain.invoke(given)
         return answer
 
@@ -84,27 +84,27 @@ def chat_prompt(*variables: str) -> ChatPromptTemplate:
     )
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_conversation_chain_stores_each_turn_once_and_sees_what_was_said(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_conversation_chain_stores_each_turn_once_and_sees_what_was_said(call_style: CallStyle) -> None:
     with open_memory() as memory:
         model = numbered()
         chain = ConversationChain(llm=model, memory=of(memory))
         for number in range(4):
-            run(chain, {"input": f"question {number}"}, colour)
+            run(chain, {"input": f"question {number}"}, call_style)
         assert texts(memory) == [one for n in range(4) for one in (f"question {n}", f"answer {n}")]
         prompt = str(model.prompts[-1][0].text)
         assert "Human: question 2\nAI: answer 2" in prompt
         assert prompt.count("question 3") == 1
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_chat_prompt_gets_messages_and_a_long_history_stays_within_its_bound(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_chat_prompt_gets_messages_and_a_long_history_stays_within_its_bound(call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.session("s").add_messages(conversation(40))
         memory.session("s").flush()
         model = numbered()
         chain = LLMChain(llm=model, prompt=chat_prompt(), memory=of(memory, return_messages=True, max_tokens=700))
-        run(chain, {"input": "What about invoice F-0003?"}, colour)
+        run(chain, {"input": "What about invoice F-0003?"}, call_style)
         (prompt,) = model.prompts
         assert len(prompt) < 30
         assert "F-0003" in "\n".join(str(one.text) for one in prompt[1:-1]), "recalled for what is asked"
@@ -112,9 +112,9 @@ def test_a_chat_prompt_gets_messages_and_a_long_history_stays_within_its_bound(c
         assert len(texts(memory)) == 82
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("return_messages", [True, False])
-def test_summaries_and_recall_can_have_variables_of_their_own(colour: Colour, *, return_messages: bool) -> None:
+def test_summaries_and_recall_can_have_variables_of_their_own(call_style: CallStyle, *, return_messages: bool) -> None:
     with open_memory() as memory:
         memory.session("s").add_messages(conversation(40))
         memory.session("s").flush()
@@ -131,7 +131,7 @@ def test_summaries_and_recall_can_have_variables_of_their_own(colour: Colour, *,
         if not return_messages:
             prompt = PromptTemplate.from_template("{summary}\n{recalled}\n{history}\nHuman: {input}")  # type: ignore[assignment]
         chain = LLMChain(llm=model, prompt=prompt, memory=ours)
-        answer = run(chain, {"input": "What about invoice F-0003?"}, colour)
+        answer = run(chain, {"input": "What about invoice F-0003?"}, call_style)
         assert answer["summary"].startswith("<conversation_history>")
         assert "F-0003" in answer["recalled"]
         history = answer["history"]
@@ -141,18 +141,18 @@ def test_summaries_and_recall_can_have_variables_of_their_own(colour: Colour, *,
         assert "<recalled>" not in told
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_failing_model_does_not_lose_what_the_user_said_and_a_retry_does_not_double_it(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_failing_model_does_not_lose_what_the_user_said_and_a_retry_does_not_double_it(call_style: CallStyle) -> None:
     with open_memory() as memory:
         model = ScriptedModel(answers=[RuntimeError("down"), RuntimeError("down"), "answer"])
         chain = ConversationChain(llm=model, memory=of(memory))
         for _ in range(2):
             with pytest.raises(RuntimeError, match="down"):
-                run(chain, {"input": "my question"}, colour)
+                run(chain, {"input": "my question"}, call_style)
             assert texts(memory) == ["my question"]
-        run(chain, {"input": "my question"}, colour)
+        run(chain, {"input": "my question"}, call_style)
         assert texts(memory) == ["my question", "answer"]
-        run(chain, {"input": "my question"}, colour)
+        run(chain, {"input": "my question"}, call_style)
         assert texts(memory) == ["my question", "answer", "my question", "answer"]
 
 
@@ -332,15 +332,15 @@ def test_the_keys_are_found_where_only_one_can_be_meant() -> None:
 def test_keys_that_could_be_several_are_an_error_that_names_them_and_the_remedy() -> None:
     with open_memory() as memory:
         ours = of(memory)
-        with pytest.raises(InvalidInputError, match=r"which input counts\? .*'animal', 'colour'.* set input_key"):
-            ours.load_memory_variables({"animal": "cat", "colour": "red"})
+        with pytest.raises(InvalidInputError, match=r"which input counts\? .*'animal', 'call_style'.* set input_key"):
+            ours.load_memory_variables({"animal": "cat", "call_style": "red"})
         with pytest.raises(InvalidInputError, match=r"which output counts\? .*'one', 'two'.* set output_key"):
             ours.save_context({"input": "question"}, {"one": "a", "two": "b"})
         assert texts(memory) == ["question"], "what the user said is kept all the same"
         with pytest.raises(InvalidInputError, match=r"input_key is 'ask', but the chain's inputs are 'input'"):
             of(memory, input_key="ask").load_memory_variables({"input": "hello"})
         of(memory, input_key="animal", output_key="two").save_context(
-            {"animal": "cat", "colour": "red"}, {"one": "a", "two": "b"}
+            {"animal": "cat", "call_style": "red"}, {"one": "a", "two": "b"}
         )
         assert texts(memory)[1:] == ["cat", "b"]
 
@@ -364,13 +364,13 @@ def test_keys_that_collide_and_fields_that_do_not_exist_are_refused() -> None:
             ConversationTieredMemory(memory=memory, session_id="")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_clear_removes_the_conversation_and_no_other(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_clear_removes_the_conversation_and_no_other(call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.session("other").add_messages([HumanMessage("stays")])
         ours = of(memory)
         ours.save_context({"input": "question"}, {"output": "answer"})
-        if colour == "sync":
+        if call_style == "sync":
             ours.clear()
         else:
             asyncio.run(ours.aclear())
@@ -416,12 +416,12 @@ class Runs(BaseCallbackHandler):
         self.seen.append((name, tags or [], metadata or {}))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_its_runs_carry_its_own_callbacks_tags_and_metadata(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_its_runs_carry_its_own_callbacks_tags_and_metadata(call_style: CallStyle) -> None:
     with open_memory() as memory:
         runs = Runs()
         ours = of(memory, callbacks=[runs], tags=["mine"], metadata={"tenant": "blue"})
-        run(ConversationChain(llm=numbered(), memory=ours), {"input": "question"}, colour)
+        run(ConversationChain(llm=numbered(), memory=ours), {"input": "question"}, call_style)
         assert [name for name, _, _ in runs.seen] == ["load_tiered_memory", "save_tiered_memory"]
         assert all("mine" in tags and metadata["tenant"] == "blue" for _, tags, metadata in runs.seen)
 
@@ -465,8 +465,8 @@ def test_messages_with_calls_can_stand_in_a_text_history() -> None:
         assert "thanks" not in told
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_agent_executor_with_its_steps_stores_question_and_answer(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_agent_executor_with_its_steps_stores_question_and_answer(call_style: CallStyle) -> None:
     @tool
     def look_up(order: int) -> str:
         """Look it up."""
@@ -488,8 +488,8 @@ def test_an_agent_executor_with_its_steps_stores_question_and_answer(colour: Col
             memory=of(memory, return_messages=True),
             return_intermediate_steps=True,
         )
-        assert run(agent, {"input": "Is it there?"}, colour)["intermediate_steps"]
-        run(agent, {"input": "Thanks."}, colour)
+        assert run(agent, {"input": "Is it there?"}, call_style)["intermediate_steps"]
+        run(agent, {"input": "Thanks."}, call_style)
         assert texts(memory) == ["Is it there?", "It is there.", "Thanks.", "You are welcome."]
         assert [str(one.text) for one in model.prompts[-1]] == ["Is it there?", "It is there.", "Thanks."]
 

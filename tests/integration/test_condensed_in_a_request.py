@@ -10,7 +10,7 @@ import pytest
 
 from langchain_tiered_memory.context.compaction import compaction_steps
 from langchain_tiered_memory.testing import FrozenClock
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, conversation, open_memory
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BUDGET = 900
 
 
-def _shown(colour: Colour, rounds: Sequence[tuple[int, bool]], patch: pytest.MonkeyPatch) -> list[list[bytes]]:
+def _shown(call_style: CallStyle, rounds: Sequence[tuple[int, bool]], patch: pytest.MonkeyPatch) -> list[list[bytes]]:
     """What each request shows: so many turns before it, summaries made before it or within it."""
     views: list[list[bytes]] = []
     numbers = random.Random(1)
@@ -34,19 +34,19 @@ def _shown(colour: Colour, rounds: Sequence[tuple[int, bool]], patch: pytest.Mon
             start += turns
             if flushes:
                 session.flush()
-            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
             views.append([as_bytes(one) for one in context.messages])
     return views
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("rounds", [[(30, False)], [(12, True), (9, False), (9, False)], [(9, False), (20, True)]])
 def test_a_view_seen_once_shows_what_one_seen_before_and_after_would(
-    colour: Colour, rounds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
+    call_style: CallStyle, rounds: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    once = _shown(colour, rounds, monkeypatch)
+    once = _shown(call_style, rounds, monkeypatch)
     monkeypatch.setattr(compaction_steps, "_border_stays", lambda *_, **__: False)
-    assert _shown(colour, rounds, monkeypatch) == once
+    assert _shown(call_style, rounds, monkeypatch) == once
 
 
 def test_where_nothing_can_be_taken_up_the_view_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

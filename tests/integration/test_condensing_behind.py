@@ -13,7 +13,7 @@ from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
 from tests.anthropic_server import AnthropicServer, blocks_of
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import SUBJECTS, quick_settings, ref_of, summaries_of
 from tests.openai_server import OpenAIServer, Reply, calls, overflow
 
@@ -107,19 +107,23 @@ def usual(server: OpenAIServer) -> list[Recorded]:
     return [one for one in server.requests if is_usual(one.messages)]
 
 
-def run_agent(memory: TieredMemory, model: Any, colour: Colour = "sync", *, turns: int = TURNS, **choices: Any) -> None:
+def run_agent(
+    memory: TieredMemory, model: Any, call_style: CallStyle = "sync", *, turns: int = TURNS, **choices: Any
+) -> None:
     agent = built(memory, model, tools=[look_up], max_tokens=BUDGET, recall=False, **choices)
     for number in range(turns):
-        said(colour, agent, asked(number))
+        said(call_style, agent, asked(number))
 
 
-def run_session(session: Session, model: Any, colour: Colour = "sync", *, turns: int = TURNS, start: int = 0) -> None:
+def run_session(
+    session: Session, model: Any, call_style: CallStyle = "sync", *, turns: int = TURNS, start: int = 0
+) -> None:
     """A caller that sends what it was given, as it is."""
     bound = model.bind_tools([look_up])
     for number in range(start, start + turns):
-        told(colour, session.add_messages, [HumanMessage(asked(number), id=f"q{number}")])
+        told(call_style, session.add_messages, [HumanMessage(asked(number), id=f"q{number}")])
         context = told(
-            colour,
+            call_style,
             session.context,
             "",
             max_tokens=BUDGET,
@@ -128,8 +132,8 @@ def run_session(session: Session, model: Any, colour: Colour = "sync", *, turns:
             model=bound,
         )
         answer = bound.invoke(context.messages)
-        told(colour, session.add_messages, [answer.model_copy(update={"id": f"a{number}"})])
-        told(colour, session.flush)
+        told(call_style, session.add_messages, [answer.model_copy(update={"id": f"a{number}"})])
+        told(call_style, session.flush)
 
 
 def same_request(condensing: Recorded, agent: Recorded) -> None:
@@ -140,11 +144,11 @@ def same_request(condensing: Recorded, agent: Recorded) -> None:
     assert [one["function"]["name"] for one in condensing.body["tools"]] == ["look_up"]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_agents_model_is_asked_behind_its_last_request(colour: Colour, server: OpenAIServer) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_agents_model_is_asked_behind_its_last_request(call_style: CallStyle, server: OpenAIServer) -> None:
     model = openai_model(server)
     with open_memory(model=model, settings=lazily()) as memory:
-        run_agent(memory, model, colour)
+        run_agent(memory, model, call_style)
         found = behind(server)
         assert found
         for condensing, agent in found:
@@ -157,12 +161,12 @@ def test_an_agents_model_is_asked_behind_its_last_request(colour: Colour, server
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_caller_of_a_session_has_the_same(colour: Colour, server: OpenAIServer) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_caller_of_a_session_has_the_same(call_style: CallStyle, server: OpenAIServer) -> None:
     model = openai_model(server)
     with open_memory(model=model, settings=lazily()) as memory:
         session = memory.session("s")
-        run_session(session, model, colour)
+        run_session(session, model, call_style)
         found = behind(server)
         assert found
         for condensing, agent in found:
@@ -196,16 +200,16 @@ def test_what_is_written_there_is_what_the_usual_prompt_would_have_given(server:
         pytest.param(overflow(8000, 9000), id="a refusal"),
     ],
 )
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_what_cannot_be_used_is_asked_for_the_usual_way_and_told(
-    reply: Scripted, colour: Colour, server: OpenAIServer, provider: Provider
+    reply: Scripted, call_style: CallStyle, server: OpenAIServer, provider: Provider
 ) -> None:
     provider.behind = reply
     model = openai_model(server)
     with open_memory(model=model, settings=lazily()) as memory:
         heard = listened(memory)
         session = memory.session("s")
-        run_session(session, model, colour)
+        run_session(session, model, call_style)
         told_of = [one for one in heard if one.name == EventName.CONDENSED_APART]
         assert len(behind(server)) == len(told_of) == 1  # and the next calls do not try it
         assert told_of[0].session_id == "s"

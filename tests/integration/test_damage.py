@@ -19,7 +19,7 @@ from langchain_tiered_memory.integrations.nodes import remember_node
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import FORMS
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.damage_builders import (
     ASKED,
     BUDGET,
@@ -305,9 +305,9 @@ def use(memory: TieredMemory) -> None:
     memory.flush(timeout=0)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_message_that_cannot_be_read_is_a_placeholder_in_a_view_and_an_error_where_it_is_asked_for(
-    tmp_path: Path, colour: Colour
+    tmp_path: Path, call_style: CallStyle
 ) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         session = memory.session("s")
@@ -318,14 +318,14 @@ def test_a_message_that_cannot_be_read_is_a_placeholder_in_a_view_and_an_error_w
             broken = '{"v":1,"class":"AIMessage","fields":{"content":{"$t":"nonsense","v":1}}}'
             query = text("UPDATE ltm_entries SET payload = :broken WHERE message_id = 'a0'")
             connection.execute(query, {"broken": broken})
-        context = told(colour, session.context, max_tokens=2000)
+        context = told(call_style, session.context, max_tokens=2000)
         (stand_in,) = [one for one in context.messages if one.id == "a0"]
         assert "damaged" in stand_in.text
         assert "harbour of order 1000" in stand_in.text
         assert any("'a0'" in repair for repair in context.repairs)
         assert [event.name for event in events].count("message_damaged") == 1
         with pytest.raises(UnknownMessageError, match="a0"):
-            told(colour, session.messages)
+            told(call_style, session.messages)
 
 
 def test_a_damaged_list_of_calls_is_read_again_from_the_message_and_told_of(tmp_path: Path) -> None:
@@ -399,9 +399,9 @@ def test_a_removal_whose_targets_are_damaged_ends_or_is_named_and_takes_nothing_
 @pytest.mark.parametrize(
     "broken", ["DELETE FROM ltm_removals WHERE key = 77", "UPDATE ltm_removals SET finished_at = 5.0 WHERE key = 77"]
 )
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_what_was_left_to_remove_is_removed_though_its_removal_is_gone_or_said_to_be_finished(
-    healthy: Path, tmp_path: Path, colour: Colour, broken: str
+    healthy: Path, tmp_path: Path, call_style: CallStyle, broken: str
 ) -> None:
     path = tmp_path / "memory.db"
     shutil.copy(healthy, path)
@@ -409,8 +409,8 @@ def test_what_was_left_to_remove_is_removed_though_its_removal_is_gone_or_said_t
         for statement in (*LEFT_TO_REMOVE, broken):
             raw.execute(statement)
     with opened(path) as memory:
-        assert {one.kind for one in told(colour, memory.verify).problems} == {"wrong_removal"}
-        assert told(colour, memory.doctor).healthy
+        assert {one.kind for one in told(call_style, memory.verify).problems} == {"wrong_removal"}
+        assert told(call_style, memory.doctor).healthy
         assert "f2" not in [one.id for one in memory.session("s").messages()]
 
 
@@ -470,17 +470,17 @@ def test_copies_of_a_message_on_two_tracks_are_summarised_each_on_its_own_and_no
         assert memory.doctor().healthy
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_counts_of_another_counter_are_a_note_and_counted_anew_on_demand(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_counts_of_another_counter_are_a_note_and_counted_anew_on_demand(tmp_path: Path, call_style: CallStyle) -> None:
     path = tmp_path / "memory.db"
     with open_memory(path, token_counter=EstimatingCounter()) as memory:
         memory.session("s").add_messages(conversation(12))
         memory.flush()
     with open_memory(path, token_counter=lambda said: len(said) // 2) as memory:
-        report = told(colour, memory.verify)
+        report = told(call_style, memory.verify)
         assert report.problems == ()
         assert any("another counter" in note for note in report.notes)
-        rebuilt = told(colour, memory.rebuild_index)
+        rebuilt = told(call_style, memory.rebuild_index)
         assert (rebuilt.problems, rebuilt.pending_vectors > 0) == ((), True)
         assert not any("another counter" in note for note in rebuilt.notes)
         with store_of(memory).database.write() as connection:
@@ -498,18 +498,18 @@ def test_counts_from_before_marks_are_recognised(tmp_path: Path) -> None:
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_embedder_that_appears_later_finds_its_vectors_named_and_made(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_embedder_that_appears_later_finds_its_vectors_named_and_made(tmp_path: Path, call_style: CallStyle) -> None:
     path = tmp_path / "memory.db"
     with open_memory(path) as memory:
         memory.session("s").add_messages(conversation(4))
         memory.flush()
         assert any("without an embedder" in note for note in memory.verify().notes)
     with open_memory(path, embeddings=HashingEmbeddings()) as memory:
-        report = told(colour, memory.verify)
+        report = told(call_style, memory.verify)
         assert report.pending_vectors == report.passages > 0
         assert any("have no vector yet" in note for note in report.notes)
-        mended = told(colour, memory.doctor)
+        mended = told(call_style, memory.doctor)
         assert (mended.left, mended.notes) == ((), ())
         assert memory.verify().vectors == report.passages
 
@@ -523,8 +523,10 @@ def nested(levels: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("levels", [103, 150, 3000])
 @pytest.mark.parametrize("field", ["tool_calls", "content", "additional_kwargs", "response_metadata"])
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_is_nested_too_deeply_is_refused_with_depth_and_limit(levels: int, field: str, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_is_nested_too_deeply_is_refused_with_depth_and_limit(
+    levels: int, field: str, call_style: CallStyle
+) -> None:
     values: dict[str, Any] = {
         "tool_calls": [{"name": "t", "args": nested(levels), "id": "c"}],
         "content": [{"type": "blob", "value": nested(levels)}],
@@ -535,7 +537,7 @@ def test_what_is_nested_too_deeply_is_refused_with_depth_and_limit(levels: int, 
     with open_memory() as memory:
         session = memory.session("s")
         with pytest.raises(InvalidInputError, match=rf"{field}.* nested \d+ deep.* at most 102 levels"):
-            told(colour, session.add_messages, [HumanMessage("first", id="q"), message])
+            told(call_style, session.add_messages, [HumanMessage("first", id="q"), message])
         assert memory.sessions() == [] or session.messages() == []
         assert memory.verify().problems == ()
 
@@ -559,8 +561,8 @@ def test_an_artifact_that_cannot_be_kept_is_reported_and_verify_finds_nothing_wr
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_graph_goes_on_where_its_model_answers_with_what_is_nested_too_deeply(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_graph_goes_on_where_its_model_answers_with_what_is_nested_too_deeply(call_style: CallStyle) -> None:
     deep = AIMessage("Done.", additional_kwargs=nested(200), id="deep")  # LangGraph itself keeps about 250
     with open_memory() as memory:
         events: list[Any] = []
@@ -571,7 +573,7 @@ async def test_a_graph_goes_on_where_its_model_answers_with_what_is_nested_too_d
         graph = builder.compile(checkpointer=InMemorySaver())
         for number in range(2):
             turn = [HumanMessage(f"Go on {number}.", id=f"q{number}"), *([deep] if not number else [])]
-            await Runner(colour).invoke(graph, {"messages": turn}, thread())
+            await Runner(call_style).invoke(graph, {"messages": turn}, thread())
         assert [one.id for one in memory.session("t").messages()] == ["q0", "deep", "q1"]
         assert [event.name for event in events] == ["artifact_not_kept"]
         assert "nested deeper than 102" in events[0].reason

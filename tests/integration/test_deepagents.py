@@ -14,7 +14,7 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import look_up, open_memory, said
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed: pip install deepagents")
 files = pytest.importorskip("deepagents.backends.utils", reason="this deepagents keeps its files elsewhere")
 
-pytestmark = pytest.mark.parametrize("colour", COLOURS)
+pytestmark = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 WINDOW = 16_000
@@ -60,7 +60,7 @@ def calling(name: str, number: int, **arguments: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{number}", "type": "tool_call"}])
 
 
-def test_what_its_memory_files_take_is_set_aside(colour: Colour) -> None:
+def test_what_its_memory_files_take_is_set_aside(call_style: CallStyle) -> None:
     model = windowed(lambda _: f"Noted. {LONG}")
     held = {"/AGENTS.md": files.create_file_data("RULE: keep the register in order.\n" * 500)}
     with open_memory() as memory:
@@ -72,13 +72,13 @@ def test_what_its_memory_files_take_is_set_aside(colour: Colour) -> None:
             checkpointer=InMemorySaver(),
         )
         for turn in range(25):
-            said(colour, agent, {"messages": [("user", f"Order {turn}: {LONG}")], "files": held})
+            said(call_style, agent, {"messages": [("user", f"Order {turn}: {LONG}")], "files": held})
         assert WINDOW / 2 < max(model.sizes) <= WINDOW - 1000
         assert "keep the register in order" in str(model.prompts[-1][0].content)
 
 
 @pytest.mark.parametrize("name", ["TieredMemoryMiddleware", "SummarizationMiddleware"])
-def test_one_of_the_name_of_its_summarisation_takes_its_place(colour: Colour, name: str) -> None:
+def test_one_of_the_name_of_its_summarisation_takes_its_place(call_style: CallStyle, name: str) -> None:
     numbers = iter(range(1, 1000))
 
     def reply(messages: Sequence[BaseMessage]) -> str | AIMessage:
@@ -97,13 +97,13 @@ def test_one_of_the_name_of_its_summarisation_takes_its_place(colour: Colour, na
             checkpointer=InMemorySaver(),
         )
         for turn in range(10):
-            said(colour, agent, f"Task {turn}: {LONG}")
+            said(call_style, agent, f"Task {turn}: {LONG}")
         summarised = sum(any("DEEPSUMMARY" in str(one.content) for one in prompt) for prompt in model.prompts)
         told = sum("SummarizationMiddleware" in str(one.message) for one in caught)
         assert (summarised > 0, told) == ((False, 0) if name == "SummarizationMiddleware" else (True, 1))
 
 
-def test_its_general_purpose_sub_agent_has_the_one_of_that_name_too(colour: Colour) -> None:
+def test_its_general_purpose_sub_agent_has_the_one_of_that_name_too(call_style: CallStyle) -> None:
     def reply(messages: Sequence[BaseMessage]) -> str | AIMessage:
         if messages[-1].type == "tool":
             return "Done."
@@ -118,7 +118,7 @@ def test_its_general_purpose_sub_agent_has_the_one_of_that_name_too(colour: Colo
             middleware=[TieredMemoryMiddleware(memory, name="SummarizationMiddleware")],
             checkpointer=InMemorySaver(),
         )
-        said(colour, agent, "Where is it?")
+        said(call_style, agent, "Where is it?")
         assert memory.session("alice").search("the shed")
         mine = [str(one.text) for one in memory.session("alice").messages()]
         assert (mine[0], mine[-1]) == ("Where is it?", "Done.")

@@ -9,12 +9,12 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import FrozenClock
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, open_memory
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 LONG = "The harbour office wrote about tides, ferries and the price of rope. "
 
 
@@ -29,12 +29,12 @@ def long_talk(turns: int, *, words: int = 40) -> list[HumanMessage | AIMessage]:
 
 
 @both
-def test_the_newest_long_answers_leave_recall_its_share(colour: Colour) -> None:
+def test_the_newest_long_answers_leave_recall_its_share(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, long_talk(12))
-        told(colour, session.flush)
-        context = told(colour, session.context, "Which hook does the crane of pier nine need?", max_tokens=1000)
+        told(call_style, session.add_messages, long_talk(12))
+        told(call_style, session.flush)
+        context = told(call_style, session.context, "Which hook does the crane of pier nine need?", max_tokens=1000)
         assert check_valid(context.messages) == []
         assert context.tokens <= 1000
         (recalled,) = [section for section in context.sections if section.name == "recall"]
@@ -44,19 +44,19 @@ def test_the_newest_long_answers_leave_recall_its_share(colour: Colour) -> None:
 
 
 @both
-def test_without_a_question_the_messages_have_all_the_room(colour: Colour) -> None:
+def test_without_a_question_the_messages_have_all_the_room(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, long_talk(4))
-        context = told(colour, session.context, "", max_tokens=1000)
+        told(call_style, session.add_messages, long_talk(4))
+        context = told(call_style, session.context, "", max_tokens=1000)
         assert context.tokens > 900
 
 
 @both
-def test_a_result_that_the_model_has_not_seen_is_whole_before_recall_is(colour: Colour) -> None:
+def test_a_result_that_the_model_has_not_seen_is_whole_before_recall_is(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, long_talk(4))
+        told(call_style, session.add_messages, long_talk(4))
         call = {"name": "look_up", "args": {"what": "hooks"}, "id": "c1"}
         result = "The register says: hook. " * 100
         new = [
@@ -64,8 +64,8 @@ def test_a_result_that_the_model_has_not_seen_is_whole_before_recall_is(colour: 
             AIMessage("", tool_calls=[call], id="call"),
             ToolMessage(result, tool_call_id="c1", id="result"),
         ]
-        told(colour, session.add_messages, new)
-        context = told(colour, session.context, max_tokens=1000)
+        told(call_style, session.add_messages, new)
+        context = told(call_style, session.context, max_tokens=1000)
         assert {"ask", "result"} <= set(context.entry_ids), "more than half of the budget, and news"
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from langchain_tiered_memory.runtime import Runtime
 from langchain_tiered_memory.sql.schema import events as events_table
 from langchain_tiered_memory.transcript import outbox
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, ref_of, store_of, summaries_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 
 def kept(memory: TieredMemory) -> list[str]:
@@ -36,14 +36,14 @@ def profile_of(events: list[Event], name: str) -> list[Event]:
 
 
 @both
-def test_what_was_told_is_not_kept(colour: Colour, shared_where: str | Path) -> None:
+def test_what_was_told_is_not_kept(call_style: CallStyle, shared_where: str | Path) -> None:
     events: list[Event] = []
     with open_memory(shared_where) as memory:
         memory.subscribe(events.append)
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(8))
-        told(colour, session.flush)
-        told(colour, session.checkpoint)
+        told(call_style, session.add_messages, conversation(8))
+        told(call_style, session.flush)
+        told(call_style, session.checkpoint)
         made = profile_of(events, "summary_made")
         assert made
         assert len({event.id for event in made}) == len(made)
@@ -51,7 +51,7 @@ def test_what_was_told_is_not_kept(colour: Colour, shared_where: str | Path) -> 
         assert kept(memory) == []
 
 
-def dies_before_it_tells(where: str, colour: Colour) -> None:
+def dies_before_it_tells(where: str, call_style: CallStyle) -> None:
     """Write until the first summary is committed, and end as by a power cut, before anybody is told of it."""
 
     def cut(self: Runtime, event: Event) -> bool:
@@ -63,14 +63,16 @@ def dies_before_it_tells(where: str, colour: Colour) -> None:
     Runtime.tell = cut  # type: ignore[method-assign]
     memory = open_memory(where)
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(8))
-    told(colour, session.flush)
+    told(call_style, session.add_messages, conversation(8))
+    told(call_style, session.flush)
 
 
 @both
-def test_a_kill_between_commit_and_delivery_is_made_up_for_by_the_next_open(colour: Colour, tmp_path: Path) -> None:
+def test_a_kill_between_commit_and_delivery_is_made_up_for_by_the_next_open(
+    call_style: CallStyle, tmp_path: Path
+) -> None:
     where = str(tmp_path / "memory.db")
-    child = multiprocessing.get_context("spawn").Process(target=dies_before_it_tells, args=(where, colour))
+    child = multiprocessing.get_context("spawn").Process(target=dies_before_it_tells, args=(where, call_style))
     child.start()
     child.join(60)
     assert child.exitcode == 9
@@ -90,7 +92,9 @@ def test_a_kill_between_commit_and_delivery_is_made_up_for_by_the_next_open(colo
 
 
 @both
-def test_an_event_whose_listener_raised_comes_again_under_its_id_a_few_times(colour: Colour, tmp_path: Path) -> None:
+def test_an_event_whose_listener_raised_comes_again_under_its_id_a_few_times(
+    call_style: CallStyle, tmp_path: Path
+) -> None:
     where = tmp_path / "memory.db"
     ids: list[str] = []
 
@@ -102,8 +106,8 @@ def test_an_event_whose_listener_raised_comes_again_under_its_id_a_few_times(col
     with open_memory(where) as memory:
         memory.subscribe(broken)
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(8))
-        told(colour, session.flush)
+        told(call_style, session.add_messages, conversation(8))
+        told(call_style, session.flush)
         first = list(ids)
         assert kept(memory) == first
     for number in range(outbox.MOST_DELIVERIES + 2):

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from langchain_tiered_memory.errors import NotFoundError, StorageError
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.sql import schema
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.faults import Fault, faults_in
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of, turn
@@ -38,13 +38,13 @@ class Journey:
     """One journey, and what of it was acknowledged."""
 
     memory: TieredMemory
-    colour: Colour
+    call_style: CallStyle
     acknowledged: dict[str, str] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
 
     def call(self, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return told(self.colour, verb, *args, **options)
+        return told(self.call_style, verb, *args, **options)
 
     def add(self, messages: list[Any]) -> None:
         self.call(self.memory.session("s").add_messages, messages)
@@ -130,14 +130,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_with(fault: Fault, journey: str, colour: Colour, prepared: Path, folder: Path) -> None:
+def run_with(fault: Fault, journey: str, call_style: CallStyle, prepared: Path, folder: Path) -> None:
     """One journey with one fault, then a look at everything, in this memory and in a new one."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(prepared, folder)
     chosen = choices(vectors=False)
     with open_memory(folder / "memory.db", **chosen) as memory:
         session = memory.session("s")
-        at = Journey(memory, colour, {str(one.id): str(one.content) for one in session.messages()})
+        at = Journey(memory, call_style, {str(one.id): str(one.content) for one in session.messages()})
         asked: str | None = None
         with faults_in(store_of(memory), fault):
             try:
@@ -147,7 +147,7 @@ def run_with(fault: Fault, journey: str, colour: Colour, prepared: Path, folder:
         assert asked is None or len(asked) > 20
         # A removal that was broken off is named until the next forget, doctor or open has finished it.
         check(memory, at, journey, may_be_named={"unfinished_removal"} if journey == "forget" else set())
-        JOURNEYS[journey](Journey(memory, colour))  # it goes on
+        JOURNEYS[journey](Journey(memory, call_style))  # it goes on
     with open_memory(folder / "memory.db", **chosen) as memory:
         memory.flush()
         check(memory, at, journey)
@@ -174,9 +174,9 @@ def test_no_fault_in_any_statement_or_commit_loses_what_was_acknowledged(
     run_with(count, journey, "sync", prepared, tmp_path / "m")
     assert count.steps > 2
     for turn_of, number in enumerate(spread(count.steps, MOST)):
-        colour = COLOURS[turn_of % 2]
+        call_style = CALL_STYLES[turn_of % 2]
         fault = Fault(at=number, kind=KINDS[turn_of % 3])
-        run_with(fault, journey, colour, prepared, tmp_path / "m")
+        run_with(fault, journey, call_style, prepared, tmp_path / "m")
         assert len(fault.hits) == 1
 
 
@@ -195,7 +195,7 @@ def test_a_read_journey_goes_on_whichever_of_its_writes_fails(prepared: Path, tm
         swap(Journey(memory, "sync"))
     assert count.steps > 2
     for turn_of, number in enumerate(spread(count.steps, MOST)):
-        colour = COLOURS[turn_of % 2]
+        call_style = CALL_STYLES[turn_of % 2]
         folder = tmp_path / f"{number}"
         shutil.copytree(prepared, folder)
         with open_memory(folder / "memory.db", **choices(vectors=True)) as memory:
@@ -203,22 +203,24 @@ def test_a_read_journey_goes_on_whichever_of_its_writes_fails(prepared: Path, tm
             memory.subscribe(lambda event, profile_of=profile_of: profile_of.append(event.name))  # type: ignore[misc]
             fault = Fault(at=number, kind=KINDS[turn_of % 3])
             with faults_in(store_of(memory), fault):
-                swap(Journey(memory, colour))
+                swap(Journey(memory, call_style))
             # An event that was told and could not be crossed off is told once more by the next open.
             assert "view_not_written" in profile_of or kept_events(memory)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_messages_that_were_written_are_acknowledged_though_what_follows_fails(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_messages_that_were_written_are_acknowledged_though_what_follows_fails(
+    tmp_path: Path, call_style: CallStyle
+) -> None:
     with open_memory(tmp_path / "memory.db", **choices(vectors=False)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(1))
+        told(call_style, session.add_messages, conversation(1))
         count = Fault(at=None)
         with faults_in(store_of(memory), count):
-            told(colour, session.add_messages, conversation(1, start=1))
+            told(call_style, session.add_messages, conversation(1, start=1))
         profile_of: list[str] = []
         memory.subscribe(lambda event: profile_of.append(event.name))
         with faults_in(store_of(memory), Fault(at=count.steps, kind="full")):  # the first step after the append
-            assert told(colour, session.add_messages, conversation(1, start=2), wait=True) == ["q2", "a2"]
+            assert told(call_style, session.add_messages, conversation(1, start=2), wait=True) == ["q2", "a2"]
         assert "background_failed" in profile_of
-        assert len(told(colour, session.messages)) == 6
+        assert len(told(call_style, session.messages)) == 6

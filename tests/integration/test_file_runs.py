@@ -27,7 +27,7 @@ from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types.files import RunAlert, Timing
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.file_builders import small_rules
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of
 
@@ -55,9 +55,9 @@ def opened(tmp_path: Path, clock: Callable[[], float] = lambda: START, **tiers: 
     return open_memory(tmp_path / "memory.db", settings=settings, clock=clock)
 
 
-def in_a_run(colour: Colour, run: Run, work: Callable[[Run], object]) -> None:
+def in_a_run(call_style: CallStyle, run: Run, work: Callable[[Run], object]) -> None:
     """Have work done within a run, as `with` does it or as `async with` does."""
-    if colour == "sync":
+    if call_style == "sync":
         with run as begun:
             work(begun)
         return
@@ -69,8 +69,8 @@ def in_a_run(colour: Colour, run: Run, work: Callable[[Run], object]) -> None:
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: Path, call_style: CallStyle) -> None:
     folder = project(tmp_path, "main.py", "a.py", "b.py", "c.py", "d.py")
     with opened(tmp_path) as memory:
         events: list[Any] = []
@@ -80,22 +80,22 @@ def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: 
         def work(begun: Run) -> None:
             assert [(file.path, file.pinned) for file in begun.files("hot")] == [(str(folder / "main.py"), True)]
             for name in ("a", "b", "c", "d", "a"):
-                file = told(colour, begun.open, f"{name}.py")
+                file = told(call_style, begun.open, f"{name}.py")
                 assert file.text.startswith(f"# {name}.py")
-            assert told(colour, begun.keep, "notes", "given").state == "new"
-            assert {one.tier for one in told(colour, begun.files)} == {"hot", "warm"}
+            assert told(call_style, begun.keep, "notes", "given").state == "new"
+            assert {one.tier for one in told(call_style, begun.files)} == {"hot", "warm"}
             memory.session("s").add_messages(conversation(3))
             memory.session("s").context(max_tokens=1000)
             with pytest.raises(FileRefusedError):
-                told(colour, begun.open, "../memory.db")
+                told(call_style, begun.open, "../memory.db")
             with pytest.raises(FileGoneError):
-                told(colour, begun.open, "nowhere.py")
+                told(call_style, begun.open, "nowhere.py")
 
-        in_a_run(colour, run, work)
+        in_a_run(call_style, run, work)
         names = [one.name for one in events]
         assert names.index("run_started") < names.index("file_not_loaded") or "file_not_loaded" in names
         assert names[-1] == "run_ended"
-        report = told(colour, run.report)
+        report = told(call_style, run.report)
         assert report.not_loaded == ("missing.py",)
         assert report.sizes.files == {"hot": 3, "warm": 3, "cold": 0}
         assert report.counts["opened_new"] == 6
@@ -111,26 +111,26 @@ def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: 
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_pins_are_kept_across_runs_and_one_too_many_is_an_error(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_pins_are_kept_across_runs_and_one_too_many_is_an_error(tmp_path: Path, call_style: CallStyle) -> None:
     folder = project(tmp_path, "a.py", "b.py", "c.py", "d.py")
     with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
         for name in "abc":
-            assert told(colour, run.pin, f"{name}.py").pinned
+            assert told(call_style, run.pin, f"{name}.py").pinned
         with pytest.raises(PinLimitError):
-            told(colour, run.pin, "d.py")
-        told(colour, run.unpin, "a.py")
-        told(colour, run.keep, "given", "x")
-        told(colour, run.unpin, "given")
+            told(call_style, run.pin, "d.py")
+        told(call_style, run.unpin, "a.py")
+        told(call_style, run.keep, "given", "x")
+        told(call_style, run.unpin, "given")
         with pytest.raises(NotFoundError):
-            told(colour, run.unpin, "z.py")
+            told(call_style, run.unpin, "z.py")
     with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
         assert sorted(file.path[-4:] for file in run.files() if file.pinned) == ["b.py", "c.py"]
         assert run.open("b.py").state == "unchanged"
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_is_due_is_done_and_figures_are_logged_every_ten_minutes(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_is_due_is_done_and_figures_are_logged_every_ten_minutes(tmp_path: Path, call_style: CallStyle) -> None:
     folder, clock = project(tmp_path, "a.py", "b.py"), [START]
     with opened(tmp_path, lambda: clock[0]) as memory:
         events: list[str] = []
@@ -139,13 +139,13 @@ def test_what_is_due_is_done_and_figures_are_logged_every_ten_minutes(tmp_path: 
             run.open("a.py")
             for _ in range(12):
                 clock[0] += 301
-                told(colour, run.tend)
+                told(call_style, run.tend)
             assert (events.count("files_collected"), events.count("files_optimised")) == (12, 4)
             assert events.count("run_figures") == 6
             assert run.files()[0].tier == "cold"
-            assert told(colour, run.collect).moves == ()
-            assert told(colour, run.optimise).strategies == ()
-        assert told(colour, run.report).counts["collections"] == 14
+            assert told(call_style, run.collect).moves == ()
+            assert told(call_style, run.optimise).strategies == ()
+        assert told(call_style, run.report).counts["collections"] == 14
 
 
 def test_the_collector_is_a_daemon_thread_that_ends_with_its_run(tmp_path: Path) -> None:
@@ -258,8 +258,8 @@ def test_forgetting_a_session_takes_its_files_from_the_disk_too(tmp_path: Path) 
     assert b"f19.py" not in kept
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Path, call_style: CallStyle) -> None:
     names = [f"f{number}.py" for number in range(12)]
     folder = project(tmp_path, *names)
     with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
@@ -269,13 +269,13 @@ def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Pat
         for name in names[1:6]:
             run.open(name)
         before = {file.path: (file.tier, file.pinned) for file in run.files()}
-        made = told(colour, session.checkpoint, "here")
+        made = told(call_style, session.checkpoint, "here")
         assert made.project_state["tiers"]["pinned"] == [str(folder / "f0.py")]
         run.unpin("f0.py")
         for name in names[6:]:
             run.open(name)
         assert run.files("cold")
-        report = told(colour, session.restore, made.id)
+        report = told(call_style, session.restore, made.id)
         assert "files" in report.restored
         after = {file.path: (file.tier, file.pinned) for file in run.files()}
         assert {path: after[path] for path in before} == before
@@ -284,14 +284,14 @@ def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Pat
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: Path, call_style: CallStyle) -> None:
     folder = project(tmp_path, "src/app.py", "src/store.py", "src/other.py", "tests/test_app.py")
     (folder / "src" / "app.py").write_text("import os\nfrom store import keep\nfrom . import missing\n")
     with opened(tmp_path, hot=4) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
         events: list[Any] = []
         memory.subscribe(events.append)
-        file = told(colour, run.open, "src/app.py")
+        file = told(call_style, run.open, "src/app.py")
         assert {one.path for one in run.files("hot")} == {
             str(folder / name) for name in ("src/app.py", "src/store.py", "tests/test_app.py")
         }
@@ -302,11 +302,11 @@ def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: P
             "brought_in",
             "brought_in",
         ]
-        told(colour, run.open, "src/other.py")
+        told(call_style, run.open, "src/other.py")
         for number in range(9):
             run.keep(f"given {number}", "x")
         before = [one.path for one in run.files()]
-        told(colour, run.open, "src/app.py")
+        told(call_style, run.open, "src/app.py")
         assert sorted(one.path for one in run.files()) == sorted(before)
         assert len(run.files("hot")) <= 4
         assert memory.verify().problems == ()

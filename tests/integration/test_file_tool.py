@@ -1,4 +1,4 @@
-"""`open_file` of an agent, and a run's pair of nodes: start, end, what is not shown twice; in both colours."""
+"""`open_file` of an agent, and a run's pair of nodes: start, end, what is not shown twice; sync and async."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, en
 from langchain_tiered_memory.integrations.file_tool import page_of
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from tests.agent_builders import THREAD, ToolModel, open_memory
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def asks(*paths: str, **more: Any) -> AIMessage:
     return AIMessage("", tool_calls=calls)
 
 
-def said(colour: Colour, runnable: Any, text: str) -> dict[str, Any]:
+def said(call_style: CallStyle, runnable: Any, text: str) -> dict[str, Any]:
     state = {"messages": [HumanMessage(text)]}
-    if colour == "sync":
+    if call_style == "sync":
         found: dict[str, Any] = runnable.invoke(state, THREAD)
         return found
     return asyncio.run(runnable.ainvoke(state, THREAD))
@@ -63,17 +63,17 @@ def results(state: dict[str, Any]) -> list[str]:
     return [message.text for message in state["messages"] if message.type == "tool"]
 
 
-@pytest.fixture(params=COLOURS)
-def colour(request: pytest.FixtureRequest) -> Colour:
+@pytest.fixture(params=CALL_STYLES)
+def call_style(request: pytest.FixtureRequest) -> CallStyle:
     return request.param
 
 
-def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: Path, colour: Colour) -> None:
+def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         events: list[Any] = []
         memory.subscribe(events.append)
         replies = [asks("a.py"), asks("./a.py"), asks("a.py", again=True), AIMessage("Done.")]
-        shown = results(said(colour, agent_of(memory, folder, *replies), "Look at a.py."))
+        shown = results(said(call_style, agent_of(memory, folder, *replies), "Look at a.py."))
         assert "lines 1 to 60 of 60" in shown[0]
         assert shown[0].endswith("line 60 = 420")
         assert "did not change since you opened it" in shown[1]
@@ -86,12 +86,12 @@ def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: 
         assert names.count("file_offered") == names.count("run_started") == names.count("run_ended") == 1
 
 
-def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, colour: Colour) -> None:
+def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         pages = [asks("a.py", start_line=line) for line in (1, 8)]
         again = [asks("./a.py", start_line=line) for line in (1, 8)]
         last = [asks("././a.py"), AIMessage("Done.")]
-        state = said(colour, agent_of(memory, folder, *pages, *again, *last, max_tokens=150), "Read a.py.")
+        state = said(call_style, agent_of(memory, folder, *pages, *again, *last, max_tokens=150), "Read a.py.")
         shown = results(state)
         ids = [message.id for message in state["messages"] if message.type == "tool"]
         assert "lines 1 to" in shown[0]
@@ -101,28 +101,30 @@ def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folde
             assert ids[meant] in shown[place]
 
 
-def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, colour: Colour) -> None:
+def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         agent = agent_of(
             memory, folder, asks("a.py"), AIMessage("."), asks("a.py"), AIMessage("."), asks("a.py"), AIMessage(".")
         )
-        said(colour, agent, "Look.")
+        said(call_style, agent, "Look.")
         (folder / "a.py").write_text("changed = True\n" * 60)
-        assert "It changed since" in results(said(colour, agent, "Look again."))[-1]
+        assert "It changed since" in results(said(call_style, agent, "Look again."))[-1]
         (folder / "a.py").unlink()
-        last = results(said(colour, agent, "And again."))[-1]
+        last = results(said(call_style, agent, "And again."))[-1]
         assert "It is gone from the disk" in last
         assert "changed = True" in last
 
 
-def test_another_track_that_opened_a_file_does_not_keep_it_from_this_one(folder: Path, colour: Colour) -> None:
+def test_another_track_that_opened_a_file_does_not_keep_it_from_this_one(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.run("alice", roots=[str(folder)], track="other").open("a.py")
-        shown = results(said(colour, agent_of(memory, folder, asks("a.py"), AIMessage(".")), "Look."))
+        shown = results(said(call_style, agent_of(memory, folder, asks("a.py"), AIMessage(".")), "Look."))
         assert "lines 1 to 60" in shown[0]
 
 
-def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(folder: Path, colour: Colour) -> None:
+def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(
+    folder: Path, call_style: CallStyle
+) -> None:
     with open_memory() as memory:
         replies = [
             asks("../secret", "image.bin", "none.py", "a\0b"),
@@ -130,7 +132,7 @@ def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(fold
             asks("a.py", start_line=99),
             AIMessage("Done."),
         ]
-        shown = results(said(colour, agent_of(memory, folder, *replies, max_tokens=120), "Look."))
+        shown = results(said(call_style, agent_of(memory, folder, *replies, max_tokens=120), "Look."))
         assert "outside of the folders" in shown[0]
         assert "is no text: 2 bytes" in shown[1]
         assert "not there" in shown[2]
@@ -141,11 +143,11 @@ def test_what_cannot_be_opened_is_an_answer_and_a_large_file_comes_in_pages(fold
         assert "none from 99 on" in shown[5]
 
 
-def test_critical_files_are_pinned_at_the_start_of_each_call(folder: Path, colour: Colour) -> None:
+def test_critical_files_are_pinned_at_the_start_of_each_call(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         agent = agent_of(memory, folder, AIMessage("One."), AIMessage("Two."), critical=["a.py"])
         for text in ("First.", "Second."):
-            said(colour, agent, text)
+            said(call_style, agent, text)
         files = memory.run("alice", roots=[str(folder)]).files("hot")
         assert [(file.path, file.pinned, file.accesses) for file in files] == [(str(folder / "a.py"), True, 2)]
 
@@ -196,7 +198,7 @@ def test_of_a_large_file_no_more_than_a_few_pages_are_counted(folder: Path) -> N
     assert sum(counted) < 200 * 20
 
 
-def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, colour: Colour) -> None:
+def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         builder = StateGraph(ChatState)
         builder.add_node("start_run", start_run_node(memory, roots=[str(folder)], critical=["a.py"]))
@@ -206,7 +208,7 @@ def test_a_pair_of_nodes_begins_and_ends_a_run(folder: Path, colour: Colour) -> 
         builder.add_edge("end_run", END)
         events: list[str] = []
         memory.subscribe(lambda event: events.append(event.name))
-        said(colour, builder.compile(checkpointer=InMemorySaver()), "Hello.")
+        said(call_style, builder.compile(checkpointer=InMemorySaver()), "Hello.")
         assert [name for name in events if name.startswith("run_")] == ["run_started", "run_ended"]
         assert [file.pinned for file in memory.run("alice").files()] == [True]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, summaries_of
 
@@ -17,24 +17,26 @@ _MOST_CALLS = 60
 """More than there are pieces of work: a flush that gets nowhere would be called for ever."""
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("whose", ["session", "all"])
-def test_a_flush_stops_between_two_chunks_when_its_time_is_over(colour: Colour, whose: str, tmp_path: Path) -> None:
+def test_a_flush_stops_between_two_chunks_when_its_time_is_over(
+    call_style: CallStyle, whose: str, tmp_path: Path
+) -> None:
     with open_memory(tmp_path / "memory.db") as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(20))
+        told(call_style, session.add_messages, conversation(20))
         flush = memory.flush if whose == "all" else session.flush
-        first = told(colour, flush, timeout=0)
+        first = told(call_style, flush, timeout=0)
         assert first.summaries == 1
         assert first.pending
         made, last = [first.summaries], first
         while last.pending:
-            last = told(colour, flush, timeout=0)
+            last = told(call_style, flush, timeout=0)
             made.append(last.summaries)
             assert len(made) < _MOST_CALLS
         assert set(made) <= {0, 1}
         found = [(one.level, one.text) for one in summaries_of(session)]
-        assert told(colour, flush).summaries == 0
+        assert told(call_style, flush).summaries == 0
         assert sum(made) == len(found)
     with open_memory(tmp_path / "at_once.db") as memory:
         session = memory.session("s")

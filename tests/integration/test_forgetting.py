@@ -22,7 +22,7 @@ from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.text.readings import kept_count
 from langchain_tiered_memory.text.terms import kept_words
 from tests.agent_builders import said as told_to_agent
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.graph_builders import Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of
 
@@ -55,58 +55,58 @@ def agent_of(memory: TieredMemory, model: ScriptedModel, saver: Any) -> Any:
     return create_agent(model, [], middleware=[TieredMemoryMiddleware(memory, max_tokens=2000)], checkpointer=saver)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_nothing_that_was_read_from_a_forgotten_text_stays_in_memory(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_nothing_that_was_read_from_a_forgotten_text_stays_in_memory(call_style: CallStyle) -> None:
     with open_memory() as memory:
         memory.session("t").add_messages([HumanMessage("SECRET stands in src/vault.py")])
         assert kept_count() > 0
         assert kept_words() > 0
-        told(colour, memory.forget, session_id="t")
+        told(call_style, memory.forget, session_id="t")
         assert kept_count() == kept_words() == 0
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("whole", ["session", "user"])
-def test_an_agents_next_turn_does_not_bring_a_forgotten_session_back(colour: Colour, whole: str) -> None:
+def test_an_agents_next_turn_does_not_bring_a_forgotten_session_back(call_style: CallStyle, whole: str) -> None:
     model = ScriptedModel(answers=lambda _: AIMessage("Noted."))
     config = thread(user_id="ann")
     with open_memory() as memory:
         agent = agent_of(memory, model, InMemorySaver())
         for number in range(3):
-            told_to_agent(colour, agent, {"messages": [HumanMessage(f"SECRET{number}")]}, config)
+            told_to_agent(call_style, agent, {"messages": [HumanMessage(f"SECRET{number}")]}, config)
         chosen = {"session_id": "t"} if whole == "session" else {"user": "ann"}
-        receipt = told(colour, memory.forget, **chosen)
+        receipt = told(call_style, memory.forget, **chosen)
         assert receipt.entries == 6
         assert ["InMemorySaver" in place and "'t'" in place for place in receipt.may_remain] == [True]
         for text in ("Hello again.", "And again."):
-            told_to_agent(colour, agent, {"messages": [HumanMessage(text)]}, config)
+            told_to_agent(call_style, agent, {"messages": [HumanMessage(text)]}, config)
             assert "SECRET" not in sayings(model.prompts[-1])
         assert stored(memory) == ["Hello again.", "Noted.", "And again.", "Noted."]
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_nodes_do_not_bring_a_forgotten_session_back_and_its_thread_can_be_deleted(
-    kind: SaverKind, colour: Colour, tmp_path: Path, request: pytest.FixtureRequest
+    kind: SaverKind, call_style: CallStyle, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    runner, model = Runner(colour), answering()
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         session = memory.session("t")
-        async with open_saver(kind, colour, folder=tmp_path, url=url) as saver:
+        async with open_saver(kind, call_style, folder=tmp_path, url=url) as saver:
             graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=saver)
             for number in range(3):
                 await runner.invoke(graph, ask(number), thread())
-            forget = session.forget if colour == "sync" else session.aforget
+            forget = session.forget if call_style == "sync" else session.aforget
             receipt = forget()
-            receipt = receipt if colour == "sync" else await receipt
+            receipt = receipt if call_style == "sync" else await receipt
             assert type(saver).__name__ in receipt.may_remain[0]
             await runner.invoke(graph, ask(3), thread())
             assert [one.id for one in memory.session("t").messages()] == ["q3", "a3"]
             assert "order 1001" not in sayings(model.prompts[-1]).lower()
             receipt = forget(checkpointer=saver)
-            receipt = receipt if colour == "sync" else await receipt
+            receipt = receipt if call_style == "sync" else await receipt
             assert (await runner.state(graph, thread())).values == {}
             free = [place for place in receipt.may_remain if "free space" in place]
             assert receipt.may_remain == tuple(free)
@@ -184,61 +184,61 @@ def test_the_same_words_said_again_are_new_though_their_ids_are_made_of_them(del
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_client_that_sends_all_of_it_each_time_does_not_bring_forgotten_messages_back(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_client_that_sends_all_of_it_each_time_does_not_bring_forgotten_messages_back(call_style: CallStyle) -> None:
     model = ScriptedModel(answers=lambda asked: AIMessage(f"Answer {len(asked)}."))
     with open_memory() as memory:
         agent = agent_of(memory, model, None)
         kept: list[Any] = []
         for text in ("hi", "SECRET one", "What now?"):
-            kept = turn(colour, agent, kept, text)
+            kept = turn(call_style, agent, kept, text)
         ids = [one.id for one in memory.session("alice").messages()]
-        told(colour, memory.session("alice").forget, message_ids=ids[2:4])
-        kept = turn(colour, agent, kept, "And then?")
+        told(call_style, memory.session("alice").forget, message_ids=ids[2:4])
+        kept = turn(call_style, agent, kept, "And then?")
         assert "SECRET" not in "".join(stored(memory, "alice"))
         assert len(stored(memory, "alice")) == 6
-        told(colour, memory.session("alice").forget)
-        kept = turn(colour, agent, kept, "hi")
+        told(call_style, memory.session("alice").forget)
+        kept = turn(call_style, agent, kept, "hi")
         assert stored(memory, "alice")[0] == "hi"
         assert len(stored(memory, "alice")) == 2
         assert "SECRET" not in sayings(model.prompts[-1])
-        turn(colour, agent, [], "hi")
+        turn(call_style, agent, [], "hi")
         assert stored(memory, "alice")[2] == "hi"
 
 
-def turn(colour: Colour, agent: Any, history: list[Any], text: str) -> list[Any]:
+def turn(call_style: CallStyle, agent: Any, history: list[Any], text: str) -> list[Any]:
     """A client's turn without ids: all that it keeps, and what its user says now."""
-    said = told_to_agent(colour, agent, {"messages": [*history, {"role": "user", "content": text}]})
+    said = told_to_agent(call_style, agent, {"messages": [*history, {"role": "user", "content": text}]})
     return [{"role": "user" if one.type == "human" else "assistant", "content": one.text} for one in said["messages"]]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_forgotten_message_that_is_added_again_is_left_out_and_said_so(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_forgotten_message_that_is_added_again_is_left_out_and_said_so(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(3))
-        told(colour, session.add_messages, [HumanMessage("Edited.", id="q1")])
-        told(colour, session.forget, message_ids=["q1", "a1"])
+        told(call_style, session.add_messages, conversation(3))
+        told(call_style, session.add_messages, [HumanMessage("Edited.", id="q1")])
+        told(call_style, session.forget, message_ids=["q1", "a1"])
         events = heard(memory)
-        assert told(colour, session.add_messages, conversation(4)) == ["q0", "a0", "q2", "a2", "q3", "a3"]
+        assert told(call_style, session.add_messages, conversation(4)) == ["q0", "a0", "q2", "a2", "q3", "a3"]
         (event,) = [one for one in events if one.name == "forgotten_not_stored"]
         assert event.details["message_ids"] == ["q1", "a1"]
-        assert told(colour, session.add_messages, [HumanMessage("Edited.", id="q1")]) == []
+        assert told(call_style, session.add_messages, [HumanMessage("Edited.", id="q1")]) == []
         # Other words under an old id are new ones, and so are the same words under a new id.
-        assert told(colour, session.add_messages, [HumanMessage("New words.", id="q1")]) == ["q1"]
-        assert len(told(colour, session.add_messages, [HumanMessage("Edited.")])) == 1
-        assert told(colour, session.add_messages, [HumanMessage("Edited.", id="q1")]) == []
+        assert told(call_style, session.add_messages, [HumanMessage("New words.", id="q1")]) == ["q1"]
+        assert len(told(call_style, session.add_messages, [HumanMessage("Edited.")])) == 1
+        assert told(call_style, session.add_messages, [HumanMessage("Edited.", id="q1")]) == []
         assert stored(memory, "s")[-2:] == ["New words.", "Edited."]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_forgotten_session_is_not_made_again_by_what_is_left_of_it(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_forgotten_session_is_not_made_again_by_what_is_left_of_it(call_style: CallStyle) -> None:
     with open_memory() as memory:
-        told(colour, memory.session("s", user="ann").add_messages, conversation(3))
-        told(colour, memory.forget, user="ann")
-        assert told(colour, memory.session("s", user="ann", title="SECRET").add_messages, conversation(3)) == []
+        told(call_style, memory.session("s", user="ann").add_messages, conversation(3))
+        told(call_style, memory.forget, user="ann")
+        assert told(call_style, memory.session("s", user="ann", title="SECRET").add_messages, conversation(3)) == []
         assert memory.sessions() == []
-        assert told(colour, memory.session("s").add_messages, conversation(4)) == ["q3", "a3"]
+        assert told(call_style, memory.session("s").add_messages, conversation(4)) == ["q3", "a3"]
 
 
 def test_an_import_that_is_repeated_brings_nothing_back() -> None:
@@ -267,8 +267,8 @@ def test_forgetting_twice_is_no_error_and_what_never_was_there_is() -> None:
         assert session.forget(message_ids=["q1"]).entries == 0
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_checkpointer_that_fails_is_named_and_one_that_is_none_refused(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_checkpointer_that_fails_is_named_and_one_that_is_none_refused(call_style: CallStyle) -> None:
     class Failing(InMemorySaver):
         def delete_thread(self, thread_id: str) -> None:
             raise RuntimeError(thread_id)
@@ -280,9 +280,9 @@ def test_a_checkpointer_that_fails_is_named_and_one_that_is_none_refused(colour:
         session = memory.session("s")
         session.add_messages(conversation(2))
         with pytest.raises(InvalidInputError, match="checkpointer"):
-            told(colour, session.forget, checkpointer=object())
+            told(call_style, session.forget, checkpointer=object())
         assert len(session.messages()) == 4
-        receipt = told(colour, session.forget, checkpointer=Failing())
+        receipt = told(call_style, session.forget, checkpointer=Failing())
         assert receipt.entries == 4
         assert "RuntimeError: s" in receipt.may_remain[0]
 
@@ -334,10 +334,10 @@ def test_the_digests_that_are_left_cannot_be_made_without_the_databases_key() ->
         assert set(digests[0]).isdisjoint(digests[1])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("whole", [False, True])
-async def test_a_step_back_in_time_brings_nothing_back(colour: Colour, whole: bool) -> None:  # noqa: FBT001
-    runner, model = Runner(colour), answering()
+async def test_a_step_back_in_time_brings_nothing_back(call_style: CallStyle, whole: bool) -> None:  # noqa: FBT001
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
         for number in range(4):

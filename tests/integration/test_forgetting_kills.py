@@ -15,7 +15,7 @@ from langchain_tiered_memory.errors import IndexUnavailableError
 from langchain_tiered_memory.forgetting.forget import resume_removals
 from langchain_tiered_memory.forgetting.row_removal import Removal
 from langchain_tiered_memory.recall.chroma.index import ChromaIndex
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import open_memory, quick_settings, store_of
 from tests.spread import EXHAUSTIVE
@@ -127,8 +127,8 @@ def assert_gone(folder: Path, memory: TieredMemory, what: str) -> None:
         assert standing(folder) == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_doctor_and_the_next_forget_finish_what_was_broken_off(colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_doctor_and_the_next_forget_finish_what_was_broken_off(call_style: CallStyle, tmp_path: Path) -> None:
     for number in (12, 20, 28):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -139,9 +139,9 @@ def test_doctor_and_the_next_forget_finish_what_was_broken_off(colour: Colour, t
             assert seen[-1] == "KILLED"
             assert [one.kind for one in memory.verify().problems] == ["unfinished_removal"]
             if number == 20:
-                told(colour, memory.forget, session_id="nobody")
+                told(call_style, memory.forget, session_id="nobody")
             else:
-                report = told(colour, memory.doctor)
+                report = told(call_style, memory.doctor)
                 assert [one.kind for one in report.mended] == ["unfinished_removal"]
             assert memory.sessions() == ["kept"]
             assert standing(folder) == []
@@ -238,8 +238,8 @@ def test_a_process_that_is_killed_while_it_forgets_leaves_nothing_behind(number:
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_receipt_under_a_reader_names_every_file_in_which_bytes_stand(colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_receipt_under_a_reader_names_every_file_in_which_bytes_stand(call_style: CallStyle, tmp_path: Path) -> None:
     folder = tmp_path / "alone"
     folder.mkdir()
     with open_memory(folder / "memory.db") as memory:
@@ -249,13 +249,13 @@ def test_a_receipt_under_a_reader_names_every_file_in_which_bytes_stand(colour: 
         with closing(sqlite3.connect(folder / "memory.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM ltm_entries").fetchone()
-            receipt = told(colour, memory.forget, user="ann")
+            receipt = told(call_style, memory.forget, user="ann")
             names = standing(folder)
             assert "memory.db" in names
             for name in names:
                 assert any(name in place for place in receipt.may_remain), name
         assert [one.kind for one in memory.verify().problems] == ["unfinished_removal"]
-        told(colour, memory.doctor)
+        told(call_style, memory.doctor)
         assert standing(folder) == []
         assert memory.verify().problems == ()
 

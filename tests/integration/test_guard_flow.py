@@ -1,4 +1,4 @@
-"""The flow of a condensation, row by row: from the state of a request to its outcome, in both colours."""
+"""The flow of a condensation, row by row: from the state of a request to its outcome, sync and async."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, Zone
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, conversation, counted, open_memory, ref_of, small_levels, store_of, turn
 from tests.properties.test_cover import unaccounted
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 WINDOW = 2000
 ANSWER = 200
 WHOLE = 100_000
@@ -83,17 +83,24 @@ class Seen:
         return [event.name for event in self.events]
 
 
-def session_of(turns: int, chosen: Settings, colour: Colour = "sync", **choices: Any) -> Seen:
+def session_of(turns: int, chosen: Settings, call_style: CallStyle = "sync", **choices: Any) -> Seen:
     """A session with so many turns of some 70 tokens."""
     seen = Seen(open_memory(None, settings=chosen, **({"clock": FrozenClock(NOW)} | choices)))
     seen.memory.subscribe(seen.events.append)
-    told(colour, seen.session.add_messages, conversation(turns), at=NOW)
+    told(call_style, seen.session.add_messages, conversation(turns), at=NOW)
     return seen
 
 
-def asked(seen: Seen, colour: Colour, model: Any = None, *, max_tokens: int | None = WHOLE, **more: Any) -> Context:
+def asked(
+    seen: Seen, call_style: CallStyle, model: Any = None, *, max_tokens: int | None = WHOLE, **more: Any
+) -> Context:
     context: Context = told(
-        colour, seen.session.context, "", model=model if model is not None else Model(), max_tokens=max_tokens, **more
+        call_style,
+        seen.session.context,
+        "",
+        model=model if model is not None else Model(),
+        max_tokens=max_tokens,
+        **more,
     )
     assert check_valid(context.messages) == []
     assert counted(context.messages) == context.raw_tokens <= context.max_tokens
@@ -121,31 +128,33 @@ def turns_for(percent: float, window: int = WINDOW) -> int:
     ],
 )
 def test_the_threshold_is_reached_from_the_percent_on(
-    colour: Colour, threshold: float, over: int, expected: OutcomeKind
+    call_style: CallStyle, threshold: float, over: int, expected: OutcomeKind
 ) -> None:
     chosen = settings_of(thresholds=ThresholdSettings(percent=threshold))
-    seen = session_of(turns_for(threshold) + over, chosen, colour)
-    told(colour, seen.session.flush)
+    seen = session_of(turns_for(threshold) + over, chosen, call_style)
+    told(call_style, seen.session.flush)
     used = counted(conversation(turns_for(threshold) + over))
-    outcome = asked(seen, colour).guard.outcome
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.tokens_before) == (expected, used)
 
 
 @both
 @pytest.mark.parametrize(("short_by", "expected"), [(0, K.NOT_NEEDED), (1, K.CONDENSED)])
-def test_exactly_at_the_threshold_counts_to_the_token(colour: Colour, short_by: int, expected: OutcomeKind) -> None:
+def test_exactly_at_the_threshold_counts_to_the_token(
+    call_style: CallStyle, short_by: int, expected: OutcomeKind
+) -> None:
     used = counted(conversation(20))
     window = 2 * used + 1 - short_by  # 50 percent of it are half a token more than used, or half a token less
-    seen = session_of(20, settings_of(thresholds=ThresholdSettings(percent=50)), colour)
-    told(colour, seen.session.flush)
-    assert asked(seen, colour, Model(window)).guard.outcome.kind is expected
+    seen = session_of(20, settings_of(thresholds=ThresholdSettings(percent=50)), call_style)
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style, Model(window)).guard.outcome.kind is expected
 
 
 @both
-def test_more_than_is_allowed_is_due_below_the_threshold_too(colour: Colour) -> None:
-    seen = session_of(turns_for(70), settings_of(thresholds=ThresholdSettings(percent=100)), colour)
-    told(colour, seen.session.flush)
-    context = asked(seen, colour, Model(answer=600))
+def test_more_than_is_allowed_is_due_below_the_threshold_too(call_style: CallStyle) -> None:
+    seen = session_of(turns_for(70), settings_of(thresholds=ThresholdSettings(percent=100)), call_style)
+    told(call_style, seen.session.flush)
+    context = asked(seen, call_style, Model(answer=600))
     assert context.guard.window.allowed == 1200 < context.guard.used_tokens < WINDOW
     assert context.guard.outcome.kind is K.CONDENSED
     assert "1,200 allowed" in context.guard.outcome.why
@@ -164,23 +173,25 @@ def test_more_than_is_allowed_is_due_below_the_threshold_too(colour: Colour) -> 
     ],
 )
 def test_a_profile_has_its_own_threshold_where_it_is_valid_and_one_that_is_not_is_warned_of_once(
-    colour: Colour, profiles: dict[str, float], expected: OutcomeKind, warnings: int
+    call_style: CallStyle, profiles: dict[str, float], expected: OutcomeKind, warnings: int
 ) -> None:
-    seen = session_of(turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50, profiles=profiles)), colour)
-    told(colour, seen.session.flush)
-    kinds = [asked(seen, colour).guard.outcome.kind for _ in range(3)]
+    seen = session_of(
+        turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50, profiles=profiles)), call_style
+    )
+    told(call_style, seen.session.flush)
+    kinds = [asked(seen, call_style).guard.outcome.kind for _ in range(3)]
     assert kinds[0] is expected
     assert seen.names().count("threshold_unusable") == warnings
 
 
 @both
-def test_a_request_names_its_profile_itself(colour: Colour) -> None:
+def test_a_request_names_its_profile_itself(call_style: CallStyle) -> None:
     seen = session_of(
-        turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50, profiles={"careful": 90})), colour
+        turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50, profiles={"careful": 90})), call_style
     )
-    told(colour, seen.session.flush)
-    assert asked(seen, colour, profile="careful").guard.outcome.kind is K.NOT_NEEDED
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style, profile="careful").guard.outcome.kind is K.NOT_NEEDED
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
 
 
 @both
@@ -192,10 +203,12 @@ def test_a_request_names_its_profile_itself(colour: Colour) -> None:
         pytest.param({"strategies": StrategySettings(primary="truncation")}, id="the window is the first choice"),
     ],
 )
-def test_where_no_summary_may_be_made_the_window_slides_directly(colour: Colour, changes: dict[str, Any]) -> None:
-    seen = session_of(turns_for(80), settings_of(**changes), colour)
-    told(colour, seen.session.flush)
-    context = asked(seen, colour)
+def test_where_no_summary_may_be_made_the_window_slides_directly(
+    call_style: CallStyle, changes: dict[str, Any]
+) -> None:
+    seen = session_of(turns_for(80), settings_of(**changes), call_style)
+    told(call_style, seen.session.flush)
+    context = asked(seen, call_style)
     outcome = context.guard.outcome
     assert (outcome.kind, outcome.reason, outcome.steps) == (K.TRUNCATED, None, ("slid",))
     assert outcome.tokens_after < 0.7 * outcome.tokens_before
@@ -204,53 +217,53 @@ def test_where_no_summary_may_be_made_the_window_slides_directly(colour: Colour,
     last = turns_for(80) - 1
     assert "q0" in ids, "the first message stays"
     assert ids[-3:] == [f"a{last - 1}", f"q{last}", f"a{last}"], "and so do the last three"
-    assert asked(seen, colour).guard.outcome.kind is K.NOT_NEEDED, "and that was enough"
+    assert asked(seen, call_style).guard.outcome.kind is K.NOT_NEEDED, "and that was enough"
 
 
 @both
-def test_a_window_that_slid_once_is_not_slid_again_while_there_is_nothing_to_leave_out(colour: Colour) -> None:
+def test_a_window_that_slid_once_is_not_slid_again_while_there_is_nothing_to_leave_out(call_style: CallStyle) -> None:
     chosen = settings_of(automatic=False, thresholds=ThresholdSettings(percent=5))
-    seen = session_of(30, chosen, colour)
-    kinds = [asked(seen, colour).guard.outcome.kind for _ in range(12)]
+    seen = session_of(30, chosen, call_style)
+    kinds = [asked(seen, call_style).guard.outcome.kind for _ in range(12)]
     assert kinds[0] is K.TRUNCATED
     assert kinds[-1] is K.FAILED
     assert [one.reason for one in seen.session.outcomes() if one.kind is K.FAILED] == [F.TOO_FEW_MESSAGES]
 
 
 @both
-def test_hybrid_takes_what_is_summarised_and_slides_over_the_rest(colour: Colour) -> None:
+def test_hybrid_takes_what_is_summarised_and_slides_over_the_rest(call_style: CallStyle) -> None:
     chosen = settings_of(strategies=StrategySettings(primary="hybrid"), foreground_seconds=30)
-    seen = session_of(turns_for(80), chosen, colour)
-    told(colour, seen.session.flush)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    seen = session_of(turns_for(80), chosen, call_style)
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
     model = summarising_model()
-    other = session_of(60, chosen, colour, model=model)
-    outcome = asked(other, colour).guard.outcome
+    other = session_of(60, chosen, call_style, model=model)
+    outcome = asked(other, call_style).guard.outcome
     assert outcome.kind is K.TRUNCATED
     assert outcome.reason is F.NOT_READY
     assert model.calls == 0, "nobody waited"
 
 
 @both
-def test_where_the_fallback_is_an_error_nothing_is_left_out(colour: Colour) -> None:
+def test_where_the_fallback_is_an_error_nothing_is_left_out(call_style: CallStyle) -> None:
     chosen = settings_of(strategies=StrategySettings(fallback="error"))
-    seen = session_of(60, chosen, colour)
+    seen = session_of(60, chosen, call_style)
     with pytest.raises(CondensationError) as raised:
-        asked(seen, colour)
+        asked(seen, call_style)
     assert raised.value.reason is F.NOT_READY
-    (kept,) = told(colour, seen.session.outcomes)
+    (kept,) = told(call_style, seen.session.outcomes)
     assert (kept.kind, kept.reason, kept.left_out) == (K.FAILED, F.NOT_READY, ())
     with pytest.raises(CondensationError):
-        asked(seen, colour)
+        asked(seen, call_style)
     assert len(seen.session.outcomes()) == 1, "the same is not kept twice"
-    told(colour, seen.session.flush)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED, "and it goes on once the summaries are there"
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED, "and it goes on once the summaries are there"
 
 
 @both
-def test_where_the_fallback_is_an_error_a_view_that_fits_is_shown_as_it_was(colour: Colour) -> None:
-    seen = session_of(turns_for(78), settings_of(strategies=StrategySettings(fallback="error")), colour)
-    context = asked(seen, colour)
+def test_where_the_fallback_is_an_error_a_view_that_fits_is_shown_as_it_was(call_style: CallStyle) -> None:
+    seen = session_of(turns_for(78), settings_of(strategies=StrategySettings(fallback="error")), call_style)
+    context = asked(seen, call_style)
     assert context.guard.outcome.kind is K.FAILED
     assert len(context.messages) == 2 * turns_for(78)
 
@@ -296,7 +309,7 @@ class Never:
 )
 @pytest.mark.parametrize("fits", [True, False])
 def test_each_way_a_summary_fails_is_the_reason_of_the_outcome(
-    colour: Colour,
+    call_style: CallStyle,
     reason: FailureReason,
     fits: bool,  # noqa: FBT001 - drawn
 ) -> None:
@@ -305,14 +318,14 @@ def test_each_way_a_summary_fails_is_the_reason_of_the_outcome(
     first, *higher = small_levels(messages=2 * turns - 4)
     tree = {"levels": (first.model_copy(update={"tokens": None}), *higher), "backoff_seconds": 1.0}
     clock = FrozenClock(NOW)
-    seen = session_of(turns, settings_of(tree=tree, **changes), colour, clock=clock, **choices)
+    seen = session_of(turns, settings_of(tree=tree, **changes), call_style, clock=clock, **choices)
     if reason is F.CIRCUIT_OPEN:
-        told(colour, seen.session.flush)
+        told(call_style, seen.session.flush)
         clock.advance(10)
     if reason is F.RATE_LIMITED:  # the one call of this minute is gone
-        told(colour, seen.memory.session("other").add_messages, conversation(turns), at=NOW)
-        told(colour, seen.memory.session("other").flush)
-    context = asked(seen, colour)
+        told(call_style, seen.memory.session("other").add_messages, conversation(turns), at=NOW)
+        told(call_style, seen.memory.session("other").flush)
+    context = asked(seen, call_style)
     outcome = context.guard.outcome
     assert outcome.reason is reason
     assert outcome.kind is (K.FAILED if fits else K.TRUNCATED)
@@ -322,89 +335,89 @@ def test_each_way_a_summary_fails_is_the_reason_of_the_outcome(
         assert outcome.tokens_after == outcome.tokens_before == context.tokens
         assert outcome.left_out == ()
         assert len([one for one in seen.session.outcomes() if one.reason is reason]) == 1
-        asked(seen, colour)
+        asked(seen, call_style)
         assert len([one for one in seen.session.outcomes() if one.reason is reason]) == 1, "kept once"
 
 
 @both
-def test_nothing_but_what_must_stay_is_too_few_messages(colour: Colour) -> None:
+def test_nothing_but_what_must_stay_is_too_few_messages(call_style: CallStyle) -> None:
     seen = Seen(open_memory(None, settings=settings_of(), clock=FrozenClock(NOW)))
     said = next(one for one in range(100, 2000) if counted([HumanMessage("long " * one), AIMessage("yes")]) >= 1510)
-    told(colour, seen.session.add_messages, [HumanMessage("long " * said), AIMessage("yes")])
-    outcome = asked(seen, colour).guard.outcome
+    told(call_style, seen.session.add_messages, [HumanMessage("long " * said), AIMessage("yes")])
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.reason) == (K.FAILED, F.TOO_FEW_MESSAGES)
 
 
 @both
-def test_what_was_condensed_a_moment_ago_is_not_condensed_again(colour: Colour) -> None:
+def test_what_was_condensed_a_moment_ago_is_not_condensed_again(call_style: CallStyle) -> None:
     chosen = settings_of(thresholds=ThresholdSettings(percent=5))
-    seen = session_of(turns_for(60), chosen, colour)
-    told(colour, seen.session.flush)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
-    outcome = asked(seen, colour).guard.outcome
+    seen = session_of(turns_for(60), chosen, call_style)
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.reason) == (K.FAILED, F.CONDENSED_RECENTLY)
 
 
 @both
-def test_a_step_that_would_free_too_little_waits(colour: Colour) -> None:
+def test_a_step_that_would_free_too_little_waits(call_style: CallStyle) -> None:
     chosen = settings_of(thresholds=ThresholdSettings(percent=50), least_progress_share=0.9)
-    seen = session_of(turns_for(60), chosen, colour)
-    told(colour, seen.session.flush)
-    context = asked(seen, colour)
+    seen = session_of(turns_for(60), chosen, call_style)
+    told(call_style, seen.session.flush)
+    context = asked(seen, call_style)
     assert (context.guard.outcome.kind, context.guard.outcome.reason) == (K.FAILED, F.CONDENSED_RECENTLY)
     assert "would free only" in str(context.guard.outcome.error)
     assert len(context.messages) == 2 * turns_for(60)
 
 
 @both
-def test_summaries_larger_than_what_they_stand_for_are_a_context_that_grew(colour: Colour) -> None:
+def test_summaries_larger_than_what_they_stand_for_are_a_context_that_grew(call_style: CallStyle) -> None:
     chosen = settings_of(thresholds=ThresholdSettings(percent=5), tree={"levels": small_levels(messages=2)})
     seen = Seen(open_memory(None, settings=chosen, clock=FrozenClock(NOW)))
     said = [HumanMessage("a", id="m0"), AIMessage("b", id="m1"), *turn(1), HumanMessage("so " * 200, id="m2")]
-    told(colour, seen.session.add_messages, said[:2])
-    told(colour, seen.session.flush)
-    told(colour, seen.session.add_messages, [AIMessage("c", id="m3"), *said[-1:], AIMessage("d", id="m4")])
-    outcome = asked(seen, colour).guard.outcome
+    told(call_style, seen.session.add_messages, said[:2])
+    told(call_style, seen.session.flush)
+    told(call_style, seen.session.add_messages, [AIMessage("c", id="m3"), *said[-1:], AIMessage("d", id="m4")])
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.reason) == (K.FAILED, F.CONTEXT_GREW)
 
 
 @both
-def test_summaries_that_nobody_made_yet_are_not_ready(colour: Colour) -> None:
-    seen = session_of(turns_for(78), settings_of(foreground_seconds=0), colour)
-    outcome = asked(seen, colour).guard.outcome
+def test_summaries_that_nobody_made_yet_are_not_ready(call_style: CallStyle) -> None:
+    seen = session_of(turns_for(78), settings_of(foreground_seconds=0), call_style)
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.reason) == (K.FAILED, F.NOT_READY)
-    told(colour, seen.session.flush)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
 
 
 @both
-def test_a_view_that_slid_because_nothing_was_ready_takes_the_summaries_up_when_they_are(colour: Colour) -> None:
-    seen = session_of(60, settings_of(foreground_seconds=0), colour)
-    first = asked(seen, colour)
+def test_a_view_that_slid_because_nothing_was_ready_takes_the_summaries_up_when_they_are(call_style: CallStyle) -> None:
+    seen = session_of(60, settings_of(foreground_seconds=0), call_style)
+    first = asked(seen, call_style)
     assert (first.guard.outcome.kind, first.guard.outcome.reason) == (K.TRUNCATED, F.NOT_READY)
-    told(colour, seen.session.flush)
-    second = asked(seen, colour)
+    told(call_style, seen.session.flush)
+    second = asked(seen, call_style)
     assert second.guard.outcome.kind is K.CONDENSED
     assert second.summary_ids
-    assert asked(seen, colour).guard.outcome.kind is K.NOT_NEEDED
+    assert asked(seen, call_style).guard.outcome.kind is K.NOT_NEEDED
 
 
 @both
-def test_a_request_waits_for_its_summaries_where_nobody_makes_them_in_the_background(colour: Colour) -> None:
+def test_a_request_waits_for_its_summaries_where_nobody_makes_them_in_the_background(call_style: CallStyle) -> None:
     model = summarising_model()
-    seen = session_of(turns_for(78), settings_of(foreground_seconds=None), colour, model=model)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    seen = session_of(turns_for(78), settings_of(foreground_seconds=None), call_style, model=model)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
     assert model.calls > 0
 
 
 @both
-def test_a_condensation_that_was_undone_is_not_made_again_while_the_view_fits(colour: Colour) -> None:
-    seen = session_of(turns_for(78), settings_of(), colour)
-    told(colour, seen.session.flush)
-    before = asked(seen, colour)
+def test_a_condensation_that_was_undone_is_not_made_again_while_the_view_fits(call_style: CallStyle) -> None:
+    seen = session_of(turns_for(78), settings_of(), call_style)
+    told(call_style, seen.session.flush)
+    before = asked(seen, call_style)
     assert before.guard.outcome.kind is K.CONDENSED
-    told(colour, seen.session.undo)
-    after = asked(seen, colour)
+    told(call_style, seen.session.undo)
+    after = asked(seen, call_style)
     assert (after.guard.outcome.kind, after.guard.outcome.reason) == (K.FAILED, F.UNDONE)
     assert len(after.messages) == 2 * turns_for(78)
 
@@ -423,10 +436,10 @@ def tool_run(rounds: int, lines: int = 60) -> list[Any]:
 
 
 @both
-def test_repeated_tool_outputs_are_masked_before_anything_is_condensed(colour: Colour) -> None:
+def test_repeated_tool_outputs_are_masked_before_anything_is_condensed(call_style: CallStyle) -> None:
     seen = Seen(open_memory(None, settings=settings_of(), clock=FrozenClock(NOW)))
-    told(colour, seen.session.add_messages, tool_run(9))
-    context = asked(seen, colour)
+    told(call_style, seen.session.add_messages, tool_run(9))
+    context = asked(seen, call_style)
     outcome = context.guard.outcome
     assert (outcome.kind, outcome.reason, outcome.steps) == (K.MASKED, None, ("masked",))
     assert outcome.summary_ids == ()
@@ -438,14 +451,14 @@ def test_repeated_tool_outputs_are_masked_before_anything_is_condensed(colour: C
 
 
 @both
-def test_the_fields_of_a_condensation_account_for_it(colour: Colour) -> None:
+def test_the_fields_of_a_condensation_account_for_it(call_style: CallStyle) -> None:
     model = summarising_model()
     prices = {"one": PriceSettings(input_per_million=2.0, output_per_million=10.0)}
     writer = ModelCondenser(model, name="one", count_text=EstimatingCounter().count_text, default_window=100_000)
     engine = CondensationEngine.create(CondensationSettings(), models=[writer])
-    seen = session_of(turns_for(80), settings_of(prices=prices), colour, engine=engine)
-    told(colour, seen.session.flush)
-    context = asked(seen, colour)
+    seen = session_of(turns_for(80), settings_of(prices=prices), call_style, engine=engine)
+    told(call_style, seen.session.flush)
+    context = asked(seen, call_style)
     outcome = context.guard.outcome
     assert outcome.kind is K.CONDENSED
     assert outcome.steps == context.guard.steps == ("condensed",)
@@ -463,17 +476,19 @@ def test_the_fields_of_a_condensation_account_for_it(colour: Colour) -> None:
     assert outcome.breaks_prefix
     first, last = outcome.left_out[0].what.split("-")
     assert int(last) - int(first) + 1 == outcome.messages_before - outcome.messages_after
-    assert told(colour, seen.session.outcomes) == [outcome]
+    assert told(call_style, seen.session.outcomes) == [outcome]
     (event,) = [one for one in seen.events if one.id == outcome.id]
     assert event.name == "view_condensed"
     assert event.details["tokens_after"] == outcome.tokens_after
 
 
 @both
-def test_without_a_price_a_condensation_has_no_cost_and_the_extractive_one_spends_nothing(colour: Colour) -> None:
-    seen = session_of(turns_for(80), settings_of(), colour)
-    told(colour, seen.session.flush)
-    outcome = asked(seen, colour).guard.outcome
+def test_without_a_price_a_condensation_has_no_cost_and_the_extractive_one_spends_nothing(
+    call_style: CallStyle,
+) -> None:
+    seen = session_of(turns_for(80), settings_of(), call_style)
+    told(call_style, seen.session.flush)
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.cost, outcome.spent.calls) == (None, 0)
 
 
@@ -534,13 +549,13 @@ def test_two_sessions_that_say_the_same_at_the_same_moment_have_outcomes_of_thei
     ],
 )
 def test_the_window_is_what_is_known_best(  # noqa: PLR0917 - a row of the table
-    colour: Colour, model: Model, guard: int | None, learn: int | None, source: str, tokens: int
+    call_style: CallStyle, model: Model, guard: int | None, learn: int | None, source: str, tokens: int
 ) -> None:
-    seen = session_of(60, settings_of(guard=GuardSettings(window=guard)), colour)
-    told(colour, seen.session.flush)
+    seen = session_of(60, settings_of(guard=GuardSettings(window=guard)), call_style)
+    told(call_style, seen.session.flush)
     if learn is not None:
-        told(colour, seen.memory.learn_window, model, learn)
-    context = asked(seen, colour, model, max_tokens=4500)
+        told(call_style, seen.memory.learn_window, model, learn)
+    context = asked(seen, call_style, model, max_tokens=4500)
     window = context.guard.window
     assert (window.source, window.tokens) == (source, tokens)
     assert context.max_tokens == window.allowed
@@ -552,13 +567,13 @@ def test_the_window_is_what_is_known_best(  # noqa: PLR0917 - a row of the table
 
 
 @both
-def test_a_bare_budget_is_grown_into_to_its_end(colour: Colour) -> None:
-    seen = session_of(1, settings_of(), colour)
+def test_a_bare_budget_is_grown_into_to_its_end(call_style: CallStyle) -> None:
+    seen = session_of(1, settings_of(), call_style)
     highest = 0
     for number in range(1, 60):
-        told(colour, seen.session.add_messages, turn(number))
-        told(colour, seen.session.flush)
-        context = told(colour, seen.session.context, "", max_tokens=1000)
+        told(call_style, seen.session.add_messages, turn(number))
+        told(call_style, seen.session.flush)
+        context = told(call_style, seen.session.context, "", max_tokens=1000)
         outcome = context.guard.outcome
         assert (outcome.kind is K.NOT_NEEDED) == (context.guard.used_tokens <= 1000)
         highest = max(highest, context.tokens)
@@ -580,11 +595,11 @@ class Selector:
 
 
 @both
-def test_a_truncation_selector_chooses_what_leaves_first(colour: Colour) -> None:
-    seen = session_of(60, settings_of(automatic=False), colour)
+def test_a_truncation_selector_chooses_what_leaves_first(call_style: CallStyle) -> None:
+    seen = session_of(60, settings_of(automatic=False), call_style)
     selector = Selector(lambda question: [group.first_seq for group in question.groups[21:]])
     seen.memory.engine.views.truncation_selector = selector
-    outcome = asked(seen, colour).guard.outcome
+    outcome = asked(seen, call_style).guard.outcome
     assert outcome.kind is K.TRUNCATED
     gone = {int(one.what.split("-")[0]) for one in outcome.left_out}
     assert gone == set(range(22, 118)), "as it said, save what must stay"
@@ -593,19 +608,19 @@ def test_a_truncation_selector_chooses_what_leaves_first(colour: Colour) -> None
 
 @both
 @pytest.mark.parametrize("answer", [RuntimeError("boom"), None, 7, "all", [None, "x", -3, True], [10**9], {}])
-def test_a_selector_that_goes_wrong_is_passed_over(colour: Colour, answer: Any) -> None:
-    plain, odd = (session_of(60, settings_of(automatic=False), colour) for _ in range(2))
+def test_a_selector_that_goes_wrong_is_passed_over(call_style: CallStyle, answer: Any) -> None:
+    plain, odd = (session_of(60, settings_of(automatic=False), call_style) for _ in range(2))
     odd.memory.engine.views.truncation_selector = Selector(answer)
-    expected, found = asked(plain, colour).guard.outcome, asked(odd, colour).guard.outcome
+    expected, found = asked(plain, call_style).guard.outcome, asked(odd, call_style).guard.outcome
     assert [one.what for one in found.left_out] == [one.what for one in expected.left_out]
     assert ("extension_failed" in odd.names()) == (answer is None or isinstance(answer, RuntimeError | int | str))
 
 
 @both
-def test_a_selector_that_hangs_is_passed_over(colour: Colour) -> None:
-    seen = session_of(60, settings_of(automatic=False, plugin_seconds=0.05), colour)
+def test_a_selector_that_hangs_is_passed_over(call_style: CallStyle) -> None:
+    seen = session_of(60, settings_of(automatic=False, plugin_seconds=0.05), call_style)
     seen.memory.engine.views.truncation_selector = Selector(lambda _: threading.Event().wait(2))
-    assert asked(seen, colour).guard.outcome.kind is K.TRUNCATED
+    assert asked(seen, call_style).guard.outcome.kind is K.TRUNCATED
     assert "extension_failed" in seen.names()
 
 
@@ -637,13 +652,13 @@ class Resolver:
     ],
 )
 def test_a_threshold_resolver_decides_where_its_answer_can_be_used(
-    colour: Colour, answer: Any, expected: OutcomeKind, event: str | None
+    call_style: CallStyle, answer: Any, expected: OutcomeKind, event: str | None
 ) -> None:
-    seen = session_of(turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50)), colour)
-    told(colour, seen.session.flush)
+    seen = session_of(turns_for(55), settings_of(thresholds=ThresholdSettings(percent=50)), call_style)
+    told(call_style, seen.session.flush)
     resolver = Resolver(answer)
     seen.memory.engine.views.threshold_resolver = resolver
-    context = asked(seen, colour)
+    context = asked(seen, call_style)
     assert context.guard.outcome.kind is expected
     (question,) = resolver.questions
     assert (question.session_id, question.track, question.profile) == ("s", "main", "m")
@@ -654,19 +669,19 @@ def test_a_threshold_resolver_decides_where_its_answer_can_be_used(
 
 
 @both
-def test_the_same_flow_in_a_database_of_its_own(colour: Colour, where: Any) -> None:
+def test_the_same_flow_in_a_database_of_its_own(call_style: CallStyle, where: Any) -> None:
     with open_memory(where, settings=settings_of(), clock=FrozenClock(NOW)) as memory:
         seen = Seen(memory)
-        told(colour, seen.session.add_messages, conversation(60), at=NOW)
-        assert asked(seen, colour).guard.outcome.kind is K.TRUNCATED
-        told(colour, seen.session.flush)
-        outcome = asked(seen, colour).guard.outcome
+        told(call_style, seen.session.add_messages, conversation(60), at=NOW)
+        assert asked(seen, call_style).guard.outcome.kind is K.TRUNCATED
+        told(call_style, seen.session.flush)
+        outcome = asked(seen, call_style).guard.outcome
         assert outcome.kind is K.CONDENSED
-        told(colour, seen.session.undo)
-        assert told(colour, seen.session.outcomes)[0].undone_at == NOW
-        assert told(colour, seen.session.diff, outcome.id).outcome.id == outcome.id
-        assert told(colour, seen.session.costs).prefix_breaks >= 1
-        assert told(colour, seen.session.ledger)[-1].what
+        told(call_style, seen.session.undo)
+        assert told(call_style, seen.session.outcomes)[0].undone_at == NOW
+        assert told(call_style, seen.session.diff, outcome.id).outcome.id == outcome.id
+        assert told(call_style, seen.session.costs).prefix_breaks >= 1
+        assert told(call_style, seen.session.ledger)[-1].what
 
 
 class Falls(TelemetryCollector):
@@ -682,29 +697,31 @@ class Falls(TelemetryCollector):
 
 
 @both
-def test_collectors_hear_of_a_fall_to_the_window_once_with_its_reason(colour: Colour) -> None:
-    seen = session_of(60, settings_of(), colour)
+def test_collectors_hear_of_a_fall_to_the_window_once_with_its_reason(call_style: CallStyle) -> None:
+    seen = session_of(60, settings_of(), call_style)
     falls = Falls()
     seen.memory.engine.register_telemetry(falls)
-    outcome = asked(seen, colour).guard.outcome
+    outcome = asked(seen, call_style).guard.outcome
     assert (outcome.kind, outcome.reason) == (K.TRUNCATED, F.NOT_READY)
     assert falls.told == [("s", outcome)]
-    asked(seen, colour)
+    asked(seen, call_style)
     assert len(falls.told) == 1
-    told(colour, seen.session.flush)
-    assert asked(seen, colour).guard.outcome.kind is K.CONDENSED
+    told(call_style, seen.session.flush)
+    assert asked(seen, call_style).guard.outcome.kind is K.CONDENSED
     assert len(falls.told) == 1, "a condensation is none"
 
 
 @both
 @pytest.mark.parametrize("window", ["half", "last"])
 @pytest.mark.parametrize("opening", [0, 1])
-def test_the_bridge_stands_between_the_first_message_and_the_rest(colour: Colour, window: Any, opening: int) -> None:
+def test_the_bridge_stands_between_the_first_message_and_the_rest(
+    call_style: CallStyle, window: Any, opening: int
+) -> None:
     chosen = settings_of(automatic=False, strategies=StrategySettings(window=window))
     seen = Seen(open_memory(None, settings=chosen, clock=FrozenClock(NOW)))
     prompts = [SystemMessage("Answer about the harbour.", id="rules")][:opening]
-    told(colour, seen.session.add_messages, [*prompts, *conversation(40)], at=NOW)
-    context = asked(seen, colour)
+    told(call_style, seen.session.add_messages, [*prompts, *conversation(40)], at=NOW)
+    context = asked(seen, call_style)
     assert context.guard.outcome.kind is K.TRUNCATED
     ids = [one.id for one in context.messages]
     bridges = [at for at, one in enumerate(context.messages) if one.additional_kwargs.get("tiered_memory")]

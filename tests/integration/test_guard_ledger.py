@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import (
     NOW,
     as_bytes,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 BUDGET = 1500
 WINDOW = 2000
 
@@ -64,14 +64,14 @@ def opened(*, prices: dict[str, PriceSettings] | None = None, **choices: Any) ->
     return open_memory(None, settings=settings, **({"clock": FrozenClock(NOW)} | choices))
 
 
-def condensed(colour: Colour, memory: TieredMemory, turns: int = 40) -> tuple[Session, Outcome]:
+def condensed(call_style: CallStyle, memory: TieredMemory, turns: int = 40) -> tuple[Session, Outcome]:
     """A session whose view was shown whole, then condensed."""
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(10), at=NOW)
-    told(colour, session.context, "", max_tokens=BUDGET)
-    told(colour, session.add_messages, conversation(turns - 10, start=10), at=NOW)
-    told(colour, session.flush)
-    outcome = told(colour, session.context, "", max_tokens=BUDGET).guard.outcome
+    told(call_style, session.add_messages, conversation(10), at=NOW)
+    told(call_style, session.context, "", max_tokens=BUDGET)
+    told(call_style, session.add_messages, conversation(turns - 10, start=10), at=NOW)
+    told(call_style, session.flush)
+    outcome = told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome
     assert outcome.kind is OutcomeKind.CONDENSED
     return session, outcome
 
@@ -85,22 +85,22 @@ def rows(memory: TieredMemory) -> dict[str, list[Any]]:
 
 
 @both
-def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(colour: Colour) -> None:
+def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(call_style: CallStyle) -> None:
     model = summarising_model()
     memory = opened(model=model)
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(40), at=NOW)
-    told(colour, session.flush)
+    told(call_style, session.add_messages, conversation(40), at=NOW)
+    told(call_style, session.flush)
     before, calls = rows(memory), model.calls
     events: list[Any] = []
     memory.subscribe(events.append)
-    seen = told(colour, session.preview, "", max_tokens=BUDGET)
+    seen = told(call_style, session.preview, "", max_tokens=BUDGET)
     assert (rows(memory), model.calls, events) == (before, calls, [])
-    outcome = told(colour, session.context, "", max_tokens=BUDGET).guard.outcome
+    outcome = told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome
     assert (seen.outcome.kind, seen.outcome.steps) == (outcome.kind, outcome.steps)
     assert (seen.outcome.tokens_before, seen.outcome.tokens_after) == (outcome.tokens_before, outcome.tokens_after)
     assert seen.outcome.left_out == outcome.left_out
-    happened = told(colour, session.diff)
+    happened = told(call_style, session.diff)
     assert (seen.left, seen.came, seen.text_after) == (happened.left, happened.came, happened.text_after)
     assert happened.came
     assert "\n[1-" in happened.text_after
@@ -108,72 +108,72 @@ def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(colour
 
 
 @both
-def test_a_preview_of_a_view_that_is_not_full_shows_what_a_condensation_would_do(colour: Colour) -> None:
+def test_a_preview_of_a_view_that_is_not_full_shows_what_a_condensation_would_do(call_style: CallStyle) -> None:
     memory = opened()
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(40), at=NOW)
-    told(colour, session.flush)
-    seen = told(colour, session.preview, "", max_tokens=4000)
+    told(call_style, session.add_messages, conversation(40), at=NOW)
+    told(call_style, session.flush)
+    seen = told(call_style, session.preview, "", max_tokens=4000)
     assert seen.outcome.kind is OutcomeKind.CONDENSED
-    assert told(colour, session.context, "", max_tokens=4000).guard.outcome.kind is OutcomeKind.NOT_NEEDED
+    assert told(call_style, session.context, "", max_tokens=4000).guard.outcome.kind is OutcomeKind.NOT_NEEDED
 
 
 @both
-def test_an_undone_condensation_gives_the_view_back_and_holds_it_while_it_fits(colour: Colour) -> None:
+def test_an_undone_condensation_gives_the_view_back_and_holds_it_while_it_fits(call_style: CallStyle) -> None:
     memory = opened()
     session = memory.session("s")
     turns = next(number for number in range(1, 99) if counted(conversation(number)) >= 0.77 * WINDOW)
-    told(colour, session.add_messages, conversation(turns), at=NOW)
-    whole = told(colour, session.context, "", max_tokens=2 * WINDOW)
-    told(colour, session.flush)
-    outcome = told(colour, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
+    told(call_style, session.add_messages, conversation(turns), at=NOW)
+    whole = told(call_style, session.context, "", max_tokens=2 * WINDOW)
+    told(call_style, session.flush)
+    outcome = told(call_style, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
     assert outcome.kind is OutcomeKind.CONDENSED
-    undone = told(colour, session.undo)
+    undone = told(call_style, session.undo)
     assert (undone.id, undone.undone_at) == (outcome.id, NOW)
-    held = told(colour, session.context, "", max_tokens=10_000, model=Windowed())
+    held = told(call_style, session.context, "", max_tokens=10_000, model=Windowed())
     assert [as_bytes(one) for one in held.messages] == [as_bytes(one) for one in whole.messages]
     assert held.guard.outcome.reason is FailureReason.UNDONE
-    assert told(colour, session.undo).id == outcome.id, "asking twice is asking once"
-    assert all(row.undone for row in told(colour, session.ledger) if row.outcome_id == outcome.id)
-    told(colour, session.add_messages, conversation(10, start=turns), at=NOW)
-    told(colour, session.flush)
-    again = told(colour, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
+    assert told(call_style, session.undo).id == outcome.id, "asking twice is asking once"
+    assert all(row.undone for row in told(call_style, session.ledger) if row.outcome_id == outcome.id)
+    told(call_style, session.add_messages, conversation(10, start=turns), at=NOW)
+    told(call_style, session.flush)
+    again = told(call_style, session.context, "", max_tokens=10_000, model=Windowed()).guard.outcome
     assert again.kind is OutcomeKind.CONDENSED, "it does not fit any more"
     assert again.id != outcome.id
 
 
 @both
-def test_only_the_last_condensation_of_a_view_can_be_undone(colour: Colour) -> None:
-    session, first = condensed(colour, opened())
-    told(colour, session.add_messages, conversation(40, start=40), at=NOW)
-    told(colour, session.flush)
-    second = told(colour, session.context, "", max_tokens=BUDGET).guard.outcome
+def test_only_the_last_condensation_of_a_view_can_be_undone(call_style: CallStyle) -> None:
+    session, first = condensed(call_style, opened())
+    told(call_style, session.add_messages, conversation(40, start=40), at=NOW)
+    told(call_style, session.flush)
+    second = told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome
     assert second.kind is OutcomeKind.CONDENSED
     with pytest.raises(InvalidInputError, match="something else by now"):
-        told(colour, session.undo, first.id)
-    assert told(colour, session.undo, second.id).id == second.id
+        told(call_style, session.undo, first.id)
+    assert told(call_style, session.undo, second.id).id == second.id
     with pytest.raises(NotFoundError):
-        told(colour, session.undo, "no such outcome")
+        told(call_style, session.undo, "no such outcome")
 
 
 @both
-def test_there_is_nothing_to_undo_or_compare_before_the_first_condensation(colour: Colour) -> None:
+def test_there_is_nothing_to_undo_or_compare_before_the_first_condensation(call_style: CallStyle) -> None:
     session = opened().session("s")
     for verb in (session.undo, session.diff):
         with pytest.raises(NotFoundError):
-            told(colour, verb)
-    told(colour, session.add_messages, turn(0))
+            told(call_style, verb)
+    told(call_style, session.add_messages, turn(0))
     for verb in (session.undo, session.diff):
         with pytest.raises(NotFoundError):
-            told(colour, verb)
-    assert told(colour, session.ledger) == []
-    assert told(colour, session.costs).rows == ()
+            told(call_style, verb)
+    assert told(call_style, session.ledger) == []
+    assert told(call_style, session.costs).rows == ()
 
 
 @both
 @pytest.mark.parametrize("automatic", [True, False])
 def test_the_ledger_accounts_for_every_message_that_left_a_view(
-    colour: Colour,
+    call_style: CallStyle,
     automatic: bool,  # noqa: FBT001 - drawn
 ) -> None:
     memory = opened(automatic=automatic)
@@ -181,9 +181,9 @@ def test_the_ledger_accounts_for_every_message_that_left_a_view(
     seq_of: dict[str, int] = {}
     shown: set[int] = set()
     for number in range(80):
-        told(colour, session.add_messages, turn(number), at=NOW)
+        told(call_style, session.add_messages, turn(number), at=NOW)
         if number % 3 == 0:
-            told(colour, session.flush)
+            told(call_style, session.flush)
         context = session.context("", max_tokens=BUDGET)
         seq_of = {entry.id: entry.seq for entry in entries_of(session)}
         recent = context.section("recent")
@@ -199,25 +199,25 @@ def test_the_ledger_accounts_for_every_message_that_left_a_view(
                 profile_of.add(seq_of[row.what])
         assert left <= profile_of, f"turn {number}: {left - profile_of} left without a row"
         shown = now
-    ledger = told(colour, session.ledger)
-    kept = told(colour, session.outcomes, limit=200)
+    ledger = told(call_style, session.ledger)
+    kept = told(call_style, session.outcomes, limit=200)
     assert [row.what for row in ledger] == [left.what for one in kept for left in one.left_out]
     assert all(row.reason and row.at == NOW and row.track == "main" for row in ledger)
 
 
 @both
-def test_costs_and_break_even_are_those_computed_by_hand(colour: Colour) -> None:
+def test_costs_and_break_even_are_those_computed_by_hand(call_style: CallStyle) -> None:
     prices = {"one": PriceSettings(input_per_million=2.0, output_per_million=10.0)}
     writer = ModelCondenser(
         summarising_model(), name="one", count_text=EstimatingCounter().count_text, default_window=100_000
     )
     engine = CondensationEngine.create(CondensationSettings(), models=[writer])
-    session, outcome = condensed(colour, opened(prices=prices, engine=engine))
+    session, outcome = condensed(call_style, opened(prices=prices, engine=engine))
     freed = outcome.tokens_before - outcome.tokens_after
     spent_cost = (2 * outcome.spent.input_tokens + 10 * outcome.spent.output_tokens) / 1e6
-    told(colour, session.add_messages, [AIMessage("One.", id="x1"), HumanMessage("And?", id="x2")], at=NOW)
-    told(colour, session.add_messages, [AIMessage("Two.", id="x3"), AIMessage("Three.", id="x4")], at=NOW)
-    costs = told(colour, session.costs)
+    told(call_style, session.add_messages, [AIMessage("One.", id="x1"), HumanMessage("And?", id="x2")], at=NOW)
+    told(call_style, session.add_messages, [AIMessage("Two.", id="x3"), AIMessage("Three.", id="x4")], at=NOW)
+    costs = told(call_style, session.costs)
     (row,) = costs.rows
     assert (row.outcome_id, row.calls_since, row.saved_tokens_per_call) == (outcome.id, 3, freed)
     assert row.saved_tokens == costs.saved_tokens == 3 * freed
@@ -227,18 +227,20 @@ def test_costs_and_break_even_are_those_computed_by_hand(colour: Colour) -> None
     assert row.paid == (row.breaks_even_after is not None and row.breaks_even_after <= 3)
     assert costs.prefix_breaks == 1
     assert costs.spent.input_tokens >= outcome.spent.input_tokens
-    told(colour, session.undo)
-    (undone,) = told(colour, session.costs).rows
+    told(call_style, session.undo)
+    (undone,) = told(call_style, session.costs).rows
     assert (undone.saved_tokens, undone.breaks_even_after) == (0, None)
 
 
 @both
-def test_a_threshold_is_suggested_from_condensations_and_followed_where_that_is_switched_on(colour: Colour) -> None:
+def test_a_threshold_is_suggested_from_condensations_and_followed_where_that_is_switched_on(
+    call_style: CallStyle,
+) -> None:
     for adaptive in (False, True):
         memory = opened(thresholds=ThresholdSettings(percent=60, adaptive=adaptive))
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(4), at=NOW)
-        assert told(colour, session.suggest_threshold) is None
+        told(call_style, session.add_messages, conversation(4), at=NOW)
+        assert told(call_style, session.suggest_threshold) is None
         ref = store_of(memory).transcript.find("s")
         assert ref is not None
         for place in range(9):
@@ -247,46 +249,46 @@ def test_a_threshold_is_suggested_from_condensations_and_followed_where_that_is_
                 tokens_after=3000, steps=("slid",), left_out=(), summary_ids=(),
             )  # fmt: skip
             store_of(memory).outcomes.add(ref, "v", late, keep=50)
-        advice = told(colour, session.suggest_threshold)
+        advice = told(call_style, session.suggest_threshold)
         assert advice is not None
         assert (advice.present_percent, advice.samples) == (60, 9)
         assert 50 <= advice.percent < 60
         number = 4
-        while counted(told(colour, session.messages)) < 0.55 * WINDOW:
-            told(colour, session.add_messages, turn(number), at=NOW)
+        while counted(told(call_style, session.messages)) < 0.55 * WINDOW:
+            told(call_style, session.add_messages, turn(number), at=NOW)
             number += 1
-        told(colour, session.flush)
-        outcome = told(colour, session.context, "", max_tokens=9000, model=Windowed()).guard.outcome
+        told(call_style, session.flush)
+        outcome = told(call_style, session.context, "", max_tokens=9000, model=Windowed()).guard.outcome
         assert outcome.kind is (OutcomeKind.CONDENSED if adaptive else OutcomeKind.NOT_NEEDED)
 
 
 @both
 @pytest.mark.parametrize(("pause", "expected"), [(299, OutcomeKind.NOT_NEEDED), (301, OutcomeKind.CONDENSED)])
 def test_a_view_past_most_of_its_threshold_is_condensed_when_the_cache_ran_out_anyway(
-    colour: Colour, pause: float, expected: OutcomeKind
+    call_style: CallStyle, pause: float, expected: OutcomeKind
 ) -> None:
     clock = FrozenClock(NOW)
     memory = opened(clock=clock, cache_lifetime_seconds=300)
     session = memory.session("s")
     number = 0
     while session.context("", max_tokens=BUDGET).guard.used_tokens < 0.8 * BUDGET:
-        told(colour, session.add_messages, turn(number), at=clock())
+        told(call_style, session.add_messages, turn(number), at=clock())
         number += 1
-    told(colour, session.flush)
-    assert told(colour, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
+    told(call_style, session.flush)
+    assert told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
     clock.advance(pause)
-    outcome = told(colour, session.context, "", max_tokens=BUDGET).guard.outcome
+    outcome = told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome
     assert outcome.kind is expected
     if expected is OutcomeKind.CONDENSED:
         assert "cache ran out" in outcome.why
-        assert told(colour, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
+        assert told(call_style, session.context, "", max_tokens=BUDGET).guard.outcome.kind is OutcomeKind.NOT_NEEDED
 
 
 @both
-def test_what_was_forgotten_is_no_more_in_the_ledger(colour: Colour) -> None:
-    session, outcome = condensed(colour, opened())
-    told(colour, session.forget, message_ids=["q3", "a3"])
-    diff = told(colour, session.diff, outcome.id)
+def test_what_was_forgotten_is_no_more_in_the_ledger(call_style: CallStyle) -> None:
+    session, outcome = condensed(call_style, opened())
+    told(call_style, session.forget, message_ids=["q3", "a3"])
+    diff = told(call_style, session.diff, outcome.id)
     assert diff.text_before == diff.text_after == ""
     with pytest.raises(InvalidInputError):
-        told(colour, session.undo, outcome.id)
+        told(call_style, session.undo, outcome.id)

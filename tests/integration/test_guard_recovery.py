@@ -27,7 +27,7 @@ from langchain_tiered_memory.settings.guard import MaskSettings
 from langchain_tiered_memory.sql.schema import checkpoints
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types.outcomes import OutcomeKind, Zone
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import (
     NOW,
     conversation,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 WINDOW = 3000
 LIMIT = WINDOW - 500
 WHOLE = 100_000
@@ -68,8 +68,8 @@ class Model:
 class Scene:
     """A session with its clock, and the events that happened in it."""
 
-    def __init__(self, colour: Colour = "sync", *, tree: dict[str, Any] | None = None, **changes: Any) -> None:
-        self.colour = colour
+    def __init__(self, call_style: CallStyle = "sync", *, tree: dict[str, Any] | None = None, **changes: Any) -> None:
+        self.call_style = call_style
         self.clock = FrozenClock(NOW)
         self.events: list[Event] = []
         chosen: dict[str, Any] = {"condensation": CondensationSettings(eager=True, foreground_seconds=0)} | changes
@@ -82,11 +82,11 @@ class Scene:
         return self.memory.session("s")
 
     def says(self, messages: Sequence[BaseMessage], **more: Any) -> None:
-        told(self.colour, self.session.add_messages, messages, **more)
+        told(self.call_style, self.session.add_messages, messages, **more)
 
     def asks(self, *, max_tokens: int = WHOLE, model: Any = Model, whole: bool = True, **more: Any) -> Context:
         more = {"model": model() if model is not None else None} | more
-        context: Context = told(self.colour, self.session.context, "", max_tokens=max_tokens, **more)
+        context: Context = told(self.call_style, self.session.context, "", max_tokens=max_tokens, **more)
         assert check_valid(context.messages) == []
         assert counted(context.messages) == context.raw_tokens <= context.max_tokens
         if whole:
@@ -95,8 +95,8 @@ class Scene:
 
     def fills(self, share: float, *, limit: int = LIMIT) -> None:
         """Talk until the request takes such a share of the limit, and no more than needed."""
-        number = len(told(self.colour, self.session.messages))
-        while counted(told(self.colour, self.session.messages)) < share * limit:
+        number = len(told(self.call_style, self.session.messages))
+        while counted(told(self.call_style, self.session.messages)) < share * limit:
             self.says([HumanMessage(f"Go on with bolt {number} of the crane.", id=f"f{number}")])
             number += 1
 
@@ -122,9 +122,9 @@ def late() -> CondensationSettings:
     ],
 )
 def test_each_zone_alerts_with_its_recommendation(
-    colour: Colour, share: float, zone: Zone, word: str | None, caplog: pytest.LogCaptureFixture
+    call_style: CallStyle, share: float, zone: Zone, word: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scene = Scene(colour, condensation=late())
+    scene = Scene(call_style, condensation=late())
     scene.fills(share)
     with caplog.at_level(logging.WARNING, "langchain_tiered_memory"):
         context = scene.asks()
@@ -145,8 +145,8 @@ def test_each_zone_alerts_with_its_recommendation(
 
 
 @both
-def test_a_zone_alerts_once_until_it_is_left(colour: Colour) -> None:
-    scene = Scene(colour, condensation=late())
+def test_a_zone_alerts_once_until_it_is_left(call_style: CallStyle) -> None:
+    scene = Scene(call_style, condensation=late())
     zones = []
     for share in (0.5, 0.71, 0.75, 0.84, 0.86, 0.9, 0.94):
         scene.fills(share)
@@ -155,7 +155,7 @@ def test_a_zone_alerts_once_until_it_is_left(colour: Colour) -> None:
         None, Zone.WARNING, None, None, Zone.DANGER, None, None,
     ]  # fmt: skip
     gone = [entry.id for entry in entries_of(scene.session)][5:-5]
-    told(colour, scene.session.forget, message_ids=gone)
+    told(call_style, scene.session.forget, message_ids=gone)
     assert scene.asks().guard.alert is None
     scene.fills(0.72)
     again = scene.asks().guard.alert
@@ -164,42 +164,42 @@ def test_a_zone_alerts_once_until_it_is_left(colour: Colour) -> None:
 
 
 @both
-def test_another_process_knows_the_zone_and_does_not_alert_again(colour: Colour, tmp_path: Any) -> None:
+def test_another_process_knows_the_zone_and_does_not_alert_again(call_style: CallStyle, tmp_path: Any) -> None:
     where = tmp_path / "memory.db"
     for expected in (1, 0):
         events: list[Event] = []
         settings = Settings(tree=TreeSettings(background=False), condensation=late())
         with open_memory(where, settings=settings, clock=FrozenClock(NOW)) as memory:
             memory.subscribe(events.append)
-            told(colour, memory.session("s").add_messages, conversation(42), at=NOW)
-            told(colour, memory.session("s").context, "", model=Model(), max_tokens=WHOLE)
+            told(call_style, memory.session("s").add_messages, conversation(42), at=NOW)
+            told(call_style, memory.session("s").context, "", model=Model(), max_tokens=WHOLE)
         assert len([event for event in events if event.name.startswith("zone_")]) == expected
 
 
 @both
-def test_danger_and_critical_save_the_run_once_each(colour: Colour) -> None:
-    scene = Scene(colour, condensation=late(), checkpoints=CheckpointSettings(window_share=1.0))
+def test_danger_and_critical_save_the_run_once_each(call_style: CallStyle) -> None:
+    scene = Scene(call_style, condensation=late(), checkpoints=CheckpointSettings(window_share=1.0))
     made = []
     for share in (0.75, 0.86, 0.9, 0.96, 0.961):
         scene.fills(share)
         context = scene.asks()
         made.append(context.guard.checkpoint_id)
     assert [one is not None for one in made][:4] == [False, True, False, True]
-    infos = told(colour, scene.session.checkpoints)
+    infos = told(call_style, scene.session.checkpoints)
     assert [info.reasons for info in infos][-2:] == [("critical",), ("danger",)]
     assert infos[-1].id == made[1]
 
 
 @both
-def test_over_eighty_percent_of_the_window_saves_the_run_once_for_each_crossing(colour: Colour) -> None:
-    scene = Scene(colour, condensation=late(), guard=GuardSettings(warning=0.97, danger=0.98, critical=0.99))
+def test_over_eighty_percent_of_the_window_saves_the_run_once_for_each_crossing(call_style: CallStyle) -> None:
+    scene = Scene(call_style, condensation=late(), guard=GuardSettings(warning=0.97, danger=0.98, critical=0.99))
     made = []
     for share in (0.7, 0.81, 0.83):
         scene.fills(share, limit=WINDOW)
         made.append(scene.asks(model=None, max_tokens=int(WINDOW)).guard.checkpoint_id)
     assert [one is not None for one in made] == [False, True, False]
     ids = [entry.id for entry in entries_of(scene.session)]
-    told(colour, scene.session.forget, message_ids=ids[5:25])
+    told(call_style, scene.session.forget, message_ids=ids[5:25])
     assert scene.asks(model=None, max_tokens=int(WINDOW)).guard.checkpoint_id is None
     scene.fills(0.82, limit=WINDOW)
     assert scene.asks(model=None, max_tokens=int(WINDOW)).guard.checkpoint_id is not None
@@ -207,8 +207,8 @@ def test_over_eighty_percent_of_the_window_saves_the_run_once_for_each_crossing(
 
 
 @both
-def test_half_an_hour_saves_the_run_once_whatever_the_views(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_half_an_hour_saves_the_run_once_whatever_the_views(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
     scene.says(conversation(3))
     assert scene.asks().guard.checkpoint_id is None
     assert scene.asks(max_tokens=700).guard.checkpoint_id is None
@@ -216,7 +216,7 @@ def test_half_an_hour_saves_the_run_once_whatever_the_views(colour: Colour) -> N
     assert scene.asks().guard.checkpoint_id is not None
     assert scene.asks(max_tokens=700).guard.checkpoint_id is None, "another view saves no second time"
     scene.clock.advance(1700)
-    told(colour, scene.session.checkpoint)
+    told(call_style, scene.session.checkpoint)
     scene.clock.advance(200)
     assert scene.asks().guard.checkpoint_id is None, "it was saved by hand meanwhile"
     scene.clock.advance(-5000)
@@ -226,13 +226,13 @@ def test_half_an_hour_saves_the_run_once_whatever_the_views(colour: Colour) -> N
 
 @both
 def test_a_checkpoint_that_cannot_be_written_does_not_break_the_turn(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
+    call_style: CallStyle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         msg = "the disk is full"
         raise StorageError(msg)
 
-    scene = Scene(colour, condensation=late())
+    scene = Scene(call_style, condensation=late())
     scene.fills(0.9)
     monkeypatch.setattr(Checkpoints, "write", full)
     context = scene.asks()
@@ -259,8 +259,8 @@ def run_of(scene: Scene, rounds: int) -> None:
 
 
 @both
-def test_a_critical_view_is_pruned_to_its_target_and_goes_on(colour: Colour) -> None:
-    scene = Scene(colour, tree={"enabled": False}, guard=GuardSettings(masks=MaskSettings(enabled=False)))
+def test_a_critical_view_is_pruned_to_its_target_and_goes_on(call_style: CallStyle) -> None:
+    scene = Scene(call_style, tree={"enabled": False}, guard=GuardSettings(masks=MaskSettings(enabled=False)))
     run_of(scene, 40)
     context = scene.asks()
     guard = context.guard
@@ -275,12 +275,14 @@ def test_a_critical_view_is_pruned_to_its_target_and_goes_on(colour: Colour) -> 
 
 
 @both
-def test_what_was_planned_in_the_danger_zone_leaves_first_when_critical_comes(colour: Colour) -> None:
-    scene = Scene(colour, condensation=late(), tree={"enabled": False}, checkpoints=CheckpointSettings(window_share=1))
+def test_what_was_planned_in_the_danger_zone_leaves_first_when_critical_comes(call_style: CallStyle) -> None:
+    scene = Scene(
+        call_style, condensation=late(), tree={"enabled": False}, checkpoints=CheckpointSettings(window_share=1)
+    )
     scene.says(conversation(3))
     scene.fills(0.86)
     assert scene.asks().guard.zone is Zone.DANGER
-    saved = told(colour, scene.session.read_checkpoint)
+    saved = told(call_style, scene.session.read_checkpoint)
     assert saved.reasons == ("danger",)
     planned = [one["first_seq"] for one in saved.context_state["pruning"]]
     assert planned
@@ -297,13 +299,13 @@ def test_what_was_planned_in_the_danger_zone_leaves_first_when_critical_comes(co
 
 
 @both
-def test_what_must_stay_by_now_does_not_leave_though_it_was_planned(colour: Colour) -> None:
-    scene = Scene(colour, condensation=late(), tree={"enabled": False})
+def test_what_must_stay_by_now_does_not_leave_though_it_was_planned(call_style: CallStyle) -> None:
+    scene = Scene(call_style, condensation=late(), tree={"enabled": False})
     scene.fills(0.86)
     scene.asks()
-    planned = told(colour, scene.session.read_checkpoint).context_state["pruning"]
+    planned = told(call_style, scene.session.read_checkpoint).context_state["pruning"]
     name = entries_of(scene.session)[planned[0]["first_seq"] - 1].id
-    told(colour, scene.session.pin, name)
+    told(call_style, scene.session.pin, name)
     scene.fills(0.96)
     context = scene.asks()
     assert "pruned" in context.guard.steps
@@ -311,8 +313,8 @@ def test_what_must_stay_by_now_does_not_leave_though_it_was_planned(colour: Colo
 
 
 @both
-def test_where_pruning_is_not_enough_the_musts_are_shown_head_and_tail(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_where_pruning_is_not_enough_the_musts_are_shown_head_and_tail(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
     scene.says([HumanMessage("goal " * 300, id="q0"), AIMessage("word " * 3000, id="a0"), HumanMessage("end", id="q1")])
     context = scene.asks()
     assert context.guard.steps == ("shortened",)
@@ -340,9 +342,9 @@ def crowd(rounds: int) -> list[BaseMessage]:
 
 @both
 def test_where_calls_are_too_many_to_be_cut_some_are_shown_with_their_results_and_a_note_tells_of_the_others(
-    colour: Colour,
+    call_style: CallStyle,
 ) -> None:
-    scene = Scene(colour)
+    scene = Scene(call_style)
     scene.says(crowd(60))
     context = scene.asks(max_tokens=2000, model=None)
     assert context.guard.steps[-1] == "recovered"
@@ -364,10 +366,10 @@ def unanswerable() -> list[BaseMessage]:
 
 
 @both
-def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
     run_of(scene, 4)
-    calm = told(colour, scene.session.checkpoint)
+    calm = told(call_style, scene.session.checkpoint)
     scene.says([HumanMessage("Only the hook, please, and nothing else. " * 20, id="last"), *crowd(30)[1:]])
     found: Context | None = None
     for budget in range(400, 60, -10):
@@ -386,30 +388,32 @@ def test_an_overflow_is_recovered_from_the_last_checkpoint_with_the_essentials(c
     assert "q2" in scene.asks(model=None, max_tokens=found.max_tokens).entry_ids
 
 
-def overflowing(colour: Colour, budget: int, *, pins: bool = False) -> tuple[Scene, str, str | None, Context]:
+def overflowing(call_style: CallStyle, budget: int, *, pins: bool = False) -> tuple[Scene, str, str | None, Context]:
     """A view that was condensed and saved while all was well, and then overflows; and its plan as it was saved."""
-    scene = Scene(colour)
+    scene = Scene(call_style)
     scene.says([*conversation(12), HumanMessage("Find the bolts.", id="goal")])
-    told(colour, scene.session.flush)
+    told(call_style, scene.session.flush)
     scene.asks(max_tokens=budget, model=None)
-    saved = told(colour, scene.session.checkpoint, "calm")
+    saved = told(call_style, scene.session.checkpoint, "calm")
     (plan,) = [kept["payload"] for kept in saved.context_state["plans"]]
     scene.says(crowd(30)[1:])
     if pins:
-        told(colour, scene.session.pin, "q3")
+        told(call_style, scene.session.pin, "q3")
     return scene, saved.id, plan, scene.asks(max_tokens=budget, model=None)
 
 
 @both
-def test_after_an_overflow_the_view_goes_on_from_the_last_good_checkpoint(colour: Colour) -> None:
+def test_after_an_overflow_the_view_goes_on_from_the_last_good_checkpoint(call_style: CallStyle) -> None:
     scene, saved, plan, context = next(
-        found for budget in range(420, 150, -30) if "recovered" in (found := overflowing(colour, budget))[3].guard.steps
+        found
+        for budget in range(420, 150, -30)
+        if "recovered" in (found := overflowing(call_style, budget))[3].guard.steps
     )
     (event,) = scene.named("context_recovered")
     assert event.details["checkpoint_id"] == saved != context.guard.checkpoint_id
     (kept,) = store_of(scene.memory).plans.kept(ref_of(scene.session))
     assert kept["payload"] == plan, "it is loaded, not only named"
-    again, other, _, _ = overflowing(colour, context.max_tokens, pins=True)
+    again, other, _, _ = overflowing(call_style, context.max_tokens, pins=True)
     (event,) = again.named("context_recovered")
     assert event.details["checkpoint_id"] == other, "where its plan does not hold any more, the essentials are shown"
     scene.says([AIMessage("Done.", id="a1"), HumanMessage("Thanks.", id="q99")])
@@ -417,52 +421,54 @@ def test_after_an_overflow_the_view_goes_on_from_the_last_good_checkpoint(colour
 
 
 @both
-def test_an_overflow_that_cannot_be_recovered_says_what_takes_the_room_and_has_saved_everything(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_an_overflow_that_cannot_be_recovered_says_what_takes_the_room_and_has_saved_everything(
+    call_style: CallStyle,
+) -> None:
+    scene = Scene(call_style)
     scene.says(unanswerable())
-    before = told(colour, scene.session.messages)
+    before = told(call_style, scene.session.messages)
     with pytest.raises(ContextOverflowError) as raised:
         scene.asks(max_tokens=70, model=None)
     said = str(raised.value)
     assert "70" in said
     assert "max_tokens" in said
-    (info,) = told(colour, scene.session.checkpoints)
+    (info,) = told(call_style, scene.session.checkpoints)
     assert raised.value.checkpoint_id == info.id
     assert "critical" in info.reasons
     saved = store_of(scene.memory).checkpoints.read(ref_of(scene.session), info.id)
     assert saved.conversation
-    assert told(colour, scene.session.messages) == before
+    assert told(call_style, scene.session.messages) == before
     assert len(scene.named("context_fatal")) == len(scene.named("zone_critical")) == 1
     with pytest.raises(ContextOverflowError):
         scene.asks(max_tokens=70, model=None)
     assert len(scene.session.checkpoints()) == 1, "asking again saves nothing twice"
     assert len(scene.named("zone_critical")) == 1
     assert scene.asks(max_tokens=8000, model=None).guard.steps == ()
-    assert told(colour, scene.session.restore).checkpoint.id is not None
+    assert told(call_style, scene.session.restore).checkpoint.id is not None
 
 
 @both
 @pytest.mark.parametrize("spare", [-200, 0, 5])
-def test_a_system_prompt_that_leaves_no_room_goes_the_way_of_every_overflow(colour: Colour, spare: int) -> None:
-    scene = Scene(colour)
+def test_a_system_prompt_that_leaves_no_room_goes_the_way_of_every_overflow(call_style: CallStyle, spare: int) -> None:
+    scene = Scene(call_style)
     scene.says(conversation(3))
     system = "Mind the tide. " * 100
     budget = counted([SystemMessage(system)]) + spare
     with pytest.raises(ContextOverflowError, match="system prompt") as raised:
         scene.asks(max_tokens=budget, model=None, system=system)
-    (info,) = told(colour, scene.session.checkpoints)
+    (info,) = told(call_style, scene.session.checkpoints)
     assert raised.value.checkpoint_id == info.id
     assert "critical" in info.reasons
     assert len(scene.named("zone_critical")) == len(scene.named("context_overflow", "context_fatal")) - 1 == 1
     with pytest.raises(ContextOverflowError):
         scene.asks(max_tokens=budget, model=None, system=system)
-    assert len(told(colour, scene.session.checkpoints)) == 1
+    assert len(told(call_style, scene.session.checkpoints)) == 1
     assert scene.asks(max_tokens=budget + 3000, model=None, system=system).guard.steps == ()
 
 
 @both
-def test_without_checkpoints_the_fatal_error_points_to_the_transcript(colour: Colour) -> None:
-    scene = Scene(colour, checkpoints=CheckpointSettings(enabled=False))
+def test_without_checkpoints_the_fatal_error_points_to_the_transcript(call_style: CallStyle) -> None:
+    scene = Scene(call_style, checkpoints=CheckpointSettings(enabled=False))
     scene.says(unanswerable())
     with pytest.raises(ContextOverflowError, match="transcript") as raised:
         scene.asks(max_tokens=70, model=None)
@@ -470,8 +476,8 @@ def test_without_checkpoints_the_fatal_error_points_to_the_transcript(colour: Co
 
 
 @both
-def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
     scene.says(unanswerable())
     with pytest.raises(ContextOverflowError) as raised:
         scene.asks(max_tokens=70, model=None)
@@ -485,8 +491,8 @@ def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(colour: Colour) -> 
 
 
 @both
-def test_the_minimal_view_shows_task_file_last_user_message_and_error_and_nothing_else(colour: Colour) -> None:
-    scene = Scene(colour)
+def test_the_minimal_view_shows_task_file_last_user_message_and_error_and_nothing_else(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
     run_of(scene, 5)
     failed = {"name": "bash", "args": {"command": "pytest"}, "id": "bad"}
     scene.says(
@@ -512,12 +518,12 @@ def test_the_minimal_view_shows_task_file_last_user_message_and_error_and_nothin
     [("detailed", {1}, 10), ("compact", {2, 3}, 5), ("mine", {1, 2}, 4)],
 )
 def test_a_view_shows_its_levels_and_its_recent_messages_and_names_what_is_between(
-    colour: Colour, view: str, levels: set[int], most: int
+    call_style: CallStyle, view: str, levels: set[int], most: int
 ) -> None:
     views = {**ContextSettings().views, "mine": ViewSettings(last_messages=4, levels=(1, 2))}
-    scene = Scene(colour, context=ContextSettings(views=views))
+    scene = Scene(call_style, context=ContextSettings(views=views))
     scene.says(conversation(60), at=NOW)
-    told(colour, scene.session.flush)
+    told(call_style, scene.session.flush)
     context = scene.asks(max_tokens=1500, model=None, view=view)
     history, recent = context.section("history"), context.section("recent")
     assert history is not None
@@ -546,14 +552,18 @@ def test_a_tool_loop_keeps_its_recall_from_request_to_request() -> None:
 
 
 @both
-def test_pictures_that_have_no_room_are_described_and_the_newest_stay(colour: Colour) -> None:
+def test_pictures_that_have_no_room_are_described_and_the_newest_stay(call_style: CallStyle) -> None:
     session = open_memory(None, settings=Settings(tree=TreeSettings(background=False))).session("s")
     image = {"type": "image", "base64": "eA==" * 90, "mime_type": "image/png"}
     for number in range(3):
         asked = [{"type": "text", "text": f"What is on plate {number}?"}, image, image]
-        told(colour, session.add_messages, [HumanMessage(asked, id=f"q{number}"), AIMessage("A crane.")])
-    told(colour, session.add_messages, [HumanMessage([{"type": "text", "text": "And here?"}, image, image], id="last")])
-    context = told(colour, session.context, "", max_tokens=4000)
+        told(call_style, session.add_messages, [HumanMessage(asked, id=f"q{number}"), AIMessage("A crane.")])
+    told(
+        call_style,
+        session.add_messages,
+        [HumanMessage([{"type": "text", "text": "And here?"}, image, image], id="last")],
+    )
+    context = told(call_style, session.context, "", max_tokens=4000)
     assert context.tokens <= 4000
     assert check_valid(context.messages, complete=True) == []
     shown = {one.id: one for one in context.messages if isinstance(one, HumanMessage)}

@@ -39,7 +39,7 @@ from langchain_tiered_memory.integrations.histories import (
     to_openai,
 )
 from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, entries_of, open_memory, tool_turn
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 KINDS = [
-    (kind, colour)
+    (kind, call_style)
     for kind in ("in memory", "file", "sql", "sql async", "tiered")
-    for colour in COLOURS
-    if (kind, colour) != ("sql async", "sync")
+    for call_style in CALL_STYLES
+    if (kind, call_style) != ("sql async", "sync")
 ]
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
 
@@ -84,8 +84,8 @@ def history_of(kind: str, where: Path) -> BaseChatMessageHistory:
     return InMemoryChatMessageHistory()
 
 
-def brought(session: Session, source: Any, colour: Colour, **options: Any) -> list[str]:
-    if colour == "sync":
+def brought(session: Session, source: Any, call_style: CallStyle, **options: Any) -> list[str]:
+    if call_style == "sync":
         return import_history(session, source, **options)
 
     async def go() -> list[str]:
@@ -101,8 +101,10 @@ def texts(session: Session) -> list[str]:
     return [str(one.text) for one in session.messages()]
 
 
-@pytest.mark.parametrize(("kind", "colour"), KINDS)
-def test_a_chat_history_comes_in_once_however_often_it_is_brought(kind: str, colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "call_style"), KINDS)
+def test_a_chat_history_comes_in_once_however_often_it_is_brought(
+    kind: str, call_style: CallStyle, tmp_path: Path
+) -> None:
     history = history_of(kind, tmp_path)
     with open_memory() as memory:
         session = memory.session("s")
@@ -110,23 +112,25 @@ def test_a_chat_history_comes_in_once_however_often_it_is_brought(kind: str, col
             asyncio.run(history.aadd_messages(unnamed()))
         else:
             history.add_messages(unnamed())
-        first = brought(session, history, colour)
+        first = brought(session, history, call_style)
         assert texts(session) == [str(one.text) for one in unnamed()]
-        assert brought(session, history, colour) == first
+        assert brought(session, history, call_style) == first
         assert len(texts(session)) == 7
         if kind != "sql async":
             history.add_messages([HumanMessage("one more")])
-            assert brought(session, history, colour)[:7] == first
+            assert brought(session, history, call_style)[:7] == first
             assert texts(session)[7:] == ["one more"]
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize(("kind", "colour"), KINDS)
-def test_a_session_goes_out_once_and_comes_back_equal(kind: str, colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "call_style"), KINDS)
+def test_a_session_goes_out_once_and_comes_back_equal(kind: str, call_style: CallStyle, tmp_path: Path) -> None:
     history = history_of(kind, tmp_path)
 
     def out(session: Session) -> list[str]:
-        return export_history(session, history) if colour == "sync" else asyncio.run(aexport_history(session, history))
+        return (
+            export_history(session, history) if call_style == "sync" else asyncio.run(aexport_history(session, history))
+        )
 
     with open_memory() as memory:
         session = memory.session("s")
@@ -136,7 +140,7 @@ def test_a_session_goes_out_once_and_comes_back_equal(kind: str, colour: Colour,
         session.add_messages([HumanMessage("later", id="later")])
         assert out(session) == ["later"]
         back = memory.session("back")
-        brought(back, history, colour)
+        brought(back, history, call_style)
         assert back.messages() == session.messages()
 
 
@@ -150,8 +154,8 @@ def test_a_history_that_came_in_without_ids_does_not_double_when_it_goes_back() 
         assert len(history.messages) == 8
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_openai_dicts_come_in_with_their_times_and_go_out_again(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_openai_dicts_come_in_with_their_times_and_go_out_again(call_style: CallStyle) -> None:
     rows = [
         {"role": "user", "content": "hello", "timestamp": "2024-03-15T13:56:00Z"},
         {
@@ -165,16 +169,16 @@ def test_openai_dicts_come_in_with_their_times_and_go_out_again(colour: Colour) 
     ]
     with open_memory() as memory:
         session = memory.session("s")
-        first = brought(session, rows, colour)
-        assert brought(session, rows, colour) == first
+        first = brought(session, rows, call_style)
+        assert brought(session, rows, call_style) == first
         assert first[3] == "mine"
         assert len(set(first)) == 4
         assert entries_of(session)[0].at == dt.datetime(2024, 3, 15, 13, 56, tzinfo=dt.UTC).timestamp()
-        out = to_openai(session) if colour == "sync" else asyncio.run(ato_openai(session))
+        out = to_openai(session) if call_style == "sync" else asyncio.run(ato_openai(session))
         assert [one["role"] for one in out] == ["user", "assistant", "tool", "user"]
         assert out[1]["tool_calls"][0]["function"]["name"] == "look_up"
         back = memory.session("back")
-        assert brought(back, out, colour) == first
+        assert brought(back, out, call_style) == first
         assert texts(back) == texts(session)
 
 
@@ -213,12 +217,12 @@ def legacy() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_an_assistant_says_beside_its_content_comes_in_too(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_an_assistant_says_beside_its_content_comes_in_too(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
-        brought(session, legacy(), colour)
-        brought(session, legacy(), colour)
+        brought(session, legacy(), call_style)
+        brought(session, legacy(), call_style)
         said = session.messages()
         assert len(said) == len(legacy())
         assert said[1].additional_kwargs["function_call"]["name"] == "look_up"

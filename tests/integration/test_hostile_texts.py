@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.messages.validity.rules import check_valid
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.hostile_texts import KINDS, hostile
 from tests.memory_builders import open_memory, quick_settings
 from tests.spread import EXHAUSTIVE
@@ -39,15 +39,15 @@ def said(text: str) -> list[BaseMessage]:
     ]
 
 
-def journey(text: str, colour: Colour) -> float:
+def journey(text: str, call_style: CallStyle) -> float:
     """Seconds of processor time from adding to finding; what comes out is checked."""
     with open_memory(token_counter=None, settings=quick_settings(messages=3)) as memory:
         session = memory.session("s")
         started = time.process_time()
-        told(colour, session.add_messages, said(text))
-        told(colour, session.flush)
-        context = told(colour, session.context, None, max_tokens=3000)
-        told(colour, session.search, text[:1000])
+        told(call_style, session.add_messages, said(text))
+        told(call_style, session.flush)
+        context = told(call_style, session.context, None, max_tokens=3000)
+        told(call_style, session.search, text[:1000])
         spent = time.process_time() - started
         assert context.tokens <= 3000
         assert check_valid(context.messages, complete=True) == []
@@ -57,23 +57,23 @@ def journey(text: str, colour: Colour) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hostile_text_is_kept_condensed_shown_and_searched_in_linear_time(kind: str) -> None:
-    colour = COLOURS[KINDS.index(kind) % 2]
-    short = journey(hostile(kind, _CHARS), colour)
+    call_style = CALL_STYLES[KINDS.index(kind) % 2]
+    short = journey(hostile(kind, _CHARS), call_style)
     if short < _QUICK_SECONDS:
         return
-    grown = min(journey(hostile(kind, _TIMES * _CHARS), colour) / short for _ in range(2))
+    grown = min(journey(hostile(kind, _TIMES * _CHARS), call_style) / short for _ in range(2))
     assert grown < _MOST_GROWTH
 
 
 @pytest.mark.parametrize("kind", LONGEST)
 def test_a_million_characters_of_one_kind_are_condensed_and_shown(kind: str) -> None:
-    colour = COLOURS[LONGEST.index(kind) % 2]
+    call_style = CALL_STYLES[LONGEST.index(kind) % 2]
     text = hostile(kind, 1_000_000)
     with open_memory(token_counter=None, settings=quick_settings(messages=2)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage(text), AIMessage("Yes."), HumanMessage("And?")])
-        told(colour, session.flush)
-        assert told(colour, session.context, "", max_tokens=2000).tokens <= 2000
+        told(call_style, session.add_messages, [HumanMessage(text), AIMessage("Yes."), HumanMessage("And?")])
+        told(call_style, session.flush)
+        assert told(call_style, session.context, "", max_tokens=2000).tokens <= 2000
 
 
 def grown_by(characters: int, pipe: Connection) -> None:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import CondensationSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, summaries_of, turn
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ def lazy_memory(model: ScriptedModel | list[ScriptedModel], where: Path | None =
     return open_memory(where, model=model, **({"settings": lazily()} | choices))
 
 
-def talk(session: Session, turns: int, *, start: int = 0, max_tokens: int = NARROW, colour: Colour = "sync") -> None:
+def talk(
+    session: Session, turns: int, *, start: int = 0, max_tokens: int = NARROW, call_style: CallStyle = "sync"
+) -> None:
     """Speak, ask for a context as an agent does before it answers, and let what is due be done."""
     for number in range(start, start + turns):
-        told(colour, session.add_messages, turn(number))
-        told(colour, session.context, "", max_tokens=max_tokens)
-        told(colour, session.flush)
+        told(call_style, session.add_messages, turn(number))
+        told(call_style, session.context, "", max_tokens=max_tokens)
+        told(call_style, session.flush)
 
 
 def by_rules(session: Session, *, level: int | None = None) -> list[str]:
@@ -71,27 +73,27 @@ def answering(change: Callable[[str], str]) -> ScriptedModel:
     return ScriptedModel(answers=answer)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_history_that_fits_its_window_asks_no_model_and_has_every_summary(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_history_that_fits_its_window_asks_no_model_and_has_every_summary(call_style: CallStyle) -> None:
     model = summarising_model()
     with lazy_memory(model) as memory:
         session = memory.session("s")
-        talk(session, 40, max_tokens=WIDE, colour=colour)
+        talk(session, 40, max_tokens=WIDE, call_style=call_style)
         made = summaries_of(session)
         assert model.calls == 0
         assert {one.level for one in made} >= {1, 2, 3}
         assert all(one.by_rules and one.text and not one.degraded for one in made)
-        assert told(colour, session.search, "bolts team harbour", levels=[1])
+        assert told(call_style, session.search, "bolts team harbour", levels=[1])
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_view_that_is_condensed_shows_what_the_model_wrote_in_few_calls(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_view_that_is_condensed_shows_what_the_model_wrote_in_few_calls(call_style: CallStyle) -> None:
     model = summarising_model()
     with lazy_memory(model) as memory:
         session = memory.session("s")
-        talk(session, 60, colour=colour)
-        context = told(colour, session.context, "", max_tokens=NARROW)
+        talk(session, 60, call_style=call_style)
+        context = told(call_style, session.context, "", max_tokens=NARROW)
         shown = {one.id: one for one in summaries_of(session)}
         assert context.summary_ids
         assert not [one for one in context.summary_ids if shown[one].by_rules and shown[one].level == 1]
@@ -114,16 +116,16 @@ def test_one_window_that_needs_it_is_enough_and_another_is_not_asked_for() -> No
         assert not by_model(wide)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_restart_asks_no_model(colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_restart_asks_no_model(call_style: CallStyle, tmp_path: Path) -> None:
     with lazy_memory(summarising_model(), tmp_path / "m.db") as memory:
-        talk(memory.session("s"), 40, colour=colour)
+        talk(memory.session("s"), 40, call_style=call_style)
     again = summarising_model()
     with lazy_memory(again, tmp_path / "m.db") as memory:
         session = memory.session("s")
-        told(colour, session.flush)
-        told(colour, session.context, "", max_tokens=NARROW)
-        told(colour, session.flush)
+        told(call_style, session.flush)
+        told(call_style, session.context, "", max_tokens=NARROW)
+        told(call_style, session.flush)
         assert again.calls == 0
 
 
@@ -196,12 +198,12 @@ def test_sloppy_answers_are_taken_apart_all_the_same(how: str) -> None:
         assert model.calls * 4 <= len(by_model(session, level=1))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_part_that_is_missing_is_asked_for_alone(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_part_that_is_missing_is_asked_for_alone(call_style: CallStyle) -> None:
     model = answering(lambda said: said.replace("<summary 2>", "<summary 99>"))
     with lazy_memory(model) as memory:
         session = memory.session("s")
-        talk(session, 30, colour=colour)
+        talk(session, 30, call_style=call_style)
         alone = [prompt for prompt in model.prompts if "<sources>" in str(prompt[-1].text)]
         assert alone
         assert len(alone) < model.calls
@@ -222,8 +224,8 @@ def test_a_model_that_never_answers_in_parts_is_soon_asked_for_one_at_a_time() -
         assert len(by_model(session, level=1)) > 10
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(call_style: CallStyle) -> None:
     good = summarising_model()
 
     def answer(messages: Sequence[BaseMessage]) -> str:
@@ -234,7 +236,7 @@ def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(colour: C
     model = ScriptedModel(answers=answer)
     with lazy_memory(model) as memory:
         session = memory.session("s")
-        talk(session, 60, colour=colour)
+        talk(session, 60, call_style=call_style)
         asked = [len(_PARTS.findall(str(prompt[-1].text))) for prompt in model.prompts]
         assert max(asked) > 5
         assert asked.count(0) * 4 <= len(asked)  # a single one that is left over is asked for alone
@@ -243,7 +245,7 @@ def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(colour: C
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize(
     "why",
     [
@@ -254,7 +256,7 @@ def test_an_answer_of_which_nothing_can_be_used_is_asked_for_in_halves(colour: C
     ids=["OpenAI", "Anthropic", "Responses"],
 )
 def test_of_an_answer_that_ended_too_soon_the_whole_parts_stay_and_only_the_rest_is_asked_for(
-    colour: Colour, why: dict[str, Any]
+    call_style: CallStyle, why: dict[str, Any]
 ) -> None:
     good = summarising_model()
     cut: list[tuple[int, list[str]]] = []
@@ -272,7 +274,7 @@ def test_of_an_answer_that_ended_too_soon_the_whole_parts_stay_and_only_the_rest
     model = ScriptedModel(answers=answer)
     with lazy_memory(model) as memory:
         session = memory.session("s")
-        talk(session, 40, colour=colour)
+        talk(session, 40, call_style=call_style)
         assert cut
         for number, texts in cut:
             rest = _TEXTS.findall(str(model.prompts[number + 1][-1].text))
@@ -377,15 +379,15 @@ def test_a_view_in_the_foreground_waits_for_the_model_as_it_did() -> None:
         assert model.calls
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(call_style: CallStyle) -> None:
     """What rules wrote of a chunk that ends behind what was foreseen would be written later, and the view made anew."""
     alone = {"condensation": CondensationSettings(eager=False, batch_tokens=600)}  # no call takes what follows besides
     with lazy_memory(summarising_model(), settings=lazily().model_copy(update=alone)) as memory:
         session = memory.session("s")
         for number in range(40):
-            told(colour, session.add_messages, turn(number))
-            context = told(colour, session.context, "", max_tokens=1200)
+            told(call_style, session.add_messages, turn(number))
+            context = told(call_style, session.context, "", max_tokens=1200)
             shown = {one.id: one for one in summaries_of(session) if one.level == 1}
             assert not [one for one in context.summary_ids if one in shown and shown[one].by_rules], number
 

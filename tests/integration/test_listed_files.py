@@ -6,18 +6,18 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.testing import FrozenClock
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, open_memory
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("budget", [1000, 2000, 4000])
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_list_of_files_keeps_to_its_share_of_the_budget(colour: Colour, budget: int) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_list_of_files_keeps_to_its_share_of_the_budget(call_style: CallStyle, budget: int) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage("Fix the crane.", id="goal")])
+        told(call_style, session.add_messages, [HumanMessage("Fix the crane.", id="goal")])
         for number in range(90):
             call = {
                 "name": "read_file",
@@ -25,8 +25,8 @@ def test_the_list_of_files_keeps_to_its_share_of_the_budget(colour: Colour, budg
                 "id": f"c{number}",
             }
             looks = [AIMessage("", tool_calls=[call]), ToolMessage("a line of it\n" * 12, tool_call_id=f"c{number}")]
-            told(colour, session.add_messages, looks)
-        told(colour, session.flush)
-        context = told(colour, session.context, "", max_tokens=budget)
+            told(call_style, session.add_messages, looks)
+        told(call_style, session.flush)
+        context = told(call_style, session.context, "", max_tokens=budget)
         (listed,) = [section for section in context.sections if section.name == "files"]
         assert 0 < listed.tokens <= listed.cap == round(0.05 * budget)

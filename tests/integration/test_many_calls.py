@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.messages.validity.rules import check_valid
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
 from tests.properties.test_cost import Meter
 
@@ -26,14 +26,14 @@ def results(count: int, *, start: int = 0, words: str = "") -> list[BaseMessage]
     ]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("words", ["", LONG], ids=["short", "long"])
 @pytest.mark.parametrize("answered", [1000, 500, 0])
-def test_a_thousand_parallel_calls_fit_into_4000_tokens(colour: Colour, words: str, answered: int) -> None:
+def test_a_thousand_parallel_calls_fit_into_4000_tokens(call_style: CallStyle, words: str, answered: int) -> None:
     with open_memory(settings=quick_settings(enabled=False)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [*calls(1000, words=words), *results(answered, words=words)])
-        context = told(colour, session.context, "", max_tokens=4000)
+        told(call_style, session.add_messages, [*calls(1000, words=words), *results(answered, words=words)])
+        context = told(call_style, session.context, "", max_tokens=4000)
         assert context.tokens <= 4000
         assert check_valid(context.messages, complete=True) == []
         shown = [one for one in context.messages if isinstance(one, ToolMessage)]
@@ -81,15 +81,15 @@ def test_results_that_come_one_by_one_cost_the_same_beside_a_hundred_calls_and_b
     assert many[1] <= 1.2 * few[1] + 400
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_twenty_thousand_calls_in_one_message_work(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_twenty_thousand_calls_in_one_message_work(call_style: CallStyle) -> None:
     with open_memory(settings=quick_settings(enabled=False)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, calls(20_000))
-        told(colour, session.add_messages, results(10_000))
+        told(call_style, session.add_messages, calls(20_000))
+        told(call_style, session.add_messages, results(10_000))
         for one in results(20, start=10_000):
-            told(colour, session.add_messages, [one])
-        context = told(colour, session.context, "", max_tokens=4000)
+            told(call_style, session.add_messages, [one])
+        context = told(call_style, session.context, "", max_tokens=4000)
         assert context.tokens <= 4000
         assert check_valid(context.messages, complete=True) == []
         assert context.messages[-1].text.startswith("gauge 10019:")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
 from tests.anthropic_server import AnthropicServer, blocks_of
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.openai_server import OpenAIServer, calls
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 anthropic = pytest.importorskip("langchain_anthropic")
 anthropic_middleware = pytest.importorskip("langchain_anthropic.middleware")
 
-pytestmark = pytest.mark.parametrize("colour", COLOURS)
+pytestmark = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 _TURNS = 12
 _BUDGET = 1500
@@ -46,9 +46,9 @@ def model_of(server: AnthropicServer, **choices: Any) -> Any:
     )
 
 
-def talked(colour: Colour, agent: Any) -> None:
+def talked(call_style: CallStyle, agent: Any) -> None:
     for turn in range(_TURNS):
-        said(colour, agent, f"Where is order {turn}? Somebody from hall {turn * 7} asked me for it twice today.")
+        said(call_style, agent, f"Where is order {turn}? Somebody from hall {turn * 7} asked me for it twice today.")
 
 
 def plain(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -60,10 +60,10 @@ def ends_of(blocks: list[dict[str, Any]]) -> list[int]:
 
 
 def test_most_of_each_request_ends_at_a_breakpoint_that_the_one_before_had(
-    colour: Colour, server: AnthropicServer
+    call_style: CallStyle, server: AnthropicServer
 ) -> None:
     with open_memory() as memory:
-        talked(colour, built(memory, model_of(server), max_tokens=_BUDGET, cache_hints=True))
+        talked(call_style, built(memory, model_of(server), max_tokens=_BUDGET, cache_hints=True))
     requests = [blocks_of(body) for body in server.bodies]
     assert len(requests) == 2 * _TURNS
     assert all(1 <= len(ends_of(one)) <= 4 for one in requests)
@@ -77,49 +77,49 @@ def test_most_of_each_request_ends_at_a_breakpoint_that_the_one_before_had(
 
 
 def test_tools_end_with_a_breakpoint_where_no_system_prompt_follows_them(
-    colour: Colour, server: AnthropicServer
+    call_style: CallStyle, server: AnthropicServer
 ) -> None:
     with open_memory() as memory:
         agent = built(memory, model_of(server), max_tokens=_BUDGET, cache_hints=True, agent={"system_prompt": None})
-        talked(colour, agent)
+        talked(call_style, agent)
     for body in server.bodies:
         assert "cache_control" in body["tools"][-1]
         assert len(ends_of(blocks_of(body))) <= 4
         assert not body.get("system")
 
 
-def test_nothing_is_hinted_unless_it_is_wanted(colour: Colour, server: AnthropicServer) -> None:
+def test_nothing_is_hinted_unless_it_is_wanted(call_style: CallStyle, server: AnthropicServer) -> None:
     with open_memory() as memory:
-        talked(colour, built(memory, model_of(server), max_tokens=_BUDGET))
+        talked(call_style, built(memory, model_of(server), max_tokens=_BUDGET))
     assert not any(ends_of(blocks_of(body)) for body in server.bodies)
 
 
-def test_breakpoints_of_somebody_else_are_left_alone(colour: Colour, server: AnthropicServer) -> None:
+def test_breakpoints_of_somebody_else_are_left_alone(call_style: CallStyle, server: AnthropicServer) -> None:
     caching = anthropic_middleware.AnthropicPromptCachingMiddleware()
     with open_memory() as memory:
         agent = built(memory, model_of(server), before=[caching], max_tokens=_BUDGET, cache_hints=True)
-        said(colour, agent, "Where is order 1?")
+        said(call_style, agent, "Where is order 1?")
     hinted = [ends_of(blocks_of(body)) for body in server.bodies]
     with AnthropicServer(_answer) as other, open_memory() as memory:
         agent = built(memory, model_of(other), before=[caching], max_tokens=_BUDGET)
-        said(colour, agent, "Where is order 1?")
+        said(call_style, agent, "Where is order 1?")
         assert hinted == [ends_of(blocks_of(body)) for body in other.bodies]
 
 
-def test_what_is_remembered_has_no_hints(colour: Colour, server: AnthropicServer) -> None:
+def test_what_is_remembered_has_no_hints(call_style: CallStyle, server: AnthropicServer) -> None:
     with open_memory() as memory:
         agent = built(memory, model_of(server), max_tokens=_BUDGET, cache_hints=True)
-        state = said(colour, agent, "Where is order 1?")
+        state = said(call_style, agent, "Where is order 1?")
         assert "cache_control" not in str(memory.session("alice").messages())
         assert "cache_control" not in str(state["messages"])
 
 
-def test_openai_gets_one_key_for_a_conversation_and_another_for_another(colour: Colour) -> None:
+def test_openai_gets_one_key_for_a_conversation_and_another_for_another(call_style: CallStyle) -> None:
     script = [calls("look_up", {"order": 1}), "Done.", "Fine.", "Fine."]
     with OpenAIServer(script=script) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=[look_up], cache_hints=True)
-        said(colour, agent, "Where is order 1?")
-        said(colour, agent, "And the other one?", {"configurable": {"thread_id": "bob"}})
+        said(call_style, agent, "Where is order 1?")
+        said(call_style, agent, "And the other one?", {"configurable": {"thread_id": "bob"}})
         keys = [one.body.get("prompt_cache_key") for one in server.requests]
     assert len(keys) == 3
     assert keys[0] == keys[1] != keys[2]

@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from langchain_tiered_memory.settings import ContextSettings
 from tests.agent_builders import THREAD, built, look_up, open_memory, openai_model, said
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import quick_settings
 from tests.openai_server import OpenAIServer, calls
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from tests.openai_server import Scripted
 
-pytestmark = [pytest.mark.service, pytest.mark.parametrize("colour", COLOURS), pytest.mark.slow]
+pytestmark = [pytest.mark.service, pytest.mark.parametrize("call_style", CALL_STYLES), pytest.mark.slow]
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 SECRET = "Zanzibar"
@@ -60,32 +60,34 @@ def stored(memory: TieredMemory) -> list[str]:
 
 @pytest.mark.parametrize("place", [0, 3, 11], ids=["the goal", "in the middle", "what the user says last"])
 @pytest.mark.parametrize("max_tokens", [1200, 50_000], ids=["condensed", "whole"])
-def test_a_message_that_is_left_out_is_in_no_part_of_the_request(colour: Colour, place: int, max_tokens: int) -> None:
+def test_a_message_that_is_left_out_is_in_no_part_of_the_request(
+    call_style: CallStyle, place: int, max_tokens: int
+) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         screen = Filter(tells_no_secret)
         agent = built(memory, openai_model(server), tools=(), before=[screen], max_tokens=max_tokens)
         for turn in range(12):
-            said(colour, agent, f"Order {turn} goes to {SECRET if turn == place else 'Berlin'}. {LONG}")
+            said(call_style, agent, f"Order {turn} goes to {SECRET if turn == place else 'Berlin'}. {LONG}")
             memory.flush()
             assert SECRET not in server.requests[-1].text
-        said(colour, agent, "Which order went to the island whose name begins with Zanzi? Order 0, 3 or 11?")
+        said(call_style, agent, "Which order went to the island whose name begins with Zanzi? Order 0, 3 or 11?")
         memory.flush()
         assert SECRET not in server.requests[-1].text
         assert all(one.status == 200 for one in server.requests)
         assert SECRET in stored(memory)[2 * place]
         screen.passes = lambda _: True
-        said(colour, agent, f"Which order goes to {SECRET}?")
+        said(call_style, agent, f"Which order goes to {SECRET}?")
         assert f"Order {place} goes to {SECRET}." in server.requests[-1].text
 
 
-def test_summaries_that_stand_for_other_messages_are_shown_all_the_same(colour: Colour) -> None:
+def test_summaries_that_stand_for_other_messages_are_shown_all_the_same(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), before=[Filter(tells_no_secret)], max_tokens=3000)
         for turn in range(40):
             place = SECRET if turn == 2 else f"town{turn}"
-            said(colour, agent, f"We decided that order {turn} goes to {place}. {LONG}")
+            said(call_style, agent, f"We decided that order {turn} goes to {place}. {LONG}")
         memory.flush()
-        said(colour, agent, "And then?")
+        said(call_style, agent, "And then?")
         assert any(SECRET in hit.text for hit in memory.session("alice").search(SECRET, levels=[1]))
         sent = server.requests[-1].text
         assert SECRET not in sent
@@ -104,7 +106,7 @@ def test_summaries_that_stand_for_other_messages_are_shown_all_the_same(colour: 
     ids=["one level", "two levels", "selection"],
 )
 def test_no_way_of_choosing_summaries_shows_one_that_stands_for_it(
-    colour: Colour, choices: dict[str, Any], settings: ContextSettings
+    call_style: CallStyle, choices: dict[str, Any], settings: ContextSettings
 ) -> None:
     chosen = quick_settings().model_copy(update={"context": settings})
     with OpenAIServer(script=["Noted."]) as server, open_memory(settings=chosen) as memory:
@@ -113,7 +115,7 @@ def test_no_way_of_choosing_summaries_shows_one_that_stands_for_it(
         blocks = []
         for turn in range(40):
             place = SECRET if turn == 20 else f"town{turn}"
-            said(colour, agent, f"We decided that order {turn} goes to {place}. {LONG}")
+            said(call_style, agent, f"We decided that order {turn} goes to {place}. {LONG}")
             memory.flush()
             assert SECRET not in server.requests[-1].text
             blocks.append(server.requests[-1].text.partition("</conversation_history>")[0])
@@ -121,17 +123,17 @@ def test_no_way_of_choosing_summaries_shows_one_that_stands_for_it(
         assert any("We decided" in one and "town" in one for one in blocks[25:]), "others are shown"
 
 
-def test_a_pinned_message_that_is_left_out_is_not_quoted(colour: Colour) -> None:
+def test_a_pinned_message_that_is_left_out_is_not_quoted(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), before=[Filter(tells_no_secret)])
-        said(colour, agent, f"The order goes to {SECRET}.")
+        said(call_style, agent, f"The order goes to {SECRET}.")
         session = memory.session("alice")
         session.pin(str(session.messages()[0].id))
-        said(colour, agent, "And then?")
+        said(call_style, agent, "And then?")
         assert SECRET not in server.requests[-1].text
 
 
-def test_a_result_that_is_left_out_leaves_a_valid_request(colour: Colour) -> None:
+def test_a_result_that_is_left_out_leaves_a_valid_request(call_style: CallStyle) -> None:
     def reply(body: dict[str, Any]) -> Scripted:
         return "It is due." if body["messages"][-1]["role"] == "tool" else calls("look_up", {"order": 3}, {"order": 4})
 
@@ -139,57 +141,57 @@ def test_a_result_that_is_left_out_leaves_a_valid_request(colour: Colour) -> Non
         no_results = Filter(lambda one: one.type != "tool" or "Order 4" not in str(one.content))
         agent = built(memory, openai_model(server), before=[no_results])
         for _ in range(3):
-            said(colour, agent, "When are they due?")
+            said(call_style, agent, "When are they due?")
         assert {one.status for one in server.requests} == {200}
         assert not any("Order 4 is due" in one.text for one in server.requests)
         assert sum("Order 4 is due" in one for one in stored(memory)) == 3
         assert look_up.name in server.requests[-1].text
 
 
-def test_what_is_left_out_is_left_out_for_a_client_that_sends_its_list_again(colour: Colour) -> None:
+def test_what_is_left_out_is_left_out_for_a_client_that_sends_its_list_again(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         screen = [Filter(tells_no_secret)]
         agent = built(memory, openai_model(server), tools=(), before=screen, agent={"checkpointer": None})
         sent: list[Any] = []
         for turn in range(4):
             sent.append(("user", f"Order {turn} goes to {SECRET if turn == 1 else 'Berlin'}."))
-            said(colour, agent, {"messages": list(sent)})
+            said(call_style, agent, {"messages": list(sent)})
             assert SECRET not in server.requests[-1].text
             sent.append(("assistant", "Noted."))
         assert sum(SECRET in one for one in stored(memory)) == 1
         assert len(stored(memory)) == 8
 
 
-def test_a_request_of_other_messages_alone_has_nothing_of_the_conversation(colour: Colour) -> None:
+def test_a_request_of_other_messages_alone_has_nothing_of_the_conversation(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), before=[Filter(lambda _: False, note="Say hello.")])
-        said(colour, agent, "The order goes to Berlin.")
-        said(colour, agent, "When?")
+        said(call_style, agent, "The order goes to Berlin.")
+        said(call_style, agent, "When?")
         assert server.requests[-1].messages[-1]["content"] == "Say hello."
         assert not any(word in server.requests[-1].text for word in ("Berlin", "When?", "Noted"))
         assert stored(memory) == ["The order goes to Berlin.", "Noted.", "When?", "Noted."]
 
 
-def test_what_is_left_out_is_not_taken_for_deleted_and_what_is_deleted_not_for_left_out(colour: Colour) -> None:
+def test_what_is_left_out_is_not_taken_for_deleted_and_what_is_deleted_not_for_left_out(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), before=[Filter(tells_no_secret)])
-        said(colour, agent, f"The order goes to {SECRET}.")
-        said(colour, agent, "And the bolts go to Bremen.")
+        said(call_style, agent, f"The order goes to {SECRET}.")
+        said(call_style, agent, "And the bolts go to Bremen.")
         agent.update_state(THREAD, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
-        said(colour, agent, "Start anew.")
+        said(call_style, agent, "Start anew.")
         assert "Bremen" not in server.requests[-1].text
         assert len(stored(memory)) == 6
 
 
-def test_a_middleware_that_leaves_nothing_out_costs_no_statement(colour: Colour) -> None:
+def test_a_middleware_that_leaves_nothing_out_costs_no_statement(call_style: CallStyle) -> None:
     counts: list[int] = []
     for others in ([], [Filter(lambda _: True)]):
         with OpenAIServer(script=["Noted."]) as server, open_memory() as memory:
             statements: list[str] = []
             agent = built(memory, openai_model(server), tools=(), before=others)
-            said(colour, agent, "Hello")
+            said(call_style, agent, "Hello")
             engine = memory.core.runtime.store.database.engine
             event.listen(engine, "before_cursor_execute", lambda *said, into=statements: into.append(said[2]))
-            said(colour, agent, "And then?")
+            said(call_style, agent, "And then?")
             counts.append(len(statements))
     assert counts[0] == counts[1]

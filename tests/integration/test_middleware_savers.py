@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from tests.agent_builders import THREAD, ToolModel, built, open_memory
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import Runner, open_saver
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from tests.graph_builders import SaverKind
 
-pytestmark = [pytest.mark.parametrize("colour", COLOURS), pytest.mark.slow]
+pytestmark = [pytest.mark.parametrize("call_style", CALL_STYLES), pytest.mark.slow]
 
 SAVERS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 LONG = "The bolts of this order came late, and the register has to say so. " * 8
@@ -50,7 +50,7 @@ class AssemblyInputs:
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[Any, TieredMemory]]:
         approval = HumanInTheLoopMiddleware(interrupt_on={"look_up": True})
-        async with open_saver(self.kind, self.runner.colour, folder=self.folder, url=self.url) as saver:
+        async with open_saver(self.kind, self.runner.call_style, folder=self.folder, url=self.url) as saver:
             with open_memory(self.folder / "memory.db") as memory:
                 agent = {"checkpointer": saver}
                 yield built(memory, self.model, behind=[approval], max_tokens=2500, agent=agent), memory
@@ -78,16 +78,16 @@ def asking() -> ToolModel:
     return ToolModel(answers=reply)
 
 
-def inputs(kind: SaverKind, colour: Colour, folder: Path, request: pytest.FixtureRequest) -> AssemblyInputs:
+def inputs(kind: SaverKind, call_style: CallStyle, folder: Path, request: pytest.FixtureRequest) -> AssemblyInputs:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    return AssemblyInputs(kind=kind, folder=folder, url=url, runner=Runner(colour=colour), model=asking())
+    return AssemblyInputs(kind=kind, folder=folder, url=url, runner=Runner(call_style=call_style), model=asking())
 
 
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_approvals_across_restarts_leave_state_and_transcript_alike(
-    colour: Colour, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
+    call_style: CallStyle, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    at = inputs(kind, colour, tmp_path, request)
+    at = inputs(kind, call_style, tmp_path, request)
     for turn, decisions in enumerate([[APPROVE, REJECT], [EDIT, APPROVE], [RESPOND, APPROVE], [REJECT, REJECT]]):
         state, _ = await at.say({"messages": [("user", f"Order {turn}: {LONG}")]})
         assert "__interrupt__" in state
@@ -99,9 +99,9 @@ async def test_approvals_across_restarts_leave_state_and_transcript_alike(
 
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_a_step_back_in_time_edits_and_deletions_show_after_a_restart(
-    colour: Colour, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
+    call_style: CallStyle, kind: SaverKind, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    at = inputs(kind, colour, tmp_path, request)
+    at = inputs(kind, call_style, tmp_path, request)
     for turn in range(4):
         await at.say({"messages": [("user", f"Hello for the {turn}th time. {LONG}")]})
     await at.say({"messages": [("user", "The zeppelin lands at noon.")]})

@@ -39,7 +39,7 @@ from tests.agent_builders import (
     said,
     strict_saver,
 )
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.openai_server import OpenAIServer, calls
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ def _by_length(text: str) -> int:
     return len(text) // 4 + 1
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_restart_calls_no_condensing_model_and_changes_no_byte(colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_restart_calls_no_condensing_model_and_changes_no_byte(call_style: CallStyle, tmp_path: Path) -> None:
     condensers = [summarising_model(), summarising_model()]
     model, clock, saver = ToolModel(answers=lambda _: AIMessage("ok")), FrozenClock(), strict_saver()
 
     def turn(memory: Any, number: int, checkpoints: Any) -> list[tuple[str, str]]:
         agent = built(memory, model, tools=(), max_tokens=2500, agent={"checkpointer": checkpoints})
-        said(colour, agent, {"messages": [HumanMessage(f"Order {number}: {LONG}", id=f"u{number}")]})
+        said(call_style, agent, {"messages": [HumanMessage(f"Order {number}: {LONG}", id=f"u{number}")]})
         return [(one.type, str(one.content)) for one in model.prompts[-1]]
 
     with open_memory(tmp_path / "one.db", model=condensers[0], clock=clock) as memory:
@@ -97,23 +97,23 @@ def test_a_restart_calls_no_condensing_model_and_changes_no_byte(colour: Colour,
     assert condensers[1].calls == 0
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_fork_shows_nothing_of_the_branch_it_left(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_fork_shows_nothing_of_the_branch_it_left(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), max_tokens=2500)
         for turn in range(6):
-            said(colour, agent, f"Order {turn}: {LONG}")
+            said(call_style, agent, f"Order {turn}: {LONG}")
         before = next(
             one for one in agent.get_state_history(THREAD) if one.next == () and len(one.values["messages"]) == 12
         )
-        said(colour, agent, f"The zeppelin lands at noon. {LONG}")
+        said(call_style, agent, f"The zeppelin lands at noon. {LONG}")
         for turn in range(6, 10):
-            said(colour, agent, f"Order {turn}: {LONG}")
+            said(call_style, agent, f"Order {turn}: {LONG}")
         assert "zeppelin" in " ".join(stored_texts(memory))
-        said(colour, agent, "When does it land?", before.config)
+        said(call_style, agent, "When does it land?", before.config)
         assert "zeppelin" not in server.requests[-1].text
         assert "Order 5" in server.requests[-1].text
-        said(colour, agent, "And what else?")
+        said(call_style, agent, "And what else?")
         assert "zeppelin" not in server.requests[-1].text
         assert check_protocol(server)
 
@@ -122,27 +122,27 @@ def check_protocol(server: OpenAIServer) -> bool:
     return all(one.status == 200 for one in server.requests)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_fork_from_before_the_first_answer_begins_anew(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_fork_from_before_the_first_answer_begins_anew(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=())
-        said(colour, agent, "The zeppelin lands at noon.")
-        said(colour, agent, "And when does it leave?")
+        said(call_style, agent, "The zeppelin lands at noon.")
+        said(call_style, agent, "And when does it leave?")
         first = list(agent.get_state_history(THREAD))[-1]
-        said(colour, agent, "Hello", first.config)
+        said(call_style, agent, "Hello", first.config)
         assert "zeppelin" not in server.requests[-1].text
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_edited_and_deleted_messages_are_shown_as_the_state_has_them(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_edited_and_deleted_messages_are_shown_as_the_state_has_them(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=())
         for turn in range(3):
-            said(colour, agent, f"Order {turn} is for the zeppelin.")
+            said(call_style, agent, f"Order {turn} is for the zeppelin.")
         held = agent.get_state(THREAD).values["messages"]
         edit = HumanMessage("Order 0 is for the lighthouse.", id=held[0].id)
         agent.update_state(THREAD, {"messages": [edit, RemoveMessage(id=str(held[2].id))]})
-        said(colour, agent, "Which orders are there?")
+        said(call_style, agent, "Which orders are there?")
         shown = [one["content"] for one in server.requests[-1].messages if one["role"] == "user"]
         assert shown[0] == "Order 0 is for the lighthouse."
         assert not any("Order 1" in one for one in shown)
@@ -152,31 +152,31 @@ def test_edited_and_deleted_messages_are_shown_as_the_state_has_them(colour: Col
         ]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_history_that_the_memory_had_before_the_thread_stays_in_view(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_history_that_the_memory_had_before_the_thread_stays_in_view(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         memory.session("alice").add_messages([HumanMessage("My boat is called Zora."), AIMessage("A fine name.")])
         agent = built(memory, openai_model(server), tools=())
-        said(colour, agent, "Hello")
-        said(colour, agent, "What is my boat called?")
+        said(call_style, agent, "Hello")
+        said(call_style, agent, "What is my boat called?")
         assert "Zora" in server.requests[0].text
         assert "Zora" in server.requests[1].text
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_without_a_checkpointer_the_memory_alone_keeps_the_conversation(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_without_a_checkpointer_the_memory_alone_keeps_the_conversation(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), agent={"checkpointer": None})
-        said(colour, agent, "My boat is called Zora.")
-        said(colour, agent, "What is my boat called?")
+        said(call_style, agent, "My boat is called Zora.")
+        said(call_style, agent, "What is my boat called?")
         roles = [one["role"] for one in server.requests[-1].messages]
         assert roles == ["system", "user", "assistant", "user"]
         assert len(memory.session("alice").messages()) == 4
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("decision", ["approve", "edit", "reject"])
-def test_a_pending_approval_is_left_alone_and_its_outcome_remembered(colour: Colour, decision: str) -> None:
+def test_a_pending_approval_is_left_alone_and_its_outcome_remembered(call_style: CallStyle, decision: str) -> None:
     approval = HumanInTheLoopMiddleware(interrupt_on={"look_up": True})
     answers: dict[str, Any] = {
         "approve": {"type": "approve"},
@@ -185,10 +185,10 @@ def test_a_pending_approval_is_left_alone_and_its_outcome_remembered(colour: Col
     }
     with OpenAIServer(script=[calls("look_up", {"order": 5}), "Done."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), behind=[approval])
-        said(colour, agent, "What about order 5?")
+        said(call_style, agent, "What about order 5?")
         assert agent.get_state(THREAD).next
         memory.session("alice").flush()
-        state = said(colour, agent, Command(resume={"decisions": [answers[decision]]}))
+        state = said(call_style, agent, Command(resume={"decisions": [answers[decision]]}))
         assert [one.status for one in server.requests] == [200, 200]
         stored = memory.session("alice").messages()
         assert [one.id for one in stored] == [one.id for one in state["messages"]]
@@ -216,15 +216,15 @@ def others() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("place", ["first", "last", "between"])
-def test_it_works_with_other_middlewares_in_any_order(colour: Colour, place: str) -> None:
+def test_it_works_with_other_middlewares_in_any_order(call_style: CallStyle, place: str) -> None:
     before = {"first": [], "last": others(), "between": others()[:2]}[place]
     behind = {"first": others(), "last": [], "between": others()[2:]}[place]
     with OpenAIServer(script=one_call_each, window_tokens=4000) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), before=before, behind=behind, max_tokens=3500)
         for turn in range(12):
-            state = said(colour, agent, f"What about order {turn}? Write to ann{turn}@example.com.")
+            state = said(call_style, agent, f"What about order {turn}? Write to ann{turn}@example.com.")
         assert check_protocol(server)
         assert all("Remember to be brief." in one.text for one in server.requests)
         assert "Remember to be brief." not in " ".join(stored_texts(memory))
@@ -233,27 +233,27 @@ def test_it_works_with_other_middlewares_in_any_order(colour: Colour, place: str
         assert len(state["messages"]) == len(memory.session("alice").messages())
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_is_taken_out_of_an_answer_is_never_written_where_that_is_asked_for(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_is_taken_out_of_an_answer_is_never_written_where_that_is_asked_for(call_style: CallStyle) -> None:
     mail = PIIMiddleware("email", apply_to_output=True)
     with OpenAIServer(script=["Write to ann@example.com."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), behind=[mail])
-        said(colour, agent, "Whom do I ask?")
-        said(colour, agent, "Again, please?")
+        said(call_style, agent, "Whom do I ask?")
+        said(call_style, agent, "Again, please?")
         session = memory.session("alice")
         answer = session.messages()[1]
         assert "ann@" not in answer.text
         assert session.revisions(str(answer.id)) == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_summaries_of_another_middleware_are_warned_of(colour: Colour, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_summaries_of_another_middleware_are_warned_of(call_style: CallStyle, caplog: pytest.LogCaptureFixture) -> None:
     model = ToolModel()
     rewriting = SummarizationMiddleware(model=ToolModel(), trigger=("messages", 4), keep=("messages", 2))
     with caplog.at_level(logging.WARNING), open_memory() as memory:
         agent = built(memory, model, tools=(), behind=[rewriting])
         for turn in range(5):
-            said(colour, agent, f"Order {turn}")
+            said(call_style, agent, f"Order {turn}")
     assert sum("SummarizationMiddleware" in record.message for record in caplog.records) == 1
     assert [fault for prompt in model.prompts for fault in check_valid(prompt, complete=True)] == []
 
@@ -268,8 +268,8 @@ def planning(messages: Sequence[Any]) -> AIMessage | str:
     return AIMessage("", tool_calls=[{"name": "look_up", "args": {"order": made}, "id": f"c{made}"}])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_plan_in_the_state_stays_in_sight_when_the_call_that_wrote_it_is_gone(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_plan_in_the_state_stays_in_sight_when_the_call_that_wrote_it_is_gone(call_style: CallStyle) -> None:
     model = ToolModel(answers=planning)
     limit = ToolCallLimitMiddleware(run_limit=16, exit_behavior="end")
     with open_memory() as memory:
@@ -281,7 +281,7 @@ def test_a_plan_in_the_state_stays_in_sight_when_the_call_that_wrote_it_is_gone(
             project=("todos", "sails"),
             agent={"system_prompt": None},
         )
-        said(colour, agent, "Check every order.", THREAD | {"recursion_limit": 200})
+        said(call_style, agent, "Check every order.", THREAD | {"recursion_limit": 200})
     last = [str(prompt[-1].text) for prompt in model.prompts]
     assert not any("<agent_state>" in text for text in last[:3])
     assert "- [>] Check the lighthouse" in last[-1]
@@ -289,8 +289,8 @@ def test_a_plan_in_the_state_stays_in_sight_when_the_call_that_wrote_it_is_gone(
     assert [fault for prompt in model.prompts for fault in check_valid(prompt, complete=True)] == []
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_sub_agent_has_a_track_of_its_own(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_sub_agent_has_a_track_of_its_own(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         own = TieredMemoryMiddleware(memory, recall=False)
         helper = create_agent(openai_model(server), [], middleware=[own], name="helper")
@@ -305,12 +305,12 @@ def test_a_sub_agent_has_a_track_of_its_own(colour: Colour) -> None:
             """Hand a task to the helper."""
             return str((await helper.ainvoke({"messages": [("user", task)]}))["messages"][-1].text)
 
-        chosen = ask_helper if colour == "sync" else aask_helper
+        chosen = ask_helper if call_style == "sync" else aask_helper
         replies = [calls(chosen.name, {"task": "Count the bolts."}), "Seven bolts.", "There are seven."]
         server.play([*replies, calls(chosen.name, {"task": "Count the nuts."}), "Nine nuts.", "There are nine."])
         agent = built(memory, openai_model(server), tools=[chosen])
-        said(colour, agent, "How many bolts are there?")
-        said(colour, agent, "And nuts?")
+        said(call_style, agent, "How many bolts are there?")
+        said(call_style, agent, "And nuts?")
         assert check_protocol(server)
         assert stored_texts(memory)[0] == "How many bolts are there?"
         assert "Count the bolts." not in stored_texts(memory)
@@ -324,8 +324,8 @@ def _entries(memory: Any) -> list[Any]:
     return list(store.entries(store.find("alice")))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_agents_that_share_their_messages_share_a_track(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_agents_that_share_their_messages_share_a_track(call_style: CallStyle) -> None:
     from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: PLC0415 - of this test alone
 
     with OpenAIServer(script=["From the first.", "From the second."] * 3) as server, open_memory() as memory:
@@ -338,18 +338,18 @@ def test_agents_that_share_their_messages_share_a_track(colour: Colour) -> None:
         graph.add_edge("first", "second")
         graph.add_edge("second", END)
         agent = graph.compile(checkpointer=strict_saver())
-        said(colour, agent, "Hello, both.")
-        state = said(colour, agent, "And again.")
+        said(call_style, agent, "Hello, both.")
+        state = said(call_style, agent, "And again.")
         assert check_protocol(server)
         assert stored_texts(memory) == [str(one.text) for one in state["messages"]]
         assert {entry.track for entry in _entries(memory)} == {"main"}
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_system_messages_of_the_state_stay_in_front(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_system_messages_of_the_state_stay_in_front(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=())
-        said(colour, agent, {"messages": [SystemMessage("Speak like a sailor."), HumanMessage("Hello")]})
+        said(call_style, agent, {"messages": [SystemMessage("Speak like a sailor."), HumanMessage("Hello")]})
         first = server.requests[-1].messages[0]
         assert first["role"] == "system"
         assert "register" in str(first["content"])
@@ -367,12 +367,12 @@ async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
         assert sum(one.status == 400 for one in server.requests) == 1
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_tools_of_the_memory_can_be_given_to_the_agent(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_tools_of_the_memory_can_be_given_to_the_agent(call_style: CallStyle) -> None:
     with OpenAIServer(script=[calls("recall", {"query": "boat"}), "Zora."]) as server, open_memory() as memory:
         memory.session("alice").add_messages([HumanMessage("My boat is called Zora."), AIMessage("A fine name.")])
         agent = built(memory, openai_model(server), tools=(), tools_of_memory=True)
-        said(colour, agent, "What is my boat called?")
+        said(call_style, agent, "What is my boat called?")
         assert {one["function"]["name"] for one in server.requests[0].body["tools"]} >= {"recall", "expand", "pin"}
         assert check_protocol(server)
 

@@ -14,7 +14,7 @@ from langchain_core.tracers.base import BaseTracer
 
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import SUMMARY_SECRET, THREAD, built, open_memory, openai_model, said, streamed
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.openai_server import OpenAIServer, calls
 
 if TYPE_CHECKING:
@@ -72,14 +72,16 @@ def as_text(chunk: object) -> str:
     return json.dumps(chunk, default=repr, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_no_stream_shows_anything_of_a_summary(colour: Colour, *, streaming: bool) -> None:
+def test_no_stream_shows_anything_of_a_summary(call_style: CallStyle, *, streaming: bool) -> None:
     condenser = telling_model()
     modes = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
     with OpenAIServer() as server, open_memory(model=condenser) as memory:
         agent = built(memory, openai_model(server, streaming=streaming), tools=(), max_tokens=2500)
-        chunks = [chunk for number in range(14) for chunk in streamed(colour, agent, f"Order {number}: {LONG}", modes)]
+        chunks = [
+            chunk for number in range(14) for chunk in streamed(call_style, agent, f"Order {number}: {LONG}", modes)
+        ]
         assert condenser.calls > 0
         assert SUMMARY_SECRET in server.requests[-1].text
         assert {mode for mode, _ in chunks} == set(modes)
@@ -110,13 +112,13 @@ def test_no_event_shows_anything_of_a_summary_but_the_input_of_the_call_that_got
     assert any(event["event"] == "on_custom_event" and event["name"] == "tiered_memory" for event in found)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_traces_show_every_condensing_call_with_name_tags_and_usage(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_traces_show_every_condensing_call_with_name_tags_and_usage(call_style: CallStyle) -> None:
     condenser, tracer = telling_model(), Kept()
     with OpenAIServer() as server, open_memory(model=condenser) as memory:
         agent = built(memory, openai_model(server), tools=(), max_tokens=2500)
         for number in range(16):
-            said(colour, agent, f"Order {number}: {LONG}", THREAD | {"callbacks": [tracer]})
+            said(call_style, agent, f"Order {number}: {LONG}", THREAD | {"callbacks": [tracer]})
     condensing = [run for run in tracer.runs if run.name == "tiered_memory_condense"]
     assert len(condensing) == condenser.calls > 0
     for run in condensing:
@@ -126,8 +128,8 @@ def test_traces_show_every_condensing_call_with_name_tags_and_usage(colour: Colo
         assert message["kwargs"]["usage_metadata"]["total_tokens"] > 0
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_alerts_and_outcomes_come_once_in_the_custom_stream_and_in_callbacks(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_alerts_and_outcomes_come_once_in_the_custom_stream_and_in_callbacks(call_style: CallStyle) -> None:
     with OpenAIServer() as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=(), max_tokens=2500)
         callbacks = CustomEvents()
@@ -135,7 +137,7 @@ def test_alerts_and_outcomes_come_once_in_the_custom_stream_and_in_callbacks(col
             chunk
             for number in range(14)
             for _, chunk in streamed(
-                colour, agent, f"Order {number}: {LONG}", ["custom"], THREAD | {"callbacks": [callbacks]}
+                call_style, agent, f"Order {number}: {LONG}", ["custom"], THREAD | {"callbacks": [callbacks]}
             )
         ]
         kept = memory.session("alice").outcomes(limit=1000)
@@ -146,12 +148,14 @@ def test_alerts_and_outcomes_come_once_in_the_custom_stream_and_in_callbacks(col
     assert any(one["event"] == "zone_alert" and one["recommendation"] for one in notices)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_overflow_is_told_of(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_overflow_is_told_of(call_style: CallStyle) -> None:
     with OpenAIServer(window_tokens=2000) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), tools=())
         notices = [
-            chunk for number in range(10) for _, chunk in streamed(colour, agent, f"Order {number}: {LONG}", ["custom"])
+            chunk
+            for number in range(10)
+            for _, chunk in streamed(call_style, agent, f"Order {number}: {LONG}", ["custom"])
         ]
     (overflow,) = [one for one in notices if one["event"] == "overflow"]
     assert overflow["retry_tokens"] < overflow["refused_tokens"]
@@ -169,8 +173,8 @@ def test_what_the_state_is_given_is_plain_and_private() -> None:
         assert isinstance(state["messages"][-1], AIMessage)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_no_stream_of_a_sub_agent_shows_anything_of_a_summary(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_no_stream_of_a_sub_agent_shows_anything_of_a_summary(call_style: CallStyle) -> None:
     condenser, tracer = telling_model(), Kept()
     modes: Any = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
 
@@ -200,7 +204,7 @@ def test_no_stream_of_a_sub_agent_shows_anything_of_a_summary(colour: Colour) ->
         with asyncio.Runner() as runner:
             for number in range(7):
                 given: Any = {"messages": [("user", f"Order {number}: {LONG}")]}
-                if colour == "sync":
+                if call_style == "sync":
                     chunks += agent.stream(given, config, stream_mode=modes, subgraphs=True)
                 else:
                     chunks += runner.run(gathered(agent, given, config))

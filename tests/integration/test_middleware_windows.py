@@ -12,14 +12,14 @@ from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, said
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
 
-pytestmark = [pytest.mark.parametrize("colour", COLOURS), pytest.mark.slow]
+pytestmark = [pytest.mark.parametrize("call_style", CALL_STYLES), pytest.mark.slow]
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 WINDOW = 3000
@@ -61,13 +61,13 @@ def bounded(refusal: Exception, sizes: list[int], *, window: list[int]) -> Bound
 
 
 @pytest.mark.parametrize("provider", list(REFUSALS))
-def test_a_refusal_is_answered_with_one_smaller_request_and_remembered(colour: Colour, provider: str) -> None:
+def test_a_refusal_is_answered_with_one_smaller_request_and_remembered(call_style: CallStyle, provider: str) -> None:
     refusal, tells = REFUSALS[provider]
     sizes: list[int] = []
     with open_memory() as memory:
         agent = built(memory, bounded(refusal, sizes, window=[WINDOW]), tools=())
         for turn in range(14):
-            state = said(colour, agent, f"Order {turn}: {LONG}")
+            state = said(call_style, agent, f"Order {turn}: {LONG}")
         assert len(state["messages"]) == 28
         refused = [place for place, size in enumerate(sizes) if size > WINDOW]
         assert all(sizes[place + 1] <= WINDOW for place in refused)
@@ -76,7 +76,7 @@ def test_a_refusal_is_answered_with_one_smaller_request_and_remembered(colour: C
         assert learned == WINDOW if tells else learned is not None
 
 
-def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(colour: Colour) -> None:
+def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(call_style: CallStyle) -> None:
     sizes: list[int] = []
     with open_memory() as memory:
         memory.learn_window("bounded", 3000)
@@ -89,13 +89,13 @@ def test_a_window_that_was_misread_is_corrected_by_what_the_model_takes(colour: 
 
         agent = built(memory, Bounded(answers=reply), tools=())
         for turn in range(8):
-            said(colour, agent, f"Order {turn}: {LONG}")
+            said(call_style, agent, f"Order {turn}: {LONG}")
         assert max(sizes) > 3000
         assert memory.core.runtime.store.windows.read("bounded") == max(sizes)
 
 
 def test_an_answer_is_given_though_what_it_taught_of_the_window_cannot_be_written(
-    colour: Colour, monkeypatch: pytest.MonkeyPatch
+    call_style: CallStyle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_memory() as memory:
         memory.learn_window("bounded", 3000)
@@ -107,16 +107,16 @@ def test_an_answer_is_given_though_what_it_taught_of_the_window_cannot_be_writte
         monkeypatch.setattr(type(memory.core.runtime.store.windows), "confirm", full)
         usage = {"input_tokens": 4000, "output_tokens": 1, "total_tokens": 4001}
         answer = AIMessage("It is due on Monday.", usage_metadata=usage)  # type: ignore[typeddict-item]
-        state = said(colour, built(memory, Bounded(answers=[answer]), tools=()), "When is it due?")
+        state = said(call_style, built(memory, Bounded(answers=[answer]), tools=()), "When is it due?")
         assert state["messages"][-1].text == "It is due on Monday."
         assert memory.core.runtime.store.windows.read("bounded") == 3000
 
 
-def test_a_learnt_window_stays_while_nothing_larger_was_taken(colour: Colour) -> None:
+def test_a_learnt_window_stays_while_nothing_larger_was_taken(call_style: CallStyle) -> None:
     sizes: list[int] = []
     window = [2500]
     with open_memory() as memory:
         agent = built(memory, bounded(REFUSALS["google"][0], sizes, window=window), tools=())
         for turn in range(14):
-            said(colour, agent, f"Order {turn}: {LONG}")
+            said(call_style, agent, f"Order {turn}: {LONG}")
         assert memory.core.runtime.store.windows.read("bounded") == WINDOW

@@ -13,7 +13,7 @@ from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, StrategySettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import (
     NOW,
     conversation,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import Settings
 
 pytestmark = pytest.mark.slow
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 TURNS = 100
 BUDGETS = (700, 2000)
 LEVELS = (
@@ -119,44 +119,46 @@ def handoffs(**changes: Any) -> Settings:
     return settings.model_copy(update={"condensation": condensation})
 
 
-def sound(memory: TieredMemory, colour: Colour) -> None:
+def sound(memory: TieredMemory, call_style: CallStyle) -> None:
     session = memory.session("s")
     assert cover_faults(session) == []
     for budget in BUDGETS:
-        context = told(colour, session.context, max_tokens=budget)
+        context = told(call_style, session.context, max_tokens=budget)
         assert check_valid(context.messages) == []
         assert counted(context.messages) == context.raw_tokens <= budget
         assert unaccounted(session, context) == []
 
 
-def spoken(memory: TieredMemory, clock: FrozenClock, colour: Colour, *, turns: int) -> None:
+def spoken(memory: TieredMemory, clock: FrozenClock, call_style: CallStyle, *, turns: int) -> None:
     session = memory.session("s")
-    begun = len(entries_of(session)) // 2 if told(colour, session.messages) else 0
+    begun = len(entries_of(session)) // 2 if told(call_style, session.messages) else 0
     for number in range(begun, begun + turns):
-        told(colour, session.add_messages, turn(number))
+        told(call_style, session.add_messages, turn(number))
         clock.advance(30)
         if number % 5 == 4:
-            told(colour, session.flush)
+            told(call_style, session.flush)
         if number % 40 == 39:
-            sound(memory, colour)
+            sound(memory, call_style)
 
 
-def recovered(memory: TieredMemory, clock: FrozenClock, colour: Colour) -> int:
+def recovered(memory: TieredMemory, clock: FrozenClock, call_style: CallStyle) -> int:
     """Hours until nothing is degraded any more."""
     for hour in range(8):
         clock.advance(3600)
-        told(colour, memory.session("s").flush)
+        told(call_style, memory.session("s").flush)
         if not any(one.degraded or not one.state.finished for one in summaries_of(memory.session("s"))):
             return hour
     return 99
 
 
 @both
-def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_few_calls(colour: Colour) -> None:
+def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_few_calls(
+    call_style: CallStyle,
+) -> None:
     model, clock = moody("in turn"), FrozenClock(NOW)
     memory = open_memory(None, model=model, clock=clock, settings=handoffs())
-    spoken(memory, clock, colour, turns=TURNS)
-    sound(memory, colour)
+    spoken(memory, clock, call_style, turns=TURNS)
+    sound(memory, call_style)
     chunks = TURNS * 2 // 10
     assert model.calls <= 2 * chunks * 3, "two calls an attempt, three attempts a summary: usually far fewer"
     failures = memory.engine.metrics().failures
@@ -167,25 +169,25 @@ def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_
     assert all(one.reason for one in before if one.degraded), "each says why a fallback wrote it"
 
     model.mood, calls = "well", model.calls
-    assert recovered(memory, clock, colour) < 8
-    sound(memory, colour)
+    assert recovered(memory, clock, call_style) < 8
+    sound(memory, call_style)
     after = summaries_of(memory.session("s"))
     assert model.calls - calls <= 2 * (len(before) + len(after)), "each is made again once, and higher levels on top"
     assert max(one.level for one in after) >= 2
     assert [one.reason for one in after if one.reason] == []
-    assert told(colour, memory.verify).problems == ()
+    assert told(call_style, memory.verify).problems == ()
 
 
 @both
 @pytest.mark.parametrize("mood", ["raises", "writes a third of its sections"])
-def test_a_summariser_that_is_down_for_hours_is_asked_ever_more_rarely(colour: Colour, mood: str) -> None:
+def test_a_summariser_that_is_down_for_hours_is_asked_ever_more_rarely(call_style: CallStyle, mood: str) -> None:
     model, clock = moody(mood), FrozenClock(NOW)
     memory = open_memory(None, model=model, clock=clock, settings=handoffs())
-    spoken(memory, clock, colour, turns=TURNS)
+    spoken(memory, clock, call_style, turns=TURNS)
     for _ in range(48):
         clock.advance(1800)
-        told(colour, memory.session("s").flush)
-    sound(memory, colour)
+        told(call_style, memory.session("s").flush)
+    sound(memory, call_style)
     # Three failures open the breaker; then a trial after 1, 2, 4 ... 32 minutes and at most one an hour.
     hours = TURNS * 30 / 3600 + 24
     assert model.calls <= 2 * (3 + 6 + hours + 2)
@@ -194,37 +196,37 @@ def test_a_summariser_that_is_down_for_hours_is_asked_ever_more_rarely(colour: C
     assert all(one.degraded for one in summaries)
     assert len(summaries) == TURNS * 2 // 10
     model.mood = "well"
-    assert recovered(memory, clock, colour) < 8
-    sound(memory, colour)
+    assert recovered(memory, clock, call_style) < 8
+    sound(memory, call_style)
 
 
 @both
-def test_a_chain_of_models_covers_for_one_that_is_down_and_nothing_is_degraded(colour: Colour) -> None:
+def test_a_chain_of_models_covers_for_one_that_is_down_and_nothing_is_degraded(call_style: CallStyle) -> None:
     down, second, clock = moody("raises"), moody("well"), FrozenClock(NOW)
     memory = open_memory(None, model=[down, second], clock=clock, settings=handoffs())
-    spoken(memory, clock, colour, turns=60)
+    spoken(memory, clock, call_style, turns=60)
     summaries = summaries_of(memory.session("s"))
     assert {one.degraded for one in summaries} == {False}
     assert max(one.level for one in summaries) >= 2
     assert down.calls <= 3 + 6, "its breaker is open most of the time"
-    sound(memory, colour)
+    sound(memory, call_style)
 
 
 @both
-def test_the_bound_on_calls_makes_summaries_wait_and_counts_no_attempt(colour: Colour) -> None:
+def test_the_bound_on_calls_makes_summaries_wait_and_counts_no_attempt(call_style: CallStyle) -> None:
     model, clock = moody("well"), FrozenClock(NOW)
     settings = handoffs().model_copy(update={"condensation": CondensationSettings(eager=True, max_calls_per_minute=3)})
     memory = open_memory(None, model=model, clock=clock, settings=settings)
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(50))
+    told(call_style, session.add_messages, conversation(50))
     for minute in range(1, 6):
-        told(colour, session.flush)
+        told(call_style, session.flush)
         assert model.calls <= 3 * minute
         waiting = [one for one in summaries_of(session) if not one.state.finished]
         assert {(one.reason, one.attempts) for one in waiting} <= {(FailureReason.RATE_LIMITED, 0)}
-        sound(memory, colour)
+        sound(memory, call_style)
         clock.advance(60)
-    told(colour, session.flush)
+    told(call_style, session.flush)
     assert all(one.state.finished and not one.degraded and one.attempts == 1 for one in summaries_of(session))
 
 
@@ -251,7 +253,7 @@ async def test_a_cancelled_condensation_leaves_what_was_there() -> None:
 
 
 @both
-def test_a_hook_that_raises_leaves_the_summary_as_it_was_written(colour: Colour) -> None:
+def test_a_hook_that_raises_leaves_the_summary_as_it_was_written(call_style: CallStyle) -> None:
     class Broken(CondensationHook):
         name = "broken"
 
@@ -264,7 +266,7 @@ def test_a_hook_that_raises_leaves_the_summary_as_it_was_written(colour: Colour)
     plain, hooked = open_memory(None), open_memory(None)
     hooked.core.runtime.condenser.register_hook(Broken())
     for memory in (plain, hooked):
-        told(colour, memory.session("s").add_messages, conversation(10), at=NOW)
-        told(colour, memory.session("s").flush)
+        told(call_style, memory.session("s").add_messages, conversation(10), at=NOW)
+        told(call_style, memory.session("s").flush)
     texts = [[one.text for one in summaries_of(memory.session("s"))] for memory in (plain, hooked)]
     assert texts[0] == texts[1]

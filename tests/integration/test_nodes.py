@@ -1,4 +1,4 @@
-"""The nodes in compiled graphs, with real checkpointers under strict msgpack, in both colours."""
+"""The nodes in compiled graphs, with real checkpointers under strict msgpack, sync and async."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from langchain_tiered_memory.integrations.nodes import (
 )
 from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, current, merged, zone_in
 from langchain_tiered_memory.testing import summarising_model
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import as_bytes, conversation, open_memory
 
@@ -44,14 +44,14 @@ def url_for(kind: SaverKind, request: pytest.FixtureRequest) -> str | None:
     return request.getfixturevalue("postgres_url") if kind == "postgres" else None
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_a_long_chat_keeps_every_message_and_each_request_is_valid_and_within_its_budget(
-    kind: SaverKind, colour: Colour, tmp_path: Path, request: pytest.FixtureRequest
+    kind: SaverKind, call_style: CallStyle, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    runner, model = Runner(colour), answering()
+    runner, model = Runner(call_style), answering()
     with open_memory(tmp_path / "memory.db") as memory:
-        async with open_saver(kind, colour, folder=tmp_path, url=url_for(kind, request)) as saver:
+        async with open_saver(kind, call_style, folder=tmp_path, url=url_for(kind, request)) as saver:
             graph = chat_graph(memory, model, max_tokens=600).compile(checkpointer=saver)
             for number in range(14):
                 result = await runner.invoke(graph, ask(number), thread())
@@ -64,12 +64,12 @@ async def test_a_long_chat_keeps_every_message_and_each_request_is_valid_and_wit
         assert model.calls == 14
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_restart_in_the_middle_calls_no_condensing_model_and_changes_no_byte_of_the_stable_part(
-    colour: Colour, tmp_path: Path
+    call_style: CallStyle, tmp_path: Path
 ) -> None:
-    runner = Runner(colour)
-    async with open_saver("sqlite", colour, folder=tmp_path) as saver:
+    runner = Runner(call_style)
+    async with open_saver("sqlite", call_style, folder=tmp_path) as saver:
         with open_memory(tmp_path / "memory.db", model=summarising_model()) as memory:
             graph = chat_graph(memory, answering()).compile(checkpointer=saver)
             for number in range(12):
@@ -88,9 +88,11 @@ async def test_a_restart_in_the_middle_calls_no_condensing_model_and_changes_no_
             assert held[STATE_KEY]["branches"]["messages"]["whole"] is True
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_crash_between_context_and_model_is_made_good_by_the_nodes_of_the_next_process(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_crash_between_context_and_model_is_made_good_by_the_nodes_of_the_next_process(
+    call_style: CallStyle,
+) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         saver = InMemorySaver()
         await runner.invoke(
@@ -171,9 +173,9 @@ def test_texts_at_other_keys_are_a_turn_said_once_however_often_the_step_runs() 
         assert len(memory.session("other").messages()) == 1
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_the_guard_says_the_zone_in_figures_and_ties_its_checkpoint_to_langgraphs(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_the_guard_says_the_zone_in_figures_and_ties_its_checkpoint_to_langgraphs(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=700).compile(checkpointer=InMemorySaver())
         seen = set()
@@ -211,9 +213,9 @@ def test_a_checkpoint_is_saved_with_langgraphs_id_from_within_a_node() -> None:
         assert made[0].reasons == ("before deploy",)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_the_condensing_node_finishes_what_is_due(colour: Colour) -> None:
-    runner = Runner(colour)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_the_condensing_node_finishes_what_is_due(call_style: CallStyle) -> None:
+    runner = Runner(call_style)
     with open_memory(model=summarising_model()) as memory:
         builder = StateGraph(ChatState)
         builder.add_node(condense_node(memory))

@@ -16,7 +16,7 @@ from langchain_tiered_memory.integrations.nodes import condense_node, context_no
 from langchain_tiered_memory.integrations.state import STATE_KEY
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import conversation, open_memory, tool_turn
 
@@ -48,15 +48,15 @@ async def before_turn(runner: Runner, graph: Any, number: int) -> Any:
     raise AssertionError(number)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_a_fork_sees_its_own_past_and_nothing_of_the_branch_that_it_left(
-    kind: SaverKind, colour: Colour, tmp_path: Path, request: pytest.FixtureRequest
+    kind: SaverKind, call_style: CallStyle, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    runner, model = Runner(colour), answering()
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
-        async with open_saver(kind, colour, folder=tmp_path, url=url) as saver:
+        async with open_saver(kind, call_style, folder=tmp_path, url=url) as saver:
             graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=saver)
             for number in range(6):
                 await runner.invoke(graph, ask(number), thread())
@@ -75,9 +75,9 @@ async def test_a_fork_sees_its_own_past_and_nothing_of_the_branch_that_it_left(
             assert len(memory.session("t").messages()) == 6 * 2 + 4
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_going_back_to_the_branch_that_was_left_shows_it_as_it_was(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_going_back_to_the_branch_that_was_left_shows_it_as_it_was(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
         for number in range(5):
@@ -91,9 +91,9 @@ async def test_going_back_to_the_branch_that_was_left_shows_it_as_it_was(colour:
         assert "Another question." not in shown
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_fork_from_before_the_first_message_knows_nothing_of_the_other_branch(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_fork_from_before_the_first_message_knows_nothing_of_the_other_branch(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
         for number in range(3):
@@ -104,9 +104,9 @@ async def test_a_fork_from_before_the_first_message_knows_nothing_of_the_other_b
         assert [one.text for one in model.prompts[-1]][1:] == ["A fresh start."]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_what_a_session_had_before_its_thread_began_stays_in_view(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_what_a_session_had_before_its_thread_began_stays_in_view(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         memory.session("t").add_messages(conversation(2, start=50))
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
@@ -116,9 +116,9 @@ async def test_what_a_session_had_before_its_thread_began_stays_in_view(colour: 
         assert whole(result)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_running_again_from_an_earlier_checkpoint_says_nothing_twice(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_running_again_from_an_earlier_checkpoint_says_nothing_twice(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=InMemorySaver())
         for number in range(3):
@@ -131,9 +131,11 @@ async def test_running_again_from_an_earlier_checkpoint_says_nothing_twice(colou
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_deleted_message_leaves_the_view_and_stays_in_the_transcript(colour: Colour, state: type) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_deleted_message_leaves_the_view_and_stays_in_the_transcript(
+    call_style: CallStyle, state: type
+) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000, state=state).compile(checkpointer=InMemorySaver())
         for number in range(4):
@@ -148,11 +150,11 @@ async def test_a_deleted_message_leaves_the_view_and_stays_in_the_transcript(col
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_an_edited_message_is_shown_as_edited_on_its_branch_and_as_it_was_on_the_other(
-    colour: Colour, state: type
+    call_style: CallStyle, state: type
 ) -> None:
-    runner, model = Runner(colour), answering()
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000, state=state).compile(checkpointer=InMemorySaver())
         for number in range(3):
@@ -227,13 +229,13 @@ def approving_graph(memory: Any, model: ScriptedModel) -> Any:
     return builder
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", SAVERS)
 async def test_a_call_that_waits_for_approval_is_left_alone_and_answered_later(
-    kind: SaverKind, colour: Colour, tmp_path: Path, request: pytest.FixtureRequest
+    kind: SaverKind, call_style: CallStyle, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    runner = Runner(colour)
+    runner = Runner(call_style)
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         assert check_valid(messages, complete=True) == []
@@ -245,7 +247,7 @@ async def test_a_call_that_waits_for_approval_is_left_alone_and_answered_later(
     model = ScriptedModel(answers=reply)
     with open_memory() as memory:
         memory.session("t").add_messages(conversation(12))
-        async with open_saver(kind, colour, folder=tmp_path, url=url) as saver:
+        async with open_saver(kind, call_style, folder=tmp_path, url=url) as saver:
             graph = approving_graph(memory, model).compile(checkpointer=saver)
             result = await runner.invoke(graph, ask(70, "Look up 7 and 8."), thread())
             assert result["__interrupt__"][0].value == {"order": RISKY}
@@ -278,11 +280,11 @@ def test_a_sub_graph_that_shares_the_list_goes_on_with_the_same_conversation() -
         assert whole(result)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_sub_agent_that_is_called_has_a_track_of_its_own(
-    colour: Colour,
+    call_style: CallStyle,
 ) -> None:
-    runner, inner = Runner(colour), answering()
+    runner, inner = Runner(call_style), answering()
     with open_memory() as memory:
         child = chat_graph(memory, inner).compile()
 

@@ -16,7 +16,7 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
 from langchain_tiered_memory.integrations.nodes import evict_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.integration.test_nodes_branches import before_turn, said, whole
 from tests.memory_builders import as_bytes, conversation, open_memory, ref_of, store_of, tool_turn
@@ -48,15 +48,15 @@ def without_ids(messages: Sequence[BaseMessage]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 async def test_the_state_stays_small_while_contexts_are_what_they_are_without_it(
-    kind: SaverKind, colour: Colour, state: type, tmp_path: Path, request: pytest.FixtureRequest
+    kind: SaverKind, call_style: CallStyle, state: type, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    runner, model, other = Runner(colour), answering(), answering()
+    runner, model, other = Runner(call_style), answering(), answering()
     with open_memory() as memory, open_memory() as untouched:
-        async with open_saver(kind, colour, folder=tmp_path, url=url) as saver:
+        async with open_saver(kind, call_style, folder=tmp_path, url=url) as saver:
             graph = chat_graph(memory, model, evict=SMALL, state=state).compile(checkpointer=saver)
             whole_graph = chat_graph(untouched, other, state=state).compile(checkpointer=InMemorySaver())
             for number in range(14):
@@ -68,9 +68,9 @@ async def test_the_state_stays_small_while_contexts_are_what_they_are_without_it
         assert [without_ids(prompt) for prompt in model.prompts] == [without_ids(prompt) for prompt in other.prompts]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_after_a_move_forks_and_deletions_are_told_from_what_was_moved(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_after_a_move_forks_and_deletions_are_told_from_what_was_moved(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000, evict=SMALL).compile(checkpointer=InMemorySaver())
         for number in range(8):

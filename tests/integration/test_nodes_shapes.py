@@ -34,7 +34,7 @@ from langchain_tiered_memory.integrations.nodes import (
 )
 from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, merged, part_of
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.embedders import HashingEmbeddings
 from tests.graph_builders import ChatState, Runner, answering, ask, chat_graph, open_saver, thread
 from tests.memory_builders import conversation, entries_of, open_memory
@@ -207,12 +207,12 @@ def test_a_task_of_the_functional_api_is_in_the_conversation_of_its_entrypoint()
 
 
 @pytest.mark.parametrize("is_older_copy", [False, True])
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_memory_that_was_lost_or_put_back_gets_again_what_the_state_still_has(
-    colour: Colour,
+    call_style: CallStyle,
     is_older_copy: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    runner, model, saver = Runner(colour), answering(), InMemorySaver()
+    runner, model, saver = Runner(call_style), answering(), InMemorySaver()
     with open_memory() as memory:
         graph = chat_graph(memory, model, max_tokens=4000).compile(checkpointer=saver)
         for number in range(4):

@@ -118,15 +118,15 @@ class Tracer(BaseCallbackHandler):
         self.events.append((name, data))
 
 
-@pytest.mark.parametrize("colour", ["sync", "async"])
-async def test_condensing_shows_in_traces_and_alerts_arrive_as_figures(colour: str) -> None:
+@pytest.mark.parametrize("call_style", ["sync", "async"])
+async def test_condensing_shows_in_traces_and_alerts_arrive_as_figures(call_style: str) -> None:
     tracer = Tracer()
     custom: list[Any] = []
     with open_memory(model=marked_writer()) as memory:
         graph = long_graph(memory, answering())
         config: Any = thread() | {"callbacks": [tracer]}
         for number in range(34):
-            if colour == "sync":
+            if call_style == "sync":
                 custom += list(graph.stream(ask(number), config, stream_mode="custom"))
             else:
                 custom += [one async for one in graph.astream(ask(number), config, stream_mode="custom")]

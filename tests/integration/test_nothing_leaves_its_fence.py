@@ -28,7 +28,7 @@ from langchain_tiered_memory.text.fencing import (
     short_id,
 )
 from langchain_tiered_memory.types.runs import FileAccess
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import entries_of, open_memory, quick_settings, summaries_of
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ def history(attack: str) -> list[BaseMessage]:
     ]
 
 
-def with_history(attack: str, colour: Colour) -> tuple[TieredMemory, Session]:
+def with_history(attack: str, call_style: CallStyle) -> tuple[TieredMemory, Session]:
     memory = open_memory(settings=quick_settings(messages=4, sources=2))
     session = memory.session("s")
     for number in range(6):
         made = [one.model_copy(update={"id": f"{one.id}-{number}"}) for one in history(attack)]
-        told(colour, session.add_messages, made, kind=attack[:100], task=attack)
-        told(colour, session.flush)
-    told(colour, session.pin, entries_of(session)[0].id)
+        told(call_style, session.add_messages, made, kind=attack[:100], task=attack)
+        told(call_style, session.flush)
+    told(call_style, session.pin, entries_of(session)[0].id)
     return memory, session
 
 
@@ -86,14 +86,14 @@ def ours(messages: list[BaseMessage]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_every_text_of_a_session_keeps_names_ids_and_tools_in_their_place(attack: str, colour: Colour) -> None:
-    memory, session = with_history(attack, colour)
+def test_every_text_of_a_session_keeps_names_ids_and_tools_in_their_place(attack: str, call_style: CallStyle) -> None:
+    memory, session = with_history(attack, call_style)
     with memory:
         for view in ("default", "recall", "minimal"):
             for tokens in (600, 1500, 6000):
-                context = told(colour, session.context, "Which crane is at the quay?", max_tokens=tokens, view=view)
+                context = told(call_style, session.context, "Which crane is at the quay?", max_tokens=tokens, view=view)
                 for text in ours(context.messages):
                     assert_inside(text)
                 for section in context.sections:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.summaries.rendering import PARTS_NOTE
 from langchain_tiered_memory.testing import FrozenClock
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, open_memory
 
 if TYPE_CHECKING:
@@ -43,16 +43,16 @@ def _text(context: Context) -> str:
     return "\n".join(str(message.text) for message in context.messages)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(call_style: CallStyle) -> None:
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        told(call_style, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
         seen, before = 0, ""
         for number in range(1, 60):
-            told(colour, session.add_messages, _work(number))
-            told(colour, session.flush)
-            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            told(call_style, session.add_messages, _work(number))
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
             assert context.tokens <= _BUDGET
             assert not check_valid(context.messages)
             quoted = next((str(one.text) for one in context.messages if PARTS_NOTE in str(one.text)), "")
@@ -61,27 +61,27 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
                 assert quoted == before, "parts change only with a condensation"
             seen, before = seen + bool(quoted), quoted
         assert seen > 10
-        shown = told(colour, session.context, "", max_tokens=_BUDGET)
+        shown = told(call_style, session.context, "", max_tokens=_BUDGET)
         assert "part_3.py" in _text(shown)
-        told(colour, session.forget, message_ids=["a3", "r3"])
-        assert "crane.hook - 17" not in _text(told(colour, session.context, "", max_tokens=_BUDGET))
+        told(call_style, session.forget, message_ids=["a3", "r3"])
+        assert "crane.hook - 17" not in _text(told(call_style, session.context, "", max_tokens=_BUDGET))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_a_mask_leaves_free_is_filled_with_parts(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_a_mask_leaves_free_is_filled_with_parts(call_style: CallStyle) -> None:
     call = {"name": "Bash", "args": {"command": "make"}, "id": "build"}
     built = "\n".join(f"built {line} of the yard" for line in range(450))
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
+        told(call_style, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal")])
         masked = 0
         for number in range(1, 13):
-            told(colour, session.add_messages, _work(number))
+            told(call_style, session.add_messages, _work(number))
             if number == 10:
                 asks = AIMessage("", tool_calls=[call], id="asks")
-                told(colour, session.add_messages, [asks, ToolMessage(built, tool_call_id="build", id="built")])
-            told(colour, session.flush)
-            context = told(colour, session.context, "", max_tokens=_BUDGET)
+                told(call_style, session.add_messages, [asks, ToolMessage(built, tool_call_id="build", id="built")])
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
             assert context.tokens <= _BUDGET
             if context.guard.steps == ("masked",):
                 masked += 1
@@ -89,18 +89,18 @@ def test_what_a_mask_leaves_free_is_filled_with_parts(colour: Colour) -> None:
         assert masked
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_call_that_nothing_answered_does_not_take_the_view(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_call_that_nothing_answered_does_not_take_the_view(call_style: CallStyle) -> None:
     call = {"name": "Write", "args": {"file_path": "big.py", "content": "a crane of the harbour\n" * 300}, "id": "lost"}
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
         first = [HumanMessage("Mend the cranes.", id="goal"), AIMessage("", tool_calls=[call], id="broken")]
-        told(colour, session.add_messages, first)
-        told(colour, session.add_messages, [HumanMessage("Go on with the others.", id="on")])
+        told(call_style, session.add_messages, first)
+        told(call_style, session.add_messages, [HumanMessage("Go on with the others.", id="on")])
         for number in range(1, 40):
-            told(colour, session.add_messages, _work(number))
-            told(colour, session.flush)
-            context = told(colour, session.context, "", max_tokens=_BUDGET)
+            told(call_style, session.add_messages, _work(number))
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
             assert not check_valid(context.messages)
         assert _text(context).count("a crane of the harbour") == 0
         held = [one for one in context.messages if "big.py" in str(getattr(one, "tool_calls", ""))]

@@ -15,7 +15,7 @@ from langchain_tiered_memory.settings import CondensationSettings, Settings, Str
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, said
 from tests.anthropic_server import AnthropicServer, blocks_of
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.responses_server import ResponsesServer, called
 from tests.responses_server import said as said_item
 
@@ -84,15 +84,17 @@ def gpt_model(server: ResponsesServer, *, threshold: int = _TRIGGER) -> Any:
     )
 
 
-def talked(colour: Colour, agent: Any, turns: int = _TURNS) -> dict[str, Any]:
+def talked(call_style: CallStyle, agent: Any, turns: int = _TURNS) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for turn in range(turns):
-        state = said(colour, agent, f"Where is order {turn}? Somebody from hall {turn * 7} asked for it twice today.")
+        state = said(
+            call_style, agent, f"Where is order {turn}? Somebody from hall {turn * 7} asked for it twice today."
+        )
     return state
 
 
-def contexts(colour: Colour, session: Session, **choices: Any) -> Context:
-    if colour == "sync":
+def contexts(call_style: CallStyle, session: Session, **choices: Any) -> Context:
+    if call_style == "sync":
         return session.context(**choices)
     return asyncio.run(session.acontext(**choices))
 
@@ -115,15 +117,15 @@ def compacted_at(blocks: list[dict[str, Any]]) -> list[int]:
     return [at for at, one in enumerate(blocks) if one.get("type") == "compaction"]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_a_compaction_comes_back_as_it_was_with_nothing_before_it(colour: Colour, provider: str) -> None:
+def test_a_compaction_comes_back_as_it_was_with_nothing_before_it(call_style: CallStyle, provider: str) -> None:
     condensing = ScriptedModel(answers=["nobody is to be asked"])
     server: Any = AnthropicServer(_anthropic_answer) if provider == "anthropic" else ResponsesServer(_openai_answer)
     with server, open_memory(settings=by_provider(), model=condensing) as memory:
         heard = events_of(memory)
         model = claude_model(server) if provider == "anthropic" else gpt_model(server)
-        state = talked(colour, built(memory, model, max_tokens=_BUDGET, recall=False))
+        state = talked(call_style, built(memory, model, max_tokens=_BUDGET, recall=False))
         memory.flush()
         assert condensing.calls == 0
         assert "provider_not_compacted" not in heard
@@ -140,10 +142,10 @@ def test_a_compaction_comes_back_as_it_was_with_nothing_before_it(colour: Colour
     assert all(places[first:])  # once there is one, each request has one
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_whole_history_is_sent_until_the_provider_compacts(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_whole_history_is_sent_until_the_provider_compacts(call_style: CallStyle) -> None:
     with AnthropicServer(_anthropic_answer) as server, open_memory(settings=by_provider()) as memory:
-        talked(colour, built(memory, claude_model(server, trigger=2000), max_tokens=_BUDGET, recall=False), 8)
+        talked(call_style, built(memory, claude_model(server, trigger=2000), max_tokens=_BUDGET, recall=False), 8)
         asked = [str(in_messages(body)) for body in server.bodies]
         whole = [text for text in asked if "sealed+" not in text]
         assert server.compactions
@@ -151,16 +153,16 @@ def test_the_whole_history_is_sent_until_the_provider_compacts(colour: Colour) -
         assert all("Where is order 0?" in text for text in whole)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_provider_that_does_not_compact_in_time_is_stood_in_for_and_told_of(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_provider_that_does_not_compact_in_time_is_stood_in_for_and_told_of(call_style: CallStyle) -> None:
     condensing = ScriptedModel(answers=["nobody is to be asked"])
     with (
         AnthropicServer(_anthropic_answer) as server,
         open_memory(settings=by_provider(), model=condensing) as memory,
     ):
         heard = events_of(memory)
-        talked(colour, built(memory, claude_model(server, trigger=100_000), max_tokens=_BUDGET, recall=False), 30)
-        context = contexts(colour, memory.session("alice"), max_tokens=_BUDGET)
+        talked(call_style, built(memory, claude_model(server, trigger=100_000), max_tokens=_BUDGET, recall=False), 30)
+        context = contexts(call_style, memory.session("alice"), max_tokens=_BUDGET)
         assert condensing.calls == 0
         assert context.tokens <= _BUDGET
         assert context.summary_ids
@@ -184,7 +186,7 @@ def history_with(block: dict[str, Any], *, before: int = 6, behind: int = 24) ->
     return messages
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("primary", ["llm", "truncation", "hybrid", "provider"])
 @pytest.mark.parametrize(
     "block",
@@ -196,7 +198,7 @@ def history_with(block: dict[str, Any], *, before: int = 6, behind: int = 24) ->
     ids=["anthropic", "openai", "standard content"],
 )
 def test_a_compaction_stays_first_and_whole_however_a_view_is_made_smaller(
-    colour: Colour, primary: Any, block: dict[str, Any]
+    call_style: CallStyle, primary: Any, block: dict[str, Any]
 ) -> None:
     condensation = CondensationSettings(strategies=StrategySettings(primary=primary))
     settings = Settings(tree=TreeSettings(background=False), condensation=condensation)
@@ -206,7 +208,7 @@ def test_a_compaction_stays_first_and_whole_however_a_view_is_made_smaller(
             session.add_messages([message])
             if number % 8 or number < 15:
                 continue
-            context = contexts(colour, session, max_tokens=2500, system=SystemMessage("You keep the register."))
+            context = contexts(call_style, session, max_tokens=2500, system=SystemMessage("You keep the register."))
             shown = [one for one in context.messages if not isinstance(one, SystemMessage)]
             assert shown[0].id == "compacted"
             assert shown[0].content == [block, {"type": "text", "text": "I look."}]
@@ -289,9 +291,11 @@ def test_a_compaction_outlives_the_process(tmp_path: Path) -> None:
         assert [one.content for one in again] == [one.content for one in before]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("view", ["default", "minimal"])
-def test_a_model_of_another_provider_is_shown_the_history_in_the_place_of_the_block(colour: Colour, view: str) -> None:
+def test_a_model_of_another_provider_is_shown_the_history_in_the_place_of_the_block(
+    call_style: CallStyle, view: str
+) -> None:
     models = [
         claude_model(SimpleNamespace(url="http://127.0.0.1:9")),  # nobody is called
         gpt_model(SimpleNamespace(url="http://127.0.0.1:9")),
@@ -301,7 +305,7 @@ def test_a_model_of_another_provider_is_shown_the_history_in_the_place_of_the_bl
         session = memory.session("alice")
         session.add_messages(history_with(_BLOCK, behind=2))
         own, other, unsaid, again = (
-            contexts(colour, session, model=model, max_tokens=_BUDGET, view=view) for model in (*models, models[0])
+            contexts(call_style, session, model=model, max_tokens=_BUDGET, view=view) for model in (*models, models[0])
         )
     assert again.messages == own.messages == unsaid.messages
     assert not any(compacts(message) for message in other.messages)

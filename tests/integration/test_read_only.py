@@ -27,7 +27,7 @@ from langchain_tiered_memory.errors import (
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.sql import database
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of
 from tests.servers import unprivileged
@@ -60,21 +60,21 @@ def bytes_of(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def read_all(colour: Colour, memory: TieredMemory) -> None:
+def read_all(call_style: CallStyle, memory: TieredMemory) -> None:
     """Every verb that reads, each with something to read."""
     session = memory.session("s")
-    assert len(told(colour, session.messages)) == 40
-    assert told(colour, session.context, QUESTION, max_tokens=600).tokens <= 600
-    assert told(colour, session.context, "", max_tokens=500).messages
-    hits = told(colour, session.search, QUESTION)
+    assert len(told(call_style, session.messages)) == 40
+    assert told(call_style, session.context, QUESTION, max_tokens=600).tokens <= 600
+    assert told(call_style, session.context, "", max_tokens=500).messages
+    hits = told(call_style, session.search, QUESTION)
     assert hits
-    assert told(colour, session.expand, hits[0].id)
-    assert told(colour, session.metrics).messages == 40
-    assert told(colour, session.revisions, "q1") == []
-    told(colour, session.checkpoints)
-    told(colour, session.outcomes)
-    assert told(colour, memory.sessions) == ["s"]
-    assert told(colour, memory.verify).problems == ()
+    assert told(call_style, session.expand, hits[0].id)
+    assert told(call_style, session.metrics).messages == 40
+    assert told(call_style, session.revisions, "q1") == []
+    told(call_style, session.checkpoints)
+    told(call_style, session.outcomes)
+    assert told(call_style, memory.sessions) == ["s"]
+    assert told(call_style, memory.verify).problems == ()
 
 
 @pytest.fixture
@@ -87,24 +87,24 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("vectors", [False, True])
 def test_a_memory_that_only_reads_changes_no_byte_and_leaves_no_file(
     tmp_path: Path,
-    colour: Colour,
+    call_style: CallStyle,
     vectors: bool,  # noqa: FBT001
 ) -> None:
     chosen: dict[str, Any] = {"embeddings": HashingEmbeddings() if vectors else None}
     fill(tmp_path / "memory.db", **chosen)
     before = bytes_of(tmp_path)
     chosen |= {"settings": quick_settings(background=True), "token_counter": EstimatingCounter(), "read_only": True}
-    if colour == "sync":
+    if call_style == "sync":
         memory = TieredMemory.open(tmp_path / "memory.db", **chosen)
     else:
         memory = asyncio.run(TieredMemory.aopen(tmp_path / "memory.db", **chosen))
-    read_all(colour, memory)
+    read_all(call_style, memory)
     assert bytes_of(tmp_path) == before
-    told(colour, memory.close)
+    told(call_style, memory.close)
     assert bytes_of(tmp_path) == before
 
 
@@ -128,15 +128,17 @@ WRITING: dict[str, Callable[[TieredMemory, Session], tuple[Any, tuple[Any, ...],
 }
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("verb", WRITING)
-def test_each_verb_that_writes_says_that_the_memory_only_reads(tmp_path: Path, colour: Colour, verb: str) -> None:
+def test_each_verb_that_writes_says_that_the_memory_only_reads(
+    tmp_path: Path, call_style: CallStyle, verb: str
+) -> None:
     fill(tmp_path / "memory.db")
     before = bytes_of(tmp_path)
     with open_memory(tmp_path / "memory.db", read_only=True) as memory:
         method, given, named = WRITING[verb](memory, memory.session("s"))
         with pytest.raises(ReadOnlyError, match="read_only=True"):
-            told(colour, method, *given, **named)
+            told(call_style, method, *given, **named)
     assert bytes_of(tmp_path) == before
 
 
@@ -230,15 +232,15 @@ def test_there_must_be_something_to_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_memory_on_postgresql_only_reads(postgres_url: str, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_memory_on_postgresql_only_reads(postgres_url: str, call_style: CallStyle) -> None:
     with pytest.raises(StorageError, match="holds no memory yet"):
         open_memory(postgres_url, read_only=True)
     fill(postgres_url)
     with open_memory(postgres_url, read_only=True) as memory:
-        read_all(colour, memory)
+        read_all(call_style, memory)
         with pytest.raises(ReadOnlyError, match="read_only=True"):
-            told(colour, memory.session("s").add_messages, conversation(1))
+            told(call_style, memory.session("s").add_messages, conversation(1))
         with store_of(memory).database.engine.connect() as connection:
             assert connection.execute(text("SHOW default_transaction_read_only")).scalar_one() == "on"
 
@@ -255,30 +257,30 @@ def test_a_server_that_takes_no_writes_is_read_and_reported(postgres_url: str) -
         goes_on_reading("sync", memory, ReadOnlyError)
 
 
-def goes_on_reading(colour: Colour, memory: TieredMemory, refused: type[StorageError]) -> list[Event]:
+def goes_on_reading(call_style: CallStyle, memory: TieredMemory, refused: type[StorageError]) -> list[Event]:
     """Assert that nothing can be written and everything be read, and that it is told."""
     events: list[Event] = []
     memory.subscribe(events.append)
     session = memory.session("s")
     with pytest.raises(refused):
-        told(colour, session.add_messages, conversation(1, start=90))
-    said = told(colour, session.messages)
+        told(call_style, session.add_messages, conversation(1, start=90))
+    said = told(call_style, session.messages)
     assert len(said) >= 40
-    small = told(colour, session.context, "", max_tokens=450)
+    small = told(call_style, session.context, "", max_tokens=450)
     assert 0 < small.tokens <= 450
-    assert told(colour, session.context, QUESTION, max_tokens=600).section("recall") is not None
-    assert told(colour, session.search, QUESTION)
+    assert told(call_style, session.context, QUESTION, max_tokens=600).section("recall") is not None
+    assert told(call_style, session.search, QUESTION)
     unwritten = [event for event in events if event.name == "view_not_written"]
     assert unwritten
     assert unwritten[0].details["error"] == refused.__name__
     return unwritten
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("vectors", [False, True])
 def test_reading_goes_on_while_somebody_else_holds_the_lock(
     tmp_path: Path,
-    colour: Colour,
+    call_style: CallStyle,
     vectors: bool,  # noqa: FBT001
 ) -> None:
     where = tmp_path / "memory.db"
@@ -291,17 +293,17 @@ def test_reading_goes_on_while_somebody_else_holds_the_lock(
     ):
         stranger.execute("BEGIN IMMEDIATE")
         # One wait for all that could not be written: whoever only reads does not wait for each again.
-        assert len(goes_on_reading(colour, memory, StorageBusyError)) == 1
+        assert len(goes_on_reading(call_style, memory, StorageBusyError)) == 1
         stranger.execute("ROLLBACK")
-        told(colour, memory.session("s").add_messages, conversation(1, start=90))
-        assert told(colour, memory.verify).problems == ()
+        told(call_style, memory.session("s").add_messages, conversation(1, start=90))
+        assert told(call_style, memory.verify).problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("is_open", [True, False], ids=["while it is open", "before it is opened"])
 def test_reading_goes_on_in_a_folder_where_nobody_may_write(
     open_folder: Path,
-    colour: Colour,
+    call_style: CallStyle,
     is_open: bool,  # noqa: FBT001
 ) -> None:
     where = open_folder / "memory.db"
@@ -314,16 +316,16 @@ def test_reading_goes_on_in_a_folder_where_nobody_may_write(
     with unprivileged():
         if memory is None:
             memory = open_memory(where)
-            goes_on_reading(colour, memory, ReadOnlyError)
+            goes_on_reading(call_style, memory, ReadOnlyError)
             memory.close()
             assert bytes_of(open_folder) == before
         else:
-            read_all(colour, memory)
+            read_all(call_style, memory)
             memory.close()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_reading_goes_on_when_the_disk_is_full(tmp_path: Path, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_reading_goes_on_when_the_disk_is_full(tmp_path: Path, call_style: CallStyle) -> None:
     where = tmp_path / "memory.db"
     fill(where)
     with open_memory(where) as memory:
@@ -333,14 +335,14 @@ def test_reading_goes_on_when_the_disk_is_full(tmp_path: Path, colour: Colour) -
         session = memory.session("s")
         with pytest.raises(StorageFullError):  # noqa: PT012 - it takes some writes to fill the last pages
             for number in range(2000):
-                told(colour, session.add_messages, [HumanMessage(f"{number} " * 60, id=f"long{number}")])
-        there = {message.id for message in told(colour, session.messages)}
-        goes_on_reading(colour, memory, StorageFullError)
+                told(call_style, session.add_messages, [HumanMessage(f"{number} " * 60, id=f"long{number}")])
+        there = {message.id for message in told(call_style, session.messages)}
+        goes_on_reading(call_style, memory, StorageFullError)
         with store_of(memory).database.read() as connection:
             connection.execute(text("PRAGMA max_page_count = 1000000"))
-        told(colour, session.add_messages, conversation(1, start=90))
-        assert {message.id for message in told(colour, session.messages)} == there | {"q90", "a90"}
-        assert told(colour, memory.verify).problems == ()
+        told(call_style, session.add_messages, conversation(1, start=90))
+        assert {message.id for message in told(call_style, session.messages)} == there | {"q90", "a90"}
+        assert told(call_style, memory.verify).problems == ()
 
 
 def test_whoever_may_not_write_hears_it_when_the_memory_is_opened(

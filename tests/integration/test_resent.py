@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_m
 from langchain_tiered_memory.messages.overlap import overlap
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, openai_model, said
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.graph_builders import chat_graph, thread
 from tests.openai_server import Failure, OpenAIServer, calls
 
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
 STATELESS = {"agent": {"checkpointer": None}}
 
 
-def turn(colour: Colour, agent: Any, history: list[Any], text: str) -> list[Any]:
+def turn(call_style: CallStyle, agent: Any, history: list[Any], text: str) -> list[Any]:
     """A client's turn: all that it keeps, and what its user says now, as plain dicts."""
-    state = said(colour, agent, {"messages": [*history, {"role": "user", "content": text}]})
+    state = said(call_style, agent, {"messages": [*history, {"role": "user", "content": text}]})
     return list(convert_to_openai_messages(state["messages"]))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_client_that_sends_all_of_it_each_time_has_it_stored_once(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_client_that_sends_all_of_it_each_time_has_it_stored_once(call_style: CallStyle) -> None:
     script = ["Hello Ann.", calls("look_up", {"order": 5}), "On Monday.", "You are Ann."]
     with OpenAIServer(script=script) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), **STATELESS)
         kept: list[Any] = []
         for text in ("I am Ann.", "When is order 5 due?", "Who am I?"):
-            kept = turn(colour, agent, kept, text)
+            kept = turn(call_style, agent, kept, text)
         roles = [one.type for one in memory.session("alice").messages()]
         assert roles == ["human", "ai", "human", "ai", "tool", "ai", "human", "ai"]
         asked = [one["content"] for one in server.requests[-1].messages if one["role"] == "user"]
         assert asked == ["I am Ann.", "When is order 5 due?", "Who am I?"]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_turn_that_failed_and_that_the_client_does_not_have_stays_in_the_transcript(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_turn_that_failed_and_that_the_client_does_not_have_stays_in_the_transcript(call_style: CallStyle) -> None:
     with OpenAIServer(script=["Hello Ann."]) as server, open_memory() as memory:
         agent = built(memory, openai_model(server, max_retries=0), **STATELESS)
-        kept = turn(colour, agent, [], "I am Ann.")
+        kept = turn(call_style, agent, [], "I am Ann.")
         server.play([Failure(status=500, message="500: down")])
         with pytest.raises(Exception, match="500"):
-            turn(colour, agent, kept, "Can you hear me?")
+            turn(call_style, agent, kept, "Can you hear me?")
         server.play(["You are Ann."])
-        turn(colour, agent, kept, "Who am I?")
+        turn(call_style, agent, kept, "Who am I?")
         stored = [str(one.text) for one in memory.session("alice").messages()]
         assert stored == ["I am Ann.", "Hello Ann.", "Can you hear me?", "Who am I?", "You are Ann."]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_what_a_middleware_takes_out_of_a_resent_message_is_not_sent(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_a_middleware_takes_out_of_a_resent_message_is_not_sent(call_style: CallStyle) -> None:
     def without_secret(request: ModelRequest) -> ModelRequest:
         messages = [
             one.model_copy(update={"content": str(one.content).replace("swordfish", "[secret]")})
@@ -75,37 +75,37 @@ def test_what_a_middleware_takes_out_of_a_resent_message_is_not_sent(colour: Col
         return await handler(without_secret(request))
 
     with OpenAIServer() as server, open_memory() as memory:
-        before = [hide] if colour == "sync" else [ahide]
+        before = [hide] if call_style == "sync" else [ahide]
         agent = built(memory, openai_model(server), tools=(), before=before, **STATELESS)
-        kept = turn(colour, agent, [], "The word is swordfish.")
-        turn(colour, agent, kept, "And now?")
+        kept = turn(call_style, agent, [], "The word is swordfish.")
+        turn(call_style, agent, kept, "And now?")
         assert "swordfish" not in str(server.requests[-1].messages)
         assert "[secret]" in str(server.requests[-1].messages)
         assert len(memory.session("alice").messages()) == 4
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_nodes_know_it_again_too(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_nodes_know_it_again_too(call_style: CallStyle) -> None:
     with open_memory() as memory:
         model = ScriptedModel(answers=lambda shown: AIMessage(f"I was shown {len(shown)}."))
         graph = chat_graph(memory, model).compile()
         kept: list[Any] = []
         for number in range(3):
             kept = [*kept, {"role": "user", "content": f"Question {number}"}]
-            state = told(colour, graph.invoke, {"messages": kept}, thread())
+            state = told(call_style, graph.invoke, {"messages": kept}, thread())
             kept = list(convert_to_openai_messages(state["messages"]))
         assert len(memory.session("t").messages()) == 6
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_client_that_never_sees_the_tool_work_has_it_stored_once(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_client_that_never_sees_the_tool_work_has_it_stored_once(call_style: CallStyle) -> None:
     script = ["Hello Ann.", calls("look_up", {"order": 5}), "On Monday.", calls("look_up", {"order": 6}), "It is open."]
     with OpenAIServer(script=script) as server, open_memory() as memory:
         agent = built(memory, openai_model(server), **STATELESS)
         kept: list[Any] = []
         for text in ("I am Ann.", "When is order 5 due?", "And order 6?"):
             kept.append({"role": "user", "content": text})
-            state = said(colour, agent, {"messages": kept})
+            state = said(call_style, agent, {"messages": kept})
             kept.append({"role": "assistant", "content": state["messages"][-1].text})
         roles = [one.type for one in memory.session("alice").messages()]
         assert roles == ["human", "ai", *(["human", "ai", "tool", "ai"] * 2)]

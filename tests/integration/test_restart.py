@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from langchain_tiered_memory.types.records import SummaryState
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import (
     as_bytes,
@@ -41,22 +41,22 @@ def no_blocking_call() -> Iterator[BlockBuster]:
         yield buster
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_restart_calls_no_model_and_changes_no_byte(colour: Colour, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_restart_calls_no_model_and_changes_no_byte(call_style: CallStyle, tmp_path: Path) -> None:
     where = tmp_path / "memory.db"
     model = summarising_model()
     with open_memory(where, model=model) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(20))
-        told(colour, session.flush)
-        before = told(colour, session.context, "", max_tokens=1500)
+        told(call_style, session.add_messages, conversation(20))
+        told(call_style, session.flush)
+        before = told(call_style, session.context, "", max_tokens=1500)
         made = [one.id for one in summaries_of(session)]
     assert model.calls > 0
     again = summarising_model()
     with open_memory(where, model=again) as memory:
         session = memory.session("s")
-        assert told(colour, session.flush).summaries == 0
-        after = told(colour, session.context, "", max_tokens=1500)
+        assert told(call_style, session.flush).summaries == 0
+        after = told(call_style, session.context, "", max_tokens=1500)
         assert [as_bytes(one) for one in after.messages] == [as_bytes(one) for one in before.messages]
         assert [one.id for one in summaries_of(session)] == made
         assert again.calls == 0

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings import RoomSettings, Settings
 from langchain_tiered_memory.types.outcomes import OutcomeKind
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
 
 BUDGET = 6000
@@ -25,17 +25,17 @@ def with_room(**room: object) -> Settings:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("room", [{"extra_share": 0.0}, {"extra_share": 4.0}, {"grows_to": "cheapest"}])
-def test_musts_stay_and_each_condensation_frees_enough(colour: Colour, room: dict[str, object]) -> None:
+def test_musts_stay_and_each_condensation_frees_enough(call_style: CallStyle, room: dict[str, object]) -> None:
     with open_memory(settings=with_room(**room)) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, [HumanMessage("Mend every crane.", id="goal")])
+        told(call_style, session.add_messages, [HumanMessage("Mend every crane.", id="goal")])
         for number in range(60):
             work = file_work(number)
-            told(colour, session.add_messages, work)
-            told(colour, session.flush)
-            context = told(colour, session.context, "", max_tokens=BUDGET)
+            told(call_style, session.add_messages, work)
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=BUDGET)
             shown = [str(message.content) for message in context.messages]
             assert context.tokens <= BUDGET
             assert any("Mend every crane." in text for text in shown)

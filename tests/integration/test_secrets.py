@@ -12,7 +12,7 @@ from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import CondensationError, IndexUnavailableError, StorageError, TieredMemoryError
 from langchain_tiered_memory.settings import CondensationSettings, StrategySettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, quick_settings, store_of, summaries_of
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 KEY = "sk-" + "proj-Zk4q8Lw" * 3
 SAID = f"401 Incorrect API key provided: {KEY}; header Authorization: Bearer {KEY}"
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 
 @both
 def test_a_providers_error_with_a_key_is_kept_without_it(
-    colour: Colour, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    call_style: CallStyle, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="langchain_tiered_memory")
     events: list[Any] = []
@@ -42,16 +42,16 @@ def test_a_providers_error_with_a_key_is_kept_without_it(
 
         memory.subscribe(broken)
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(8))
-        told(colour, session.flush)
+        told(call_style, session.add_messages, conversation(8))
+        told(call_style, session.flush)
         clock.advance(4000)
-        told(colour, session.flush)
+        told(call_style, session.flush)
         errors = [one.error for one in summaries_of(session) if one.error]
         assert errors
         assert any("RuntimeError" in error and "***" in error for error in errors)
         assert not any(KEY in error for error in errors)
-        told(colour, session.context, max_tokens=450)
-        assert KEY not in str(told(colour, session.outcomes))
+        told(call_style, session.context, max_tokens=450)
+        assert KEY not in str(told(call_style, session.outcomes))
         with store_of(memory).database.read() as connection:
             rows = [str(row) for row in connection.execute(sql("SELECT error FROM ltm_summaries"))]
     assert not any(KEY in row for row in rows)
@@ -63,14 +63,14 @@ def test_a_providers_error_with_a_key_is_kept_without_it(
 
 
 @both
-def test_a_condensation_that_must_not_fail_says_why_without_the_key(colour: Colour) -> None:
+def test_a_condensation_that_must_not_fail_says_why_without_the_key(call_style: CallStyle) -> None:
     condensation = CondensationSettings(eager=True, strategies=StrategySettings(fallback="error"), foreground_seconds=5)
     settings = quick_settings(attempts=9).model_copy(update={"condensation": condensation})
     with open_memory(model=ScriptedModel(answers=[RuntimeError(SAID)]), settings=settings) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, conversation(30))
+        told(call_style, session.add_messages, conversation(30))
         with pytest.raises(CondensationError) as raised:
-            told(colour, session.context, max_tokens=400)
+            told(call_style, session.context, max_tokens=400)
         assert KEY not in str(raised.value)
 
 

@@ -30,7 +30,7 @@ from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import ContextSettings, Settings, ViewSettings
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import THREAD, ToolModel, built, open_memory, said, streamed
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,26 +144,26 @@ def test_a_copy_of_the_middleware_shares_the_memory_and_has_its_own_choices() ->
         assert copy.copy(memory) is memory
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_loop_that_reads_the_last_message_of_every_update_goes_on_to_the_end(
-    colour: Colour, capsys: pytest.CaptureFixture[str]
+    call_style: CallStyle, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_memory() as memory:
         agent = built(memory, ScriptedModel(answers=["Monday."]), tools=())
         for question in ("When?", "And then?"):
-            for _, step in streamed(colour, agent, question, ["updates"]):
+            for _, step in streamed(call_style, agent, question, ["updates"]):
                 for update in step.values():
                     update["messages"][-1].pretty_print()
         assert "Monday." in capsys.readouterr().out
-        state = said(colour, agent, "Anything else?")
+        state = said(call_style, agent, "Anything else?")
         assert [one.type for one in state["messages"]] == ["human", "ai"] * 3
         assert [one.id for one in memory.session("alice").messages()] == [one.id for one in state["messages"]]
         assert agent.get_state(THREAD).next == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_entry_of_the_middleware_brings_no_message_twice_into_the_stream_of_messages(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_entry_of_the_middleware_brings_no_message_twice_into_the_stream_of_messages(call_style: CallStyle) -> None:
     with open_memory() as memory:
         agent = built(memory, ScriptedModel(answers=["Monday."]), tools=())
-        chunks = [chunk for _, (chunk, *_) in streamed(colour, agent, "When?", ["messages"])]
+        chunks = [chunk for _, (chunk, *_) in streamed(call_style, agent, "When?", ["messages"])]
         assert [str(one.text) for one in chunks if str(one.text)] == ["Monday."]

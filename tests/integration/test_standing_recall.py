@@ -16,7 +16,7 @@ from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.recall.recall import find, goes_on
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
 
 if TYPE_CHECKING:
@@ -62,16 +62,16 @@ def with_history(session: Session, turns: int = 100) -> None:
     session.context(max_tokens=BUDGET)
 
 
-def ask(colour: Colour, session: Session, question: str, key: str) -> Context:
-    told(colour, session.add_messages, [HumanMessage(question, id=key)])
-    context: Context = told(colour, session.context, max_tokens=BUDGET)
+def ask(call_style: CallStyle, session: Session, question: str, key: str) -> Context:
+    told(call_style, session.add_messages, [HumanMessage(question, id=key)])
+    context: Context = told(call_style, session.context, max_tokens=BUDGET)
     assert context.tokens <= BUDGET
     assert not check_valid(list(context.messages))
     return context
 
 
-def answer(colour: Colour, session: Session, key: str) -> None:
-    told(colour, session.add_messages, [AIMessage("It is as you noted it then.", id=key)])
+def answer(call_style: CallStyle, session: Session, key: str) -> None:
+    told(call_style, session.add_messages, [AIMessage("It is as you noted it then.", id=key)])
 
 
 def starts_with(later: Context, earlier: Context) -> bool:
@@ -84,32 +84,32 @@ def recalled(context: Context) -> list[str]:
     return [str(one.content) for one in context.messages if "<recalled>" in str(one.content)]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_next_request_begins_with_the_whole_of_this_one(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_next_request_begins_with_the_whole_of_this_one(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        first = ask(colour, session, question(8), "ask1")
+        first = ask(call_style, session, question(8), "ask1")
         assert "Name8" in recalled(first)[0]
-        again = told(colour, session.context, max_tokens=BUDGET)
+        again = told(call_style, session.context, max_tokens=BUDGET)
         assert [as_bytes(one) for one in again.messages] == [as_bytes(one) for one in first.messages]
-        answer(colour, session, "told1")
-        second = ask(colour, session, question(18), "ask2")
+        answer(call_style, session, "told1")
+        second = ask(call_style, session, question(18), "ask2")
         assert starts_with(second, first)
         assert len(recalled(second)) == 2
         assert "Name18" in "".join(recalled(second))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("colour", COLOURS)
-def test_over_many_questions_the_beginning_changes_only_when_something_had_to_leave(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_over_many_questions_the_beginning_changes_only_when_something_had_to_leave(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
         kept = 0
         last: Context | None = None
         for number in range(40):
-            context = ask(colour, session, question(3 + number % 20), f"ask{number}")
+            context = ask(call_style, session, question(3 + number % 20), f"ask{number}")
             if last is not None:
                 grew = len(recalled(context)) >= len(recalled(last)) and starts_with(context, last)
                 condensed = context.section("history") != last.section("history")
@@ -118,53 +118,55 @@ def test_over_many_questions_the_beginning_changes_only_when_something_had_to_le
                 assert grew or condensed or left_from_the_end, number
                 kept += grew
             assert f"Name{3 + number % 20}" in "".join(str(one.content) for one in context.messages)
-            answer(colour, session, f"told{number}")
+            answer(call_style, session, f"told{number}")
             last = context
         assert kept >= 10
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_nothing_is_quoted_twice(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_nothing_is_quoted_twice(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        first = ask(colour, session, question(8), "ask1")
-        answer(colour, session, "told1")
-        second = ask(colour, session, question(8) + " Again, please.", "ask2")
+        first = ask(call_style, session, question(8), "ask1")
+        answer(call_style, session, "told1")
+        second = ask(call_style, session, question(8) + " Again, please.", "ask2")
         assert recalled(second) == recalled(first)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("small", ["Thanks!", "Ok, go on.", "Danke schön", "好的"])
-def test_small_talk_brings_nothing_back(colour: Colour, small: str) -> None:
+def test_small_talk_brings_nothing_back(call_style: CallStyle, small: str) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
         told(
-            colour, session.add_messages, [HumanMessage("Thanks, ok.", id="before"), AIMessage("Ok, go on.", id="then")]
+            call_style,
+            session.add_messages,
+            [HumanMessage("Thanks, ok.", id="before"), AIMessage("Ok, go on.", id="then")],
         )
-        assert not recalled(ask(colour, session, small, "small"))
+        assert not recalled(ask(call_style, session, small, "small"))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("change", ["forget", "edit", "restart"])
-def test_what_was_forgotten_or_edited_stands_nowhere(colour: Colour, change: str, tmp_path: Path) -> None:
+def test_what_was_forgotten_or_edited_stands_nowhere(call_style: CallStyle, change: str, tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "memory.db")
     session = memory.session("s")
     with_history(session)
-    first = ask(colour, session, question(8), "ask1")
+    first = ask(call_style, session, question(8), "ask1")
     assert "Name8." in "".join(recalled(first))
-    answer(colour, session, "told1")
+    answer(call_style, session, "told1")
     if change == "forget":
-        told(colour, session.forget, message_ids=["q8", "a8"])
+        told(call_style, session.forget, message_ids=["q8", "a8"])
     elif change == "edit":
-        told(colour, session.add_messages, [HumanMessage(f"{word(80)} belongs to nobody.", id="q8")])
-        told(colour, session.add_messages, [AIMessage("Noted, no name.", id="a8")])
+        told(call_style, session.add_messages, [HumanMessage(f"{word(80)} belongs to nobody.", id="q8")])
+        told(call_style, session.add_messages, [AIMessage("Noted, no name.", id="a8")])
     else:
         memory.close()
         memory = open_memory(tmp_path / "memory.db")
         session = memory.session("s")
-    second = ask(colour, session, question(18), "ask2")
+    second = ask(call_style, session, question(18), "ask2")
     everything = "".join(str(one.content) for one in second.messages)
     assert "Name18" in everything
     if change != "restart":
@@ -176,14 +178,14 @@ def test_a_question_of_the_callers_own_leaves_it_where_it_stands() -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        first = ask(COLOURS[0], session, question(8), "ask1")
+        first = ask(CALL_STYLES[0], session, question(8), "ask1")
         assert "Name22" in "".join(recalled(session.context(question(22), max_tokens=BUDGET)))
         again = session.context(max_tokens=BUDGET)
         assert [as_bytes(one) for one in again.messages] == [as_bytes(one) for one in first.messages]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_branch_shows_nothing_that_was_recalled_or_said_on_the_one_it_left(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_branch_shows_nothing_that_was_recalled_or_said_on_the_one_it_left(call_style: CallStyle) -> None:
     sent: list[list[str]] = []
 
     class Listening(GenericFakeChatModel):
@@ -201,7 +203,7 @@ def test_a_branch_shows_nothing_that_was_recalled_or_said_on_the_one_it_left(col
 
         def turn(number: int, at: Any) -> None:
             state: Any = {"messages": [HumanMessage(question(number))]}
-            if colour == "sync":
+            if call_style == "sync":
                 agent.invoke(state, at)
             else:
                 asyncio.run(agent.ainvoke(state, at))
@@ -223,22 +225,22 @@ def test_a_branch_shows_nothing_that_was_recalled_or_said_on_the_one_it_left(col
     assert first[0] == other[0]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_small_talk_takes_no_room_from_the_view(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_small_talk_takes_no_room_from_the_view(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        asked = ask(colour, session, question(8), "ask1")
-        answer(colour, session, "told1")
+        asked = ask(call_style, session, question(8), "ask1")
+        answer(call_style, session, "told1")
         for number in range(6):
             said_before = [as_bytes(one) for one in asked.messages]
-            asked = ask(colour, session, "Thanks, ok, go on.", f"small{number}")
+            asked = ask(call_style, session, "Thanks, ok, go on.", f"small{number}")
             assert [as_bytes(one) for one in asked.messages][: len(said_before)] == said_before
-            answer(colour, session, f"answer{number}")
+            answer(call_style, session, f"answer{number}")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_does_not(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_does_not(call_style: CallStyle) -> None:
     narrow, wide = 0.04, 0.4
     asks = f"Whose are {' '.join(word(10 * number + at) for number in range(6) for at in range(5))}?"
     taken: dict[float, int] = {}
@@ -248,7 +250,7 @@ def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_d
         with open_memory(settings=settings.model_copy(update={"context": context})) as memory:
             session = memory.session("s")
             with_history(session)
-            talked = ask(colour, session, asks, "ask1").section("recall")
+            talked = ask(call_style, session, asks, "ask1").section("recall")
             asked = session.context(asks, max_tokens=BUDGET).section("recall")
             assert talked is not None
             assert asked is not None
@@ -257,15 +259,15 @@ def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_d
     assert 0 < taken[narrow] <= narrow * BUDGET < taken[wide]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_beside_a_long_message_recall_keeps_to_a_small_share(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_beside_a_long_message_recall_keeps_to_a_small_share(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        brief = sum(len(text) for text in recalled(ask(colour, session, question(8), "ask1")))
-        answer(colour, session, "told1")
+        brief = sum(len(text) for text in recalled(ask(call_style, session, question(8), "ask1")))
+        answer(call_style, session, "told1")
         names = " ".join(word(10 * number + at) for number in range(20) for at in range(3))
-        long = recalled(ask(colour, session, f"I sorted them anew: {names}. Tell me what you make of it.", "ask2"))
+        long = recalled(ask(call_style, session, f"I sorted them anew: {names}. Tell me what you make of it.", "ask2"))
         assert brief
         assert sum(len(text) for text in long[1:]) < 6 * BUDGET * 0.1
 
@@ -278,18 +280,18 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(colour: Colour) -> 
         ("I would sort them as {of_now}.", "Whose are {of_then}?", False),
     ],
 )
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_message_goes_on_with_the_last_answer_where_nothing_older_matches_it_as_well(
-    colour: Colour, said_before: str, asks: str, *, on: bool
+    call_style: CallStyle, said_before: str, asks: str, *, on: bool
 ) -> None:
     words = {"of_now": " ".join(word(at) for at in range(1500, 1506)), "of_then": " ".join(map(word, range(80, 85)))}
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
         before = [HumanMessage("And now?", id="now"), AIMessage(said_before.format(**words), id="it")]
-        told(colour, session.add_messages, before)
+        told(call_style, session.add_messages, before)
         question = asks.format(**words)
-        told(colour, session.add_messages, [HumanMessage(question, id="why")])
+        told(call_style, session.add_messages, [HumanMessage(question, id="why")])
         found = find(session.core.runtime, ref_of(session), question)
         newest = [one.seq for one in entries_of(session)][-3:]
         assert goes_on(found, said_at=newest[-1], shown_from=newest[0]) is on
@@ -303,7 +305,7 @@ def test_another_track_has_its_own() -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
-        ask(COLOURS[0], session, question(8), "ask1")
+        ask(CALL_STYLES[0], session, question(8), "ask1")
         other = memory.session("s", track="side")
         other.add_messages([HumanMessage(question(12), id="o1")])
         found = "".join(recalled(other.context(max_tokens=BUDGET)))
@@ -344,8 +346,8 @@ def test_during_a_tool_loop_what_stands_stays() -> None:
     with open_memory(settings=quick_settings(messages=8)) as memory:
         session = memory.session("s")
         with_history(session)
-        first = ask(COLOURS[0], session, question(8), "ask1")
-        answer(COLOURS[0], session, "told1")
+        first = ask(CALL_STYLES[0], session, question(8), "ask1")
+        answer(CALL_STYLES[0], session, "told1")
         asked, *loop = tool_turn(900)
         session.add_messages([asked])
         before = session.context(max_tokens=BUDGET, tools=[])

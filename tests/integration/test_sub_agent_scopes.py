@@ -18,7 +18,7 @@ from langchain_tiered_memory.integrations.tools import memory_tools
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.types import Scope
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, thread
 from tests.memory_builders import open_memory
 
@@ -47,7 +47,7 @@ def texts(messages: Sequence[BaseMessage]) -> str:
 
 
 def delegate(agent: Any) -> StructuredTool:
-    """A tool that hands its word to an agent, in both colours."""
+    """A tool that hands its word to an agent, sync and async."""
 
     def call(what: str) -> str:
         return str(agent.invoke({"messages": [HumanMessage(what)]})["messages"][-1].text)
@@ -66,12 +66,12 @@ def told_main(memory: TieredMemory) -> list[str]:
     return [str(one.text) for one in memory.session("t").messages()]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("scope", SCOPES, ids=["no scope", "own track", "sight"])
 async def test_an_agent_that_a_tool_calls_sees_of_the_one_above_what_its_scope_says(
-    colour: Colour, scope: Scope | None
+    call_style: CallStyle, scope: Scope | None
 ) -> None:
-    runner, shown = Runner(colour), []
+    runner, shown = Runner(call_style), []
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         assert check_valid(messages, complete=True) == []
@@ -99,15 +99,15 @@ async def test_an_agent_that_a_tool_calls_sees_of_the_one_above_what_its_scope_s
         ]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("scope", SCOPES, ids=["no scope", "own track", "sight"])
 async def test_nodes_of_a_sub_graph_see_of_the_graph_above_what_their_scope_says(
-    colour: Colour, scope: Scope | None
+    call_style: CallStyle, scope: Scope | None
 ) -> None:
     class Inner(ChatState):
         """Another list than the graph's above."""
 
-    runner, shown = Runner(colour), []
+    runner, shown = Runner(call_style), []
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         shown.append(texts(messages))
@@ -144,9 +144,9 @@ async def test_nodes_of_a_sub_graph_see_of_the_graph_above_what_their_scope_says
         assert told_main(memory) == ["Build the kingfisher quay."]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_tools_of_a_sub_agent_search_its_own_track_alone(colour: Colour) -> None:
-    runner = Runner(colour)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_tools_of_a_sub_agent_search_its_own_track_alone(call_style: CallStyle) -> None:
+    runner = Runner(call_style)
     with open_memory() as memory:
         model = Caller(answers=[calling("recall", 1, query="quay permit kingfisher"), "Nothing more."])
         helper = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory, tools=True)], checkpointer=False)

@@ -27,7 +27,7 @@ from langchain_tiered_memory.integrations.nodes import (
 )
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, answering, ask, chat_graph, thread
 from tests.memory_builders import entries_of, open_memory, quick_settings, summaries_of
 
@@ -76,7 +76,7 @@ def parent(node: Any, *, saver: Any, state: type = MessagesState, name: str = "c
 
 
 def calling(agent: Any, given: Any) -> RunnableLambda[Any, Any]:
-    """A node function that calls a graph, in both colours."""
+    """A node function that calls a graph, sync and async."""
 
     def call(state: Any, config: RunnableConfig) -> Any:
         return {"messages": agent.invoke(given(state), config)["messages"][-1:]}
@@ -95,12 +95,12 @@ def agent_of(memory: TieredMemory, model: Any, tools: Sequence[Any] = (), **choi
     return create_agent(model, list(tools), middleware=[TieredMemoryMiddleware(memory, recall=False)], **choices)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("sub_state", [ChatState, MessagesState], ids=["record", "no record"])
 async def test_nodes_of_a_sub_graph_store_a_list_that_they_are_handed_whole_once(
-    sub_state: type, colour: Colour
+    sub_state: type, call_style: CallStyle
 ) -> None:
-    runner, model = Runner(colour), answering()
+    runner, model = Runner(call_style), answering()
     with open_memory(settings=quick_settings()) as memory:
         sub = chat_graph(memory, model, state=sub_state).compile()
         graph = parent(sub, saver=InMemorySaver())
@@ -115,13 +115,13 @@ async def test_nodes_of_a_sub_graph_store_a_list_that_they_are_handed_whole_once
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("saver", [True, False], ids=["saver", "no saver"])
 @pytest.mark.parametrize("how", ["node", "function"])
 async def test_an_agent_below_a_graph_stays_on_one_track_and_sees_its_earlier_turns(
-    how: str, colour: Colour, *, saver: bool
+    how: str, call_style: CallStyle, *, saver: bool
 ) -> None:
-    runner, model = Runner(colour), polite()
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         agent = agent_of(memory, model)
         graph = parent(agent if how == "node" else calling(agent, newest), saver=InMemorySaver() if saver else None)
@@ -132,9 +132,9 @@ async def test_an_agent_below_a_graph_stays_on_one_track_and_sees_its_earlier_tu
         assert "Question 0:" in in_place(model.prompts[-1])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_an_agent_below_a_graph_with_memory_has_a_track_of_its_node(colour: Colour) -> None:
-    runner, model = Runner(colour), polite()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_an_agent_below_a_graph_with_memory_has_a_track_of_its_node(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         memory.session("t").add_messages([HumanMessage("Said before.", id="before")])
         graph = parent(calling(agent_of(memory, model), newest), saver=InMemorySaver(), name="helper")
@@ -146,9 +146,9 @@ async def test_an_agent_below_a_graph_with_memory_has_a_track_of_its_node(colour
         assert "Said before." not in in_place(model.prompts[-1])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_sub_graph_below_a_sub_graph_is_named_by_both_nodes(colour: Colour) -> None:
-    runner, model = Runner(colour), answering()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_sub_graph_below_a_sub_graph_is_named_by_both_nodes(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), answering()
     with open_memory() as memory:
         inner = chat_graph(memory, model, max_tokens=4000).compile()
         graph = parent(parent(inner, saver=None, name="inner"), saver=InMemorySaver(), name="outer")
@@ -168,12 +168,12 @@ def fan_out(node: Any, *, names: Sequence[str], saver: Any) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("saver", [True, False], ids=["saver", "no saver"])
 async def test_tasks_of_one_node_side_by_side_never_see_each_other_nor_those_of_turns_before(
-    colour: Colour, *, saver: bool
+    call_style: CallStyle, *, saver: bool
 ) -> None:
-    runner, found = Runner(colour), []
+    runner, found = Runner(call_style), []
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         assert check_valid(messages, complete=True) == []
@@ -218,9 +218,9 @@ async def test_tasks_of_one_node_side_by_side_never_see_each_other_nor_those_of_
                 assert len({one for one in seen if one in whole}) == 1, "a task's list stands together"
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_agents_that_tools_call_start_anew_each_time_and_share_no_words(colour: Colour) -> None:
-    runner, shown = Runner(colour), []
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_agents_that_tools_call_start_anew_each_time_and_share_no_words(call_style: CallStyle) -> None:
+    runner, shown = Runner(call_style), []
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         shown.append(in_place(messages))
@@ -248,11 +248,11 @@ async def test_agents_that_tools_call_start_anew_each_time_and_share_no_words(co
         assert "Task" not in "\n".join(str(one.text) for one in memory.session("t").messages() if one.type == "human")
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_tasks_that_say_nearly_the_same_are_shown_nothing_of_one_another(
-    colour: Colour,
+    call_style: CallStyle,
 ) -> None:
-    runner, model = Runner(colour), polite()
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         helper = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory, max_tokens=700)])
 
@@ -278,9 +278,9 @@ async def test_tasks_that_say_nearly_the_same_are_shown_nothing_of_one_another(
         assert [sum(name in request for name in NAMES) for request in shown] == [1] * len(shown)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another_branch(colour: Colour) -> None:
-    runner, model = Runner(colour), polite()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another_branch(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         builder = StateGraph(ChatState)
         builder.add_node("remember", remember_node(memory))
@@ -304,9 +304,9 @@ async def test_a_sub_agent_under_a_graph_that_evicts_is_shown_nothing_of_another
         assert all(f"taken {number}" in shown for number in range(6))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_loop_over_a_sub_graph_goes_on_on_its_track(colour: Colour) -> None:
-    runner, model = Runner(colour), polite()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_loop_over_a_sub_graph_goes_on_on_its_track(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         memory.session("t").add_messages([HumanMessage("Said before.", id="before")])
         agent = agent_of(memory, model)
@@ -332,11 +332,11 @@ async def test_a_loop_over_a_sub_graph_goes_on_on_its_track(colour: Colour) -> N
         assert "Round 0." in in_place(model.prompts[-1])
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 async def test_a_sub_graph_that_waits_for_a_person_goes_on_where_it_was_also_in_another_process(
-    colour: Colour, tmp_path: Any
+    call_style: CallStyle, tmp_path: Any
 ) -> None:
-    runner, saver = Runner(colour), InMemorySaver()
+    runner, saver = Runner(call_style), InMemorySaver()
 
     def graph_of(memory: TieredMemory) -> Any:
         def approve(_: Any) -> Any:
@@ -370,9 +370,9 @@ async def test_a_sub_graph_that_waits_for_a_person_goes_on_where_it_was_also_in_
             assert len(track) == 2
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_sub_graph_with_a_checkpointer_of_its_own_keeps_its_track(colour: Colour) -> None:
-    runner, model = Runner(colour), polite()
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_sub_graph_with_a_checkpointer_of_its_own_keeps_its_track(call_style: CallStyle) -> None:
+    runner, model = Runner(call_style), polite()
     with open_memory() as memory:
         memory.session("t").add_messages([HumanMessage("Said before.", id="before")])
         agent = agent_of(memory, model, checkpointer=True)
@@ -396,9 +396,9 @@ def test_copies_that_an_older_database_has_of_a_list_are_known_and_not_stored_ag
         assert [one.id for one in said] == [old.id, "a0", "q1", "a1", "q2", "a2"]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-async def test_a_state_that_names_a_track_of_an_earlier_version_goes_on_there(colour: Colour) -> None:
-    runner, old = Runner(colour), "chat:0fd48d85-e1e0-4c5a-5067-6c131a5ceba5"
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+async def test_a_state_that_names_a_track_of_an_earlier_version_goes_on_there(call_style: CallStyle) -> None:
+    runner, old = Runner(call_style), "chat:0fd48d85-e1e0-4c5a-5067-6c131a5ceba5"
     with open_memory() as memory:
         before = [HumanMessage("An old question.", id="old-q"), AIMessage("An old answer.", id="old-a")]
         memory.session("t", track=old).add_messages(before)

@@ -20,7 +20,7 @@ from opentelemetry.trace import StatusCode
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import FileGoneError
 from langchain_tiered_memory.testing import ScriptedModel
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.file_builders import small_rules
 from tests.memory_builders import open_memory, quick_settings, turn
 
@@ -67,15 +67,15 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Collected:
     return made
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_writing_searching_and_building_a_context_are_spans_by_the_conventions(
-    colour: Colour, collected: Collected
+    call_style: CallStyle, collected: Collected
 ) -> None:
     with open_memory() as memory:
         session = memory.session("alice")
-        told(colour, session.add_messages, [HumanMessage(f"The {SECRET} crane"), AIMessage("Noted.")])
-        told(colour, session.search, SECRET, k=3)
-        context = told(colour, session.context, max_tokens=1500)
+        told(call_style, session.add_messages, [HumanMessage(f"The {SECRET} crane"), AIMessage("Noted.")])
+        told(call_style, session.search, SECRET, k=3)
+        context = told(call_style, session.context, max_tokens=1500)
     (write,), (search,), (build,) = map(collected.spans, ("upsert_memory", "search_memory", "build_context"))
     for span in (write, search, build):
         assert span.attributes is not None

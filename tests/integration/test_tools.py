@@ -17,7 +17,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from langchain_tiered_memory.errors import MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.tools import memory_tools
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, entries_of, open_memory, summaries_of, tool_turn
 
 if TYPE_CHECKING:
@@ -39,21 +39,23 @@ def filled() -> TieredMemory:
     return memory
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("name", ["recall", "expand", "pin"])
-def test_a_run_of_another_user_is_refused(name: str, colour: Colour) -> None:
+def test_a_run_of_another_user_is_refused(name: str, call_style: CallStyle) -> None:
     memory = open_memory()
     memory.session("s", user="ann").add_messages([HumanMessage("The crane is secret.", id="secret")])
     given = {"query": "crane"} if name == "recall" else {"id": "secret"}
     for options, config in (({}, {"user_id": "bob"}), ({"user_key": "who"}, {"who": "bob"}), ({"user": "bob"}, {})):
         tools = tools_of(memory, **options)
         try:
-            answer = told(colour, tools[name].invoke, given, {"configurable": {"thread_id": "s", **config}})
+            answer = told(call_style, tools[name].invoke, given, {"configurable": {"thread_id": "s", **config}})
         except MixedOwnersError as error:
             answer = str(error)
         assert "is not one of user 'bob'" in answer
         assert "crane" not in answer
-    mine = told(colour, tools_of(memory)[name].invoke, given, {"configurable": {"thread_id": "s", "user_id": "ann"}})
+    mine = told(
+        call_style, tools_of(memory)[name].invoke, given, {"configurable": {"thread_id": "s", "user_id": "ann"}}
+    )
     assert "secret" in mine
 
 
@@ -127,7 +129,7 @@ class TestPinIntegration(_Pin, ToolsIntegrationTests):
 
 
 async def both(tool: BaseTool, arguments: dict[str, Any], config: Any = CONFIG) -> str:
-    """What a tool answers, which is the same in both colours."""
+    """What a tool answers, which is the same sync and async."""
     with blockbuster_ctx():
         answer = await tool.ainvoke(arguments, config)
     assert isinstance(answer, str)

@@ -15,7 +15,7 @@ from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.settings import ContextSettings
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import Entry
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory, quick_settings
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def told(session: Session, verb: str, colour: Colour, *given: Any, **named: Any) -> Any:
-    if colour == "sync":
+def told(session: Session, verb: str, call_style: CallStyle, *given: Any, **named: Any) -> Any:
+    if call_style == "sync":
         return getattr(session, verb)(*given, **named)
     return asyncio.run(getattr(session, f"a{verb}")(*given, **named))
 
@@ -35,17 +35,17 @@ def texts(session: Session) -> list[str]:
     return [str(one.text) for one in session.messages()]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_the_same_id_on_two_tracks_is_two_messages(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_same_id_on_two_tracks_is_two_messages(call_style: CallStyle) -> None:
     with open_memory() as memory:
         main, sub = memory.session("s"), memory.session("s", track="sub")
-        told(main, "add_messages", colour, [HumanMessage("on main", id="1")])
-        told(sub, "add_messages", colour, [HumanMessage("on sub", id="1")])
-        told(sub, "add_messages", colour, [HumanMessage("on sub, edited", id="1")])
+        told(main, "add_messages", call_style, [HumanMessage("on main", id="1")])
+        told(sub, "add_messages", call_style, [HumanMessage("on sub", id="1")])
+        told(sub, "add_messages", call_style, [HumanMessage("on sub, edited", id="1")])
         assert (texts(main), texts(sub)) == (["on main"], ["on sub, edited"])
-        assert [one.text for one in told(sub, "revisions", colour, "1")] == ["on sub"]
-        assert told(main, "revisions", colour, "1") == []
-        assert told(main, "tracks", colour) == ["main", "sub"]
+        assert [one.text for one in told(sub, "revisions", call_style, "1")] == ["on sub"]
+        assert told(main, "revisions", call_style, "1") == []
+        assert told(main, "tracks", call_style) == ["main", "sub"]
         assert memory.verify().problems == ()
 
 
@@ -73,25 +73,27 @@ def test_a_conversation_of_its_own_is_shown_nothing_of_other_tracks(older: Any, 
         assert f"The {other} order" in shown[False]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_id_means_the_message_of_the_own_track_then_that_of_the_one_other_track_that_has_it(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_id_means_the_message_of_the_own_track_then_that_of_the_one_other_track_that_has_it(
+    call_style: CallStyle,
+) -> None:
     with open_memory() as memory:
         main = memory.session("s")
         main.add_messages([HumanMessage("on main", id="1")])
         memory.session("s", track="a").add_messages([HumanMessage("on a", id="1"), HumanMessage("of a alone", id="2")])
         memory.session("s", track="b").add_messages([HumanMessage("on b", id="1")])
-        told(main, "pin", colour, "2")
+        told(main, "pin", call_style, "2")
         assert "of a alone" in str(main.context("", max_tokens=2000).messages)
-        (found,) = told(memory.session("s", track="a"), "expand", colour, "1")
+        (found,) = told(memory.session("s", track="a"), "expand", call_style, "1")
         assert isinstance(found, Entry)
         assert found.text == "on a"
         with pytest.raises(InvalidInputError, match=r"'main', 'a', 'b'"):
-            told(memory.session("s", track="c"), "expand", colour, "1")
+            told(memory.session("s", track="c"), "expand", call_style, "1")
         with pytest.raises(InvalidInputError, match=r"several tracks.*'a', 'b', 'main'"):
-            told(memory.session("s", track="c"), "forget", colour, message_ids=["1"])
+            told(memory.session("s", track="c"), "forget", call_style, message_ids=["1"])
         with pytest.raises(NotFoundError, match="'3'"):
-            told(main, "forget", colour, message_ids=["1", "3"])
-        receipt = told(main, "forget", colour, message_ids=["1"])
+            told(main, "forget", call_style, message_ids=["1", "3"])
+        receipt = told(main, "forget", call_style, message_ids=["1"])
         assert receipt.entries == 1
         assert [place for place in receipt.may_remain if "the same ids" in place] == [
             f"The track {track!r} of the session 's': 1 messages of the same ids; "
@@ -145,23 +147,23 @@ def test_summaries_of_tracks_that_share_ids_stand_for_the_words_of_their_own_tra
         }
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_session_without_messages_on_its_main_track_says_on_which_tracks_they_are(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_session_without_messages_on_its_main_track_says_on_which_tracks_they_are(call_style: CallStyle) -> None:
     with open_memory() as memory:
         events: list[Event] = []
         memory.subscribe(events.append)
-        assert told(memory.session("s"), "tracks", colour) == []
-        assert told(memory.session("s"), "messages", colour) == []
+        assert told(memory.session("s"), "tracks", call_style) == []
+        assert told(memory.session("s"), "messages", call_style) == []
         memory.session("s", track="chat").add_messages([HumanMessage("hello"), AIMessage("hi")])
         with pytest.warns(UserWarning, match=r"no message on its main track.*'chat'.*track='chat'"):
-            assert told(memory.session("s"), "messages", colour) == []
+            assert told(memory.session("s"), "messages", call_style) == []
         (event,) = [one for one in events if one.name == "messages_elsewhere"]
         assert event.details["tracks"] == ["chat"]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert told(memory.session("s", track="chosen"), "messages", colour) == [], "who names a track means it"
+            assert told(memory.session("s", track="chosen"), "messages", call_style) == [], "who names a track means it"
             memory.session("s").add_messages([HumanMessage("on main")])
-            assert len(told(memory.session("s"), "messages", colour)) == 1
+            assert len(told(memory.session("s"), "messages", call_style)) == 1
 
 
 def test_a_checkpoint_and_its_restore_tell_the_tracks_apart() -> None:

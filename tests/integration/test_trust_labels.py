@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.settings import LevelSettings
 from langchain_tiered_memory.summaries.rendering import HISTORY_TAG, RECALL_TAG, TOOL_MARK, summary_block
 from langchain_tiered_memory.testing import ScriptedModel, summarising_model
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, summaries_of, turn
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ def forgetful() -> ScriptedModel:
     return ScriptedModel(answers=answer)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize("tool", ["web_search", "user"])
-def test_a_model_that_carries_no_label_has_it_set_at_every_level(tool: str, colour: Colour) -> None:
+def test_a_model_that_carries_no_label_has_it_set_at_every_level(tool: str, call_style: CallStyle) -> None:
     with open_memory(settings=quick_settings(levels=LEVELS), model=forgetful()) as memory:
         session = memory.session("s")
-        told(colour, session.add_messages, page_turn(900, tool=tool))
+        told(call_style, session.add_messages, page_turn(900, tool=tool))
         for number in range(12):
-            told(colour, session.add_messages, turn(number))
-        told(colour, session.flush)
+            told(call_style, session.add_messages, turn(number))
+        told(call_style, session.flush)
         summaries = [one for one in summaries_of(session) if one.first_seq == 1]
         assert {one.level for one in summaries} >= {1, 2, 3}
         assert all(one.model != "extractive" and not one.degraded for one in summaries)

@@ -11,7 +11,7 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.rendering import summary_block
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory, quick_settings, summaries_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 LOREM = "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et. "
 BAD: dict[str, str] = {
     "112,000 characters of filler": LOREM * 1000,
@@ -38,18 +38,20 @@ BAD: dict[str, str] = {
 }
 
 
-def spoken(memory: TieredMemory, clock: FrozenClock, colour: Colour, *, turns: int = 12) -> list[Summary]:
+def spoken(memory: TieredMemory, clock: FrozenClock, call_style: CallStyle, *, turns: int = 12) -> list[Summary]:
     session = memory.session("s")
-    told(colour, session.add_messages, conversation(turns))
+    told(call_style, session.add_messages, conversation(turns))
     for _ in range(4):
-        told(colour, session.flush)
+        told(call_style, session.flush)
         clock.advance(4000)
     return summaries_of(session)
 
 
 @both
 @pytest.mark.parametrize("kind", BAD)
-def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well(kind: str, colour: Colour) -> None:
+def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well(
+    kind: str, call_style: CallStyle
+) -> None:
     clock = FrozenClock()
     good = summarising_model()
     well = False
@@ -61,7 +63,7 @@ def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well
     settings = quick_settings(attempts=2)
     with open_memory(model=ScriptedModel(answers=answer), clock=clock, settings=settings) as memory:
         memory.subscribe(events.append)
-        made = spoken(memory, clock, colour)
+        made = spoken(memory, clock, call_style)
         finished = [one for one in made if one.state.finished]
         assert len(finished) >= 4
         assert all(one.degraded and one.reason is not None for one in finished)
@@ -71,7 +73,7 @@ def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well
         assert all(", provisional]" in summary_block(one) for one in finished)
         well = True
         clock.advance(100_000)
-        after = spoken(memory, clock, colour, turns=0)
+        after = spoken(memory, clock, call_style, turns=0)
         assert not any(one.degraded for one in after)
         assert max(one.level for one in after) >= 2
 
@@ -95,12 +97,14 @@ class Babbler:
 
 
 @both
-def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_asked_for_again(colour: Colour) -> None:
+def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_asked_for_again(
+    call_style: CallStyle,
+) -> None:
     clock = FrozenClock()
     babbler = Babbler(BAD["another conversation's summary"])
     engine = CondensationEngine.create_custom(CondensationSettings(breaker_failures=1000), [babbler])
     with open_memory(engine=engine, clock=clock) as memory:
-        made = spoken(memory, clock, colour)
+        made = spoken(memory, clock, call_style)
         assert made
         assert all(one.degraded and one.reason == FailureReason.UNSOUND for one in made)
         assert {one.level for one in made} == {1}
@@ -112,11 +116,11 @@ def test_where_nobody_else_writes_an_unsound_text_stands_as_degraded_and_is_aske
             " Monday."
         )
         clock.advance(100_000)
-        assert not any(one.degraded for one in spoken(memory, clock, colour, turns=0) if one.level == 1)
+        assert not any(one.degraded for one in spoken(memory, clock, call_style, turns=0) if one.level == 1)
 
 
 @both
-def test_a_least_score_of_zero_takes_any_text(colour: Colour) -> None:
+def test_a_least_score_of_zero_takes_any_text(call_style: CallStyle) -> None:
     validation = ValidationSettings(least_grounded=0, least_covered=0, mark_unsourced=False, audit=False)
     settings = quick_settings().model_copy(
         update={"condensation": CondensationSettings(eager=True, validation=validation)}
@@ -125,13 +129,13 @@ def test_a_least_score_of_zero_takes_any_text(colour: Colour) -> None:
     with open_memory(
         model=ScriptedModel(answers=[BAD["a paragraph of filler"]]), settings=settings, clock=clock
     ) as memory:
-        made = spoken(memory, clock, colour)
+        made = spoken(memory, clock, call_style)
         assert made
         assert not any(one.degraded for one in made)
 
 
 @both
-def test_an_invented_figure_is_marked_and_is_no_source_one_level_up(colour: Colour) -> None:
+def test_an_invented_figure_is_marked_and_is_no_source_one_level_up(call_style: CallStyle) -> None:
     good = summarising_model()
 
     def answer(messages: list[BaseMessage]) -> str:
@@ -142,7 +146,7 @@ def test_an_invented_figure_is_marked_and_is_no_source_one_level_up(colour: Colo
     clock = FrozenClock()
     with open_memory(model=ScriptedModel(answers=answer), clock=clock) as memory:
         memory.subscribe(events.append)
-        made = spoken(memory, clock, colour)
+        made = spoken(memory, clock, call_style)
         assert max(one.level for one in made) >= 2
         named = [one for one in made if "77,315" in one.text]
         assert any(one.level == 1 for one in named)

@@ -20,7 +20,7 @@ from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.settings import Settings, TreeSettings
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import open_memory, openai_model, said
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.openai_server import OpenAIServer
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def test_a_condensing_model_that_parses_its_answer_is_told_of_and_the_extractive
 
 @pytest.mark.slow
 @pytest.mark.service
-@pytest.mark.parametrize("colour", COLOURS)
-def test_an_agent_keeps_to_the_window_of_the_model_that_its_config_chooses(colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_an_agent_keeps_to_the_window_of_the_model_that_its_config_chooses(call_style: CallStyle) -> None:
     with OpenAIServer(count_text=EstimatingCounter().count_text) as server, open_memory() as memory:
         model = init_chat_model(
             "large",
@@ -92,9 +92,9 @@ def test_an_agent_keeps_to_the_window_of_the_model_that_its_config_chooses(colou
         agent = create_agent(model, [], middleware=[TieredMemoryMiddleware(memory)], checkpointer=InMemorySaver())
         small = {"model": "small", "profile": {"max_input_tokens": 3000}}
         for turn in range(20):
-            said(colour, agent, f"Order {turn}: {LONG}", {"configurable": {"thread_id": "alice"}})
+            said(call_style, agent, f"Order {turn}: {LONG}", {"configurable": {"thread_id": "alice"}})
         assert server.requests[-1].tokens > 3000
-        said(colour, agent, "And then?", {"configurable": {"thread_id": "alice", **small}})
+        said(call_style, agent, "And then?", {"configurable": {"thread_id": "alice", **small}})
         assert server.requests[-1].body["model"] == "small"
         assert server.requests[-1].tokens <= 3000
 

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.types.records import Entry
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import conversation, open_memory
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def memory() -> Iterator[TieredMemory]:
         yield opened
 
 
-@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 @pytest.mark.parametrize(
     "messages", ["hello", b"hello", {"role": "user", "content": "x"}, HumanMessage("alone"), None, 7]
 )
 def test_what_is_no_list_of_messages_is_refused_and_nothing_is_written(
-    memory: TieredMemory, messages: Any, colour: Colour
+    memory: TieredMemory, messages: Any, call_style: CallStyle
 ) -> None:
     with pytest.raises(InvalidInputError, match="put it in a list"):
-        told(colour, memory.session("s").add_messages, messages)
+        told(call_style, memory.session("s").add_messages, messages)
     assert memory.session("s").messages() == []
 
 

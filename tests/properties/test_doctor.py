@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory
 from tests.properties.test_agreement import FAULTS, ids_everywhere, index_of, plant
@@ -32,10 +32,10 @@ def memory(tmp_path: Path) -> Iterator[TieredMemory]:
         yield opened
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_healthy_memory_is_left_as_it_is(memory: TieredMemory, colour: Colour) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_healthy_memory_is_left_as_it_is(memory: TieredMemory, call_style: CallStyle) -> None:
     before = ids_everywhere(memory)
-    report = told(colour, memory.doctor)
+    report = told(call_style, memory.doctor)
     assert (report.found, report.mended, report.left) == ((), (), ())
     assert ids_everywhere(memory) == before
 

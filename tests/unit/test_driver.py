@@ -26,7 +26,7 @@ def both(flow_of: Any) -> Iterator[Any]:
     yield asyncio.run(arun(flow_of()))
 
 
-def test_a_flow_gets_the_answer_of_what_it_asks_in_both_colours() -> None:
+def test_a_flow_gets_the_answer_of_what_it_asks_sync_and_async() -> None:
     def flow() -> Flow[list[object]]:
         yield from pause(0)
         answer = yield from call_model(ScriptedModel(answers=["yes"]), [HumanMessage("?")], {})
@@ -102,7 +102,7 @@ class _Hanging(ScriptedModel):
         return await super()._agenerate(*arguments, **options)
 
 
-def test_a_model_that_hangs_past_its_deadline_gives_a_timeout_in_both_colours() -> None:
+def test_a_model_that_hangs_past_its_deadline_gives_a_timeout_sync_and_async() -> None:
     def flow() -> Flow[BaseMessage | str]:
         try:
             return (yield from call_model(_Hanging(answers=["late"]), [HumanMessage("?")], {}, deadline_seconds=0.05))
@@ -189,7 +189,7 @@ def test_a_host_call_is_taken_by_whoever_drives_the_flow_on_its_own_thread() -> 
     assert run(flow(), take=taker()) == asyncio.run(taken()) == [True, "nobody at home"]
 
 
-def test_a_host_call_that_nobody_takes_is_refused_in_both_colours() -> None:
+def test_a_host_call_that_nobody_takes_is_refused_sync_and_async() -> None:
     def flow() -> Flow[None]:
         yield HostCall()
 

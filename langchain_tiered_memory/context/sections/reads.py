@@ -1,4 +1,4 @@
-"""What a section of a context may read: a small face on the stores, bound to session, track and branch."""
+"""What a section of a context may read: a small view of the stores, bound to session, track and branch."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ QUESTIONS = (
     question("Where are the beehives of Vera?", "t3", "t5", number=0),
     question("Which city did she move to?", "t0", number=1),
     question("Who keeps pigs?", "t3", number=2, adversarial=True),
-    question("What colour is the door?", number=3),
+    question("What call_style is the door?", number=3),
     question("Which boat?", number=4, unresolved=("t99",)),
 )
 

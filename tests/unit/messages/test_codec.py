@@ -33,7 +33,7 @@ class Seat:
     taken_at: dt.datetime
 
 
-class Colour(enum.Enum):
+class CallStyle(enum.Enum):
     RED = "red"
 
 
@@ -123,7 +123,7 @@ def test_any_artifact_of_plain_parts_comes_back_equal(artifact: object) -> None:
     "artifact",
     [
         Seat(row=3, taken_at=dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
-        Colour.RED,
+        CallStyle.RED,
         pathlib.Path("a/b"),
         [Document("x", id="1")],
     ],

@@ -53,8 +53,8 @@ def test_a_similar_entry_without_those_words_comes_before_a_dissimilar_one() -> 
 
 
 def test_an_entry_beside_the_words_of_the_question_comes_before_one_far_off() -> None:
-    asked = candidate(4, "what colour is the lake house")
-    assert order("What colour is the lake house?", candidate(1, "it is green"), asked, candidate(5, "it is green"))[
+    asked = candidate(4, "what call_style is the lake house")
+    assert order("What call_style is the lake house?", candidate(1, "it is green"), asked, candidate(5, "it is green"))[
         :2
     ] == [4, 5]
 

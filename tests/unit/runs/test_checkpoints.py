@@ -24,7 +24,7 @@ from langchain_tiered_memory.settings import CheckpointSettings, FileSettings
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.types.outcomes import Window, Zone
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import conversation, open_memory, quick_settings, ref_of, store_of, turn
 from tests.run_builders import ODD, driven, runtime_of, ticking
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, RestoreReport
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 
 def messages_of(conversation: Sequence[dict[str, Any]]) -> list[BaseMessage]:
@@ -49,14 +49,14 @@ def memory_with(where: Path | None = None, **checkpoints: Any) -> TieredMemory:
     return open_memory(where, settings=settings, clock=ticking())
 
 
-def saved(memory: TieredMemory, colour: Colour = "sync", **changes: Any) -> MemoryCheckpoint:
+def saved(memory: TieredMemory, call_style: CallStyle = "sync", **changes: Any) -> MemoryCheckpoint:
     options: dict[str, Any] = {"track": "main", "reasons": ("mine",)} | changes
-    made: MemoryCheckpoint = driven(colour, checkpoint, runtime_of(memory), "s", **options)
+    made: MemoryCheckpoint = driven(call_style, checkpoint, runtime_of(memory), "s", **options)
     return made
 
 
-def restored(memory: TieredMemory, colour: Colour = "sync", checkpoint_id: str | None = None) -> RestoreReport:
-    report: RestoreReport = driven(colour, restore, runtime_of(memory), "s", checkpoint_id)
+def restored(memory: TieredMemory, call_style: CallStyle = "sync", checkpoint_id: str | None = None) -> RestoreReport:
+    report: RestoreReport = driven(call_style, restore, runtime_of(memory), "s", checkpoint_id)
     return report
 
 
@@ -77,18 +77,18 @@ def plan_of(session: Session, view: str = "view") -> str | None:
 
 
 @both
-def test_a_checkpoint_holds_all_that_the_run_is(colour: Colour) -> None:
+def test_a_checkpoint_holds_all_that_the_run_is(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(conversation(3))
         session.add_messages(reads("src/a.py"))
         session.flush()
         runtime = runtime_of(memory)
-        driven(colour, start_task, runtime, "s", ODD, track="main")
+        driven(call_style, start_task, runtime, "s", ODD, track="main")
         session.pin("q1")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
         given = {"branch": "main", "open": [1, 2]}
-        made = saved(memory, colour, project=given, langgraph_checkpoint_id="1ef")
+        made = saved(memory, call_style, project=given, langgraph_checkpoint_id="1ef")
         assert made == store_of(memory).checkpoints.read(ref_of(session), made.id)
         assert (made.session_id, made.track, made.reasons) == ("s", "main", ("mine",))
         assert [task.id for task in made.tasks] == [ODD]
@@ -103,7 +103,7 @@ def test_a_checkpoint_holds_all_that_the_run_is(colour: Colour) -> None:
 
 
 @both
-def test_a_checkpoint_of_a_view_holds_the_view(colour: Colour) -> None:
+def test_a_checkpoint_of_a_view_holds_the_view(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(conversation(4))
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_a_view_holds_the_view(colour: Colour) -> None:
             used_tokens=900,
             window=Window(tokens=1000, reserved_tokens=50),
         )
-        made = saved(memory, colour, view=view)
+        made = saved(memory, call_style, view=view)
         assert messages_of(made.conversation) == shown
         assert [one["id"] for one in made.context_state["messages"]] == ["q3", "a3"]
         told = {
@@ -155,20 +155,20 @@ def test_messages_of_a_checkpoint_come_back_equal_whatever_they_hold() -> None:
 
 
 @both
-def test_what_cannot_be_saved_is_refused_with_a_sentence(colour: Colour) -> None:
+def test_what_cannot_be_saved_is_refused_with_a_sentence(call_style: CallStyle) -> None:
     with memory_with() as memory:
         with pytest.raises(NotFoundError, match="nothing to save"):
-            saved(memory, colour)
+            saved(memory, call_style)
         memory.session("s").add_messages(turn(0))
         for project in ({"when": object()}, {"x": float("nan")}, ["no", "dict"]):
             with pytest.raises(InvalidInputError, match="project must be"):
-                saved(memory, colour, project=project)
+                saved(memory, call_style, project=project)
         with pytest.raises(CheckpointError, match="has no checkpoint"):
-            restored(memory, colour)
+            restored(memory, call_style)
 
 
 @both
-def test_files_within_the_allowed_folders_are_summed_and_no_others(colour: Colour, tmp_path: Path) -> None:
+def test_files_within_the_allowed_folders_are_summed_and_no_others(call_style: CallStyle, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
@@ -196,7 +196,7 @@ def test_files_within_the_allowed_folders_are_summed_and_no_others(colour: Colou
         session = memory.session("s")
         for number, path in enumerate(paths):
             session.add_messages(reads(path, number))
-        made = saved(memory, colour)
+        made = saved(memory, call_style)
     sums = made.file_checksums
     assert set(sums) == {"a.py", str(root / "big.bin"), "inner"}
     assert sums["a.py"] == sums["inner"] == hashlib.sha256(b"print(1)").hexdigest()
@@ -216,27 +216,27 @@ def test_only_so_many_files_are_summed_the_latest_first(tmp_path: Path) -> None:
 
 
 @both
-def test_a_restore_puts_everything_back_and_says_that_nothing_differs(colour: Colour) -> None:
+def test_a_restore_puts_everything_back_and_says_that_nothing_differs(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(conversation(2))
         runtime = runtime_of(memory)
-        driven(colour, start_task, runtime, "s", "a", track="main")
+        driven(call_style, start_task, runtime, "s", "a", track="main")
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 2}', now=1.0, border=2)
-        made = saved(memory, colour)
-        driven(colour, finish_task, runtime, "s", "a", track="main")
+        made = saved(memory, call_style)
+        driven(call_style, finish_task, runtime, "s", "a", track="main")
         store_of(memory).runs.set_phase(ref_of(session), "build", 1.0)
         store_of(memory).plans.write(ref_of(session), "view", '{"border": 4}', now=1.0, border=4)
-        report = restored(memory, colour)
+        report = restored(memory, call_style)
         assert report.identical
         assert (report.checkpoint.id, report.restored) == (made.id, ("tasks", "phase", "pins", "views"))
         assert plan_of(session) == '{"border": 2}'
         assert store_of(memory).runs.state(ref_of(session), newest_finished=9) == made.state
-        assert restored(memory, colour, made.id) == report
+        assert restored(memory, call_style, made.id) == report
 
 
 @both
-def test_a_restore_names_what_differs_and_removes_no_message(colour: Colour, tmp_path: Path) -> None:
+def test_a_restore_names_what_differs_and_removes_no_message(call_style: CallStyle, tmp_path: Path) -> None:
     (tmp_path / "same").write_text("1")
     (tmp_path / "changed").write_text("1")
     (tmp_path / "gone").write_text("1")
@@ -247,7 +247,7 @@ def test_a_restore_names_what_differs_and_removes_no_message(colour: Colour, tmp
         for number, path in enumerate(("same", "changed", "gone", "barred")):
             session.add_messages(reads(path, number))
         store_of(memory).plans.write(ref_of(session), "view", "{}", now=1.0)
-        made = saved(memory, colour)
+        made = saved(memory, call_style)
         session.add_messages(turn(8))
         session.add_messages([HumanMessage("edited", id="q0")])
         with store_of(memory).database.write() as connection:
@@ -257,7 +257,7 @@ def test_a_restore_names_what_differs_and_removes_no_message(colour: Colour, tmp
         (tmp_path / "barred").unlink()
         (tmp_path / "barred").mkdir()
         before = [message.id for message in session.messages()]
-        report = restored(memory, colour, made.id)
+        report = restored(memory, call_style, made.id)
         assert [message.id for message in session.messages()] == before
     found = {(one.kind, one.what) for one in report.differences}
     assert found == {
@@ -274,40 +274,40 @@ def test_a_restore_names_what_differs_and_removes_no_message(colour: Colour, tmp
 
 
 @both
-def test_a_damaged_newest_checkpoint_is_passed_over_and_a_named_one_is_an_error(colour: Colour) -> None:
+def test_a_damaged_newest_checkpoint_is_passed_over_and_a_named_one_is_an_error(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(turn(0))
         older, newer = saved(memory), saved(memory)
         damage(memory, newer.id)
-        report = restored(memory, colour)
+        report = restored(memory, call_style)
         assert (report.checkpoint.id, report.skipped) == (older.id, (newer.id,))
         assert [(one.kind, one.what) for one in report.differences] == [("checkpoint_damaged", newer.id)]
         with pytest.raises(CheckpointError, match="damaged"):
-            restored(memory, colour, newer.id)
+            restored(memory, call_style, newer.id)
         runtime = runtime_of(memory)
-        assert driven(colour, last_sound, runtime, ref_of(session)).id == older.id
+        assert driven(call_style, last_sound, runtime, ref_of(session)).id == older.id
         assert [(one.kind, one.what) for one in memory.verify().problems] == [("damaged_checkpoint", f"s/{newer.id}")]
         damage(memory, older.id)
         with pytest.raises(CheckpointError, match="none of the 2"):
-            driven(colour, restore, runtime, "s")
+            driven(call_style, restore, runtime, "s")
         with pytest.raises(CheckpointError, match="none of the 2"):
-            driven(colour, last_sound, runtime, ref_of(session))
+            driven(call_style, last_sound, runtime, ref_of(session))
 
 
 @both
-def test_an_emergency_is_no_good_checkpoint_while_there_is_a_calm_one(colour: Colour) -> None:
+def test_an_emergency_is_no_good_checkpoint_while_there_is_a_calm_one(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session = memory.session("s")
         session.add_messages(turn(1))
         runtime = runtime_of(memory)
         urgent = [saved(memory, reasons=("context_size", "critical")) for _ in range(2)]
-        assert driven(colour, last_sound, runtime, ref_of(session), besides=urgent[1].id).id == urgent[0].id
+        assert driven(call_style, last_sound, runtime, ref_of(session), besides=urgent[1].id).id == urgent[0].id
         calm = saved(memory, reasons=("danger",))
         newest = saved(memory, reasons=("critical",))
-        assert driven(colour, last_sound, runtime, ref_of(session)).id == calm.id
+        assert driven(call_style, last_sound, runtime, ref_of(session)).id == calm.id
         damage(memory, calm.id)
-        assert driven(colour, last_sound, runtime, ref_of(session), besides=newest.id).id == urgent[1].id
+        assert driven(call_style, last_sound, runtime, ref_of(session), besides=newest.id).id == urgent[1].id
 
 
 def test_a_session_without_a_checkpoint_has_no_last_sound_one() -> None:
@@ -330,11 +330,11 @@ def test_a_pin_of_a_forgotten_message_is_skipped_and_named() -> None:
 
 
 @both
-def test_making_and_restoring_are_events(colour: Colour, caplog: pytest.LogCaptureFixture) -> None:
+def test_making_and_restoring_are_events(call_style: CallStyle, caplog: pytest.LogCaptureFixture) -> None:
     with memory_with() as memory, caplog.at_level("INFO", "langchain_tiered_memory"):
         memory.session("s").add_messages(turn(0))
-        made = driven(colour, enter_phase, runtime_of(memory), "s", "plan", track="main")
-        restored(memory, colour)
+        made = driven(call_style, enter_phase, runtime_of(memory), "s", "plan", track="main")
+        restored(memory, call_style)
         events = [record.tiered_memory_event for record in caplog.records if hasattr(record, "tiered_memory_event")]
     told = {event.name: event.details for event in events}
     assert told["checkpoint_made"]["checkpoint_id"] == made.id
@@ -353,14 +353,14 @@ def test_only_so_many_checkpoints_are_kept() -> None:
 
 @pytest.mark.slow
 @both
-def test_both_colours_leave_the_same_state_behind(colour: Colour) -> None:
+def test_sync_and_async_leave_the_same_state_behind(call_style: CallStyle) -> None:
     with memory_with() as memory:
         session, runtime = memory.session("s"), runtime_of(memory)
         session.add_messages(conversation(2))
-        driven(colour, start_task, runtime, "s", "a", track="main")
-        driven(colour, enter_phase, runtime, "s", "plan", track="main")
-        driven(colour, finish_task, runtime, "s", "a", track="main")
-        restored(memory, colour)
+        driven(call_style, start_task, runtime, "s", "a", track="main")
+        driven(call_style, enter_phase, runtime, "s", "plan", track="main")
+        driven(call_style, finish_task, runtime, "s", "a", track="main")
+        restored(memory, call_style)
         state = store_of(memory).runs.state(ref_of(session), newest_finished=9)
         assert [(task.id, task.state) for task in state.tasks] == [("a", "active")]
         assert (state.phase, state.finished_tasks, state.last_seq) == ("plan", 0, 4)

@@ -8,7 +8,7 @@ import pytest
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, StorageError
 from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, start_task
 from langchain_tiered_memory.settings import CheckpointSettings
-from tests.colours import COLOURS, Colour
+from tests.call_styles import CALL_STYLES, CallStyle
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of, turn
 from tests.run_builders import driven, runtime_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.memory import TieredMemory
 
-both = pytest.mark.parametrize("colour", COLOURS)
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
 
 
 def memory_with(where: Path | None = None, *, busy_seconds: float = 30.0, **checkpoints: Any) -> TieredMemory:
@@ -27,11 +27,11 @@ def memory_with(where: Path | None = None, *, busy_seconds: float = 30.0, **chec
 
 
 @both
-def test_a_task_can_be_started_before_the_first_message(colour: Colour) -> None:
+def test_a_task_can_be_started_before_the_first_message(call_style: CallStyle) -> None:
     with memory_with() as memory:
         runtime = runtime_of(memory)
         task = driven(
-            colour, start_task, runtime, "s", "t", user="ann", title="work", track="main", depends_on=("before",)
+            call_style, start_task, runtime, "s", "t", user="ann", title="work", track="main", depends_on=("before",)
         )
         assert (task.id, task.first_seq, task.depends_on) == ("t", 1, ("before",))
         assert runtime.store.runs.current_task_of("s", "main") == "t"
@@ -42,54 +42,54 @@ def test_a_task_can_be_started_before_the_first_message(colour: Colour) -> None:
 
 
 @both
-def test_every_fifth_finished_task_makes_a_checkpoint_and_finishing_twice_does_not(colour: Colour) -> None:
+def test_every_fifth_finished_task_makes_a_checkpoint_and_finishing_twice_does_not(call_style: CallStyle) -> None:
     with memory_with() as memory:
         runtime = runtime_of(memory)
         made = []
         for number in range(1, 11):
-            driven(colour, start_task, runtime, "s", f"t{number}", track="main")
-            task, checkpoint = driven(colour, finish_task, runtime, "s", f"t{number}", track="main")
+            driven(call_style, start_task, runtime, "s", f"t{number}", track="main")
+            task, checkpoint = driven(call_style, finish_task, runtime, "s", f"t{number}", track="main")
             assert task.number == number
             made += [(number, checkpoint.reasons)] if checkpoint is not None else []
-            assert driven(colour, finish_task, runtime, "s", f"t{number}", track="main") == (task, None)
+            assert driven(call_style, finish_task, runtime, "s", f"t{number}", track="main") == (task, None)
         assert made == [(5, ("task_milestone",)), (10, ("task_milestone",))]
         assert len(store_of(memory).checkpoints.infos(ref_of(memory.session("s")))) == 2
 
 
 @both
-def test_another_phase_is_saved_and_the_same_one_is_not(colour: Colour) -> None:
+def test_another_phase_is_saved_and_the_same_one_is_not(call_style: CallStyle) -> None:
     with memory_with() as memory:
         runtime = runtime_of(memory)
-        checkpoint = driven(colour, enter_phase, runtime, "s", "plan", track="main")
+        checkpoint = driven(call_style, enter_phase, runtime, "s", "plan", track="main")
         assert (checkpoint.reasons, checkpoint.state.phase) == (("phase_transition",), "plan")
         assert checkpoint.project_state["phase"] == "plan"
-        assert driven(colour, enter_phase, runtime, "s", "plan", track="main") is None
-        assert driven(colour, enter_phase, runtime, "s", None, track="main").state.phase is None
+        assert driven(call_style, enter_phase, runtime, "s", "plan", track="main") is None
+        assert driven(call_style, enter_phase, runtime, "s", None, track="main").state.phase is None
 
 
 @both
-def test_a_risky_operation_is_saved_before_and_a_harmless_one_is_not(colour: Colour) -> None:
+def test_a_risky_operation_is_saved_before_and_a_harmless_one_is_not(call_style: CallStyle) -> None:
     with memory_with(operations=("deploy",)) as memory:
         runtime = runtime_of(memory)
         memory.session("s").add_messages(turn(0))
-        checkpoint = driven(colour, before_operation, runtime, "s", "deploy", track="main")
+        checkpoint = driven(call_style, before_operation, runtime, "s", "deploy", track="main")
         assert checkpoint.reasons == ("risky_operation",)
         assert [one["data"]["id"] for one in checkpoint.conversation] == ["q0", "a0"]
-        assert driven(colour, before_operation, runtime, "s", "large_merge", track="main") is None
+        assert driven(call_style, before_operation, runtime, "s", "large_merge", track="main") is None
 
 
 @both
-def test_with_checkpoints_off_nothing_is_saved(colour: Colour) -> None:
+def test_with_checkpoints_off_nothing_is_saved(call_style: CallStyle) -> None:
     with memory_with(enabled=False, tasks=1) as memory:
         runtime = runtime_of(memory)
-        driven(colour, start_task, runtime, "s", "t", track="main")
-        assert driven(colour, finish_task, runtime, "s", "t", track="main")[1] is None
-        assert driven(colour, enter_phase, runtime, "s", "plan", track="main") is None
-        assert driven(colour, before_operation, runtime, "s", "large_merge", track="main") is None
+        driven(call_style, start_task, runtime, "s", "t", track="main")
+        assert driven(call_style, finish_task, runtime, "s", "t", track="main")[1] is None
+        assert driven(call_style, enter_phase, runtime, "s", "plan", track="main") is None
+        assert driven(call_style, before_operation, runtime, "s", "large_merge", track="main") is None
 
 
 @both
-def test_what_cannot_be_taken_is_refused_with_a_sentence(colour: Colour) -> None:
+def test_what_cannot_be_taken_is_refused_with_a_sentence(call_style: CallStyle) -> None:
     with memory_with() as memory:
         runtime = runtime_of(memory)
         calls: list[tuple[Callable[..., object], object]] = [
@@ -100,46 +100,46 @@ def test_what_cannot_be_taken_is_refused_with_a_sentence(colour: Colour) -> None
         ]
         for call, name in calls:
             with pytest.raises(InvalidInputError, match="needs a name"):
-                driven(colour, call, runtime, "s", name, track="main")
+                driven(call_style, call, runtime, "s", name, track="main")
         with pytest.raises(NotFoundError, match="no task 't' was started"):
-            driven(colour, finish_task, runtime, "s", "t", track="main")
+            driven(call_style, finish_task, runtime, "s", "t", track="main")
         with pytest.raises(NotFoundError, match="nothing to save"):
-            driven(colour, before_operation, runtime, "s", "large_merge", track="main")
+            driven(call_style, before_operation, runtime, "s", "large_merge", track="main")
 
 
 @both
 def test_a_checkpoint_that_the_disk_has_no_room_for_unmakes_neither_task_nor_phase(
-    colour: Colour, caplog: pytest.LogCaptureFixture
+    call_style: CallStyle, caplog: pytest.LogCaptureFixture
 ) -> None:
     with memory_with(tasks=1) as memory:
         runtime = runtime_of(memory)
-        driven(colour, start_task, runtime, "s", "t", track="main")
+        driven(call_style, start_task, runtime, "s", "t", track="main")
         with store_of(memory).database.write() as connection:
             connection.exec_driver_sql(
                 "CREATE TRIGGER full BEFORE INSERT ON ltm_checkpoints "
                 "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
             )
         with caplog.at_level("INFO", "langchain_tiered_memory"):
-            task, checkpoint = driven(colour, finish_task, runtime, "s", "t", track="main")
-            assert driven(colour, enter_phase, runtime, "s", "plan", track="main") is None
+            task, checkpoint = driven(call_style, finish_task, runtime, "s", "t", track="main")
+            assert driven(call_style, enter_phase, runtime, "s", "plan", track="main") is None
         assert (task.state, checkpoint) == ("finished", None)
         assert [record.message.split(":")[0] for record in caplog.records].count("checkpoint_failed") == 2
         with pytest.raises(StorageError, match="disk is full"):
-            driven(colour, before_operation, runtime, "s", "large_merge", track="main")
+            driven(call_style, before_operation, runtime, "s", "large_merge", track="main")
         assert store_of(memory).runs.read(ref_of(memory.session("s"))).phase == "plan"
         assert memory.verify().problems == ()
 
 
 @both
-def test_a_database_that_stays_locked_says_so_before_a_risky_operation(colour: Colour, tmp_path: Path) -> None:
+def test_a_database_that_stays_locked_says_so_before_a_risky_operation(call_style: CallStyle, tmp_path: Path) -> None:
     with memory_with(tmp_path / "memory.db", busy_seconds=0.1) as memory:
         runtime = runtime_of(memory)
         memory.session("s").add_messages(turn(0))
         other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match="locked"):
-            driven(colour, before_operation, runtime, "s", "large_merge", track="main")
+            driven(call_style, before_operation, runtime, "s", "large_merge", track="main")
         other.rollback()
         other.close()
         assert store_of(memory).checkpoints.infos(ref_of(memory.session("s"))) == []
-        assert driven(colour, before_operation, runtime, "s", "large_merge", track="main") is not None
+        assert driven(call_style, before_operation, runtime, "s", "large_merge", track="main") is not None

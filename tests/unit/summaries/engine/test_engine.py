@@ -286,7 +286,7 @@ async def test_a_cancelled_call_gives_the_trial_back_and_stays_cancelled() -> No
     assert not (await arun(one.condense(job()))).degraded
 
 
-async def test_both_colours_give_the_same() -> None:
+async def test_sync_and_async_give_the_same() -> None:
     one, other = engine(summarising_model()), engine(summarising_model())
     sync, awaited = run(one.condense(job())), await arun(other.condense(job()))
     assert replace(sync, spent=awaited.spent) == awaited

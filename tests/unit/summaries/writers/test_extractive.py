@@ -104,7 +104,7 @@ def test_planted_facts_are_kept_at_every_level_and_beat_random_sentences(seed: i
         assert stated(made) >= 3
 
 
-async def test_both_colours_write_the_same() -> None:
+async def test_sync_and_async_write_the_same() -> None:
     one = job(chat())
     assert await arun(ExtractiveCondenser(count).condense(one)) == condensed(one)
 

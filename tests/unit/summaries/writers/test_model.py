@@ -301,7 +301,7 @@ async def test_custom_instructions_reach_the_model(drive: Drive) -> None:
     assert str(model.prompts[0][0].text).startswith("Only what matters to a sailor.")
 
 
-async def test_both_colours_make_the_same_calls() -> None:
+async def test_sync_and_async_make_the_same_calls() -> None:
     one, other = summarising_model(), summarising_model()
     assert run(condenser(one, monotonic=FrozenClock()).condense(job())) == await arun(
         condenser(other, monotonic=FrozenClock()).condense(job())

@@ -1,4 +1,4 @@
-"""Both colours of a verb behind one call, so that each scenario is written once."""
+"""The sync and the async form of a verb behind one call, so that each scenario is written once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Colour: TypeAlias = Literal["sync", "async"]
-COLOURS: tuple[Colour, ...] = ("sync", "async")
+CallStyle: TypeAlias = Literal["sync", "async"]
+CALL_STYLES: tuple[CallStyle, ...] = ("sync", "async")
 
 
-def told(colour: Colour, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def told(call_style: CallStyle, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call a bound method, or its `a` twin on an event loop of its own.
 
     Args:
-        colour: Which of the two.
+        call_style: Which of the two.
         verb: The sync method, such as `session.add_messages`.
         *args: Its arguments.
         **options: Its keyword arguments.
     """
-    if colour == "sync":
+    if call_style == "sync":
         return verb(*args, **options)
     owner = verb.__self__  # type: ignore[attr-defined]
     twin = getattr(owner, f"a{verb.__name__}")

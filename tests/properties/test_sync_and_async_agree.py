@@ -17,7 +17,7 @@ from langchain_tiered_memory.runs import checkpoints
 from langchain_tiered_memory.sql.schema import metadata
 from langchain_tiered_memory.summaries.tree import condense
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
-from tests.colours import COLOURS, Colour, told
+from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, as_bytes, open_memory, store_of, turn
 from tests.properties.test_cover import distinct, histories
 
@@ -82,58 +82,58 @@ def dump(memory: TieredMemory) -> dict[str, list[dict[str, Any]]]:
 
 
 def journey(  # noqa: C901 - one branch for each verb
-    colour: Colour, walked: list[tuple[str, Any]], *, with_model: bool
+    call_style: CallStyle, walked: list[tuple[str, Any]], *, with_model: bool
 ) -> tuple[object, list[object]]:
     """Walk it; gives the database and what the caller saw."""
     clock = FrozenClock(NOW)
     model: ScriptedModel | None = summarising_model() if with_model else None
     memory = open_memory(None, clock=clock, model=model)
     session = memory.session("s")
-    ids = told(colour, session.add_messages, turn(0))
+    ids = told(call_style, session.add_messages, turn(0))
     seen: list[object] = []
     for number, (verb, what) in enumerate(walked):
         clock.advance(60)
         if verb == "add":
-            ids = told(colour, session.add_messages, distinct(what, number)) or ids
+            ids = told(call_style, session.add_messages, distinct(what, number)) or ids
         elif verb == "flush":
-            report = told(colour, session.flush)
+            report = told(call_style, session.flush)
             seen.append((report.summaries, report.vectors, report.pending))
         elif verb == "context":
             try:
-                context = told(colour, session.context, what, max_tokens=600)
+                context = told(call_style, session.context, what, max_tokens=600)
             except BudgetError:
                 seen.append("no room")
             else:
                 seen.append((context.tokens, context.entry_ids, [kind.type for kind in context.messages]))
         elif verb == "pin":
-            told(colour, session.pin, ids[-1])
+            told(call_style, session.pin, ids[-1])
         elif verb == "forget" and len(ids) > 1:
-            receipt = told(colour, session.forget, message_ids=[ids[0]])
+            receipt = told(call_style, session.forget, message_ids=[ids[0]])
             seen.append((receipt.entries, receipt.summaries))
             ids = ids[1:]
         elif verb == "end":
-            told(colour, session.end)
+            told(call_style, session.end)
         elif verb == "search":
-            seen.append([(hit.level, hit.seq, hit.text) for hit in told(colour, session.search, what)])
-    seen.append([as_bytes(one) for one in told(colour, session.messages)])
-    seen.append(told(colour, memory.verify).problems)
+            seen.append([(hit.level, hit.seq, hit.text) for hit in told(call_style, session.search, what)])
+    seen.append([as_bytes(one) for one in told(call_style, session.messages)])
+    seen.append(told(call_style, memory.verify).problems)
     left = dump(memory)
-    told(colour, memory.close)
+    told(call_style, memory.close)
     return left, seen
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(steps, st.booleans())
-def test_a_journey_leaves_the_same_database_in_both_colours(
+def test_a_journey_leaves_the_same_database_sync_and_async(
     walked: list[tuple[str, Any]],
     with_model: bool,  # noqa: FBT001
 ) -> None:
     journeys = []
-    for colour in COLOURS:
+    for call_style in CALL_STYLES:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(condense, "uuid", _Numbered())
             patched.setattr(checkpoints, "uuid", _Numbered())
-            journeys.append(journey(colour, walked, with_model=with_model))
+            journeys.append(journey(call_style, walked, with_model=with_model))
     (one, seen), (other, also_seen) = journeys
     assert seen == also_seen
     assert one == other

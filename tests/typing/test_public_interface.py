@@ -11,12 +11,12 @@ import pytest
 
 from langchain_tiered_memory import TieredMemory
 
-USES = Path(__file__).with_name("public_face.py")
+USES = Path(__file__).with_name("public_interface.py")
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_a_type_checker_finds_the_types_of_the_public_face() -> None:
+def test_a_type_checker_finds_the_types_of_the_public_interface() -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", str(USES)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

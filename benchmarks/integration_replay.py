@@ -1,12 +1,12 @@
-"""Does every request that reaches a model fit and hold together? Agents' transcripts, through the faces.
+"""Does every request that reaches a model fit and hold together? Agents' transcripts, through the integrations.
 
 Each transcript is played to an agent of `create_agent` with `TieredMemoryMiddleware`, and to a hand-built graph with
 the memory's nodes: what the user and the tools said comes in, and before each of the transcript's own answers the model
 is called. The model is a stand-in that tells its window, refuses what does not fit it as a provider would, and checks
 every request by rules that share no code with what assembles them.
 
-    python -m benchmarks.face_replay FOLDER --windows 8000,32000,128000
-    python -m benchmarks.face_replay --quick
+    python -m benchmarks.integration_replay FOLDER --windows 8000,32000,128000
+    python -m benchmarks.integration_replay --quick
 
 A folder holds `NAME.json` files: a list of OpenAI-style messages each, or a list of runs with `messages`.
 """
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.protocols import TokenCounter
 
-Face: TypeAlias = Literal["middleware", "nodes"]
-FACES: tuple[Face, ...] = ("middleware", "nodes")
+Integration: TypeAlias = Literal["middleware", "nodes"]
+INTEGRATIONS: tuple[Integration, ...] = ("middleware", "nodes")
 WINDOWS = (8000, 32_000, 128_000)
 _QUICK_WINDOWS = (2000, 8000)
 _QUICK_TURNS = 12
@@ -61,9 +61,9 @@ _SIDE_FILES = (".files", ".compactions", ".checkpoints", ".probes")
 
 @dataclass(slots=True, kw_only=True)
 class Replayed:
-    """One transcript through one face at one window."""
+    """One transcript through one integration at one window."""
 
-    face: Face
+    integration: Integration
     name: str
     window: int
     messages: int = 0
@@ -142,16 +142,18 @@ class _State(MessagesState, TieredState):
     """The state of the hand-built graph."""
 
 
-def replay(face: Face, name: str, messages: Sequence[BaseMessage], window: int, *, counter: TokenCounter) -> Replayed:
-    """Play one transcript through one face."""
-    run = Replayed(face=face, name=name, window=window, messages=len(messages))
+def replay(
+    integration: Integration, name: str, messages: Sequence[BaseMessage], window: int, *, counter: TokenCounter
+) -> Replayed:
+    """Play one transcript through one integration."""
+    run = Replayed(integration=integration, name=name, window=window, messages=len(messages))
     profile = {"max_input_tokens": window, "max_output_tokens": int(window * _MOST_ANSWERED)}
     model = StandIn(window=window, profile=profile)
     model.watch(run, counter)
     began = time.perf_counter()
     settings = Settings(tree=TreeSettings(background=False))
     with TieredMemory.open(None, embeddings=None, settings=settings, token_counter=counter) as memory:
-        graph = (_agent if face == "middleware" else _by_hand)(memory, model)
+        graph = (_agent if integration == "middleware" else _by_hand)(memory, model)
         config: RunnableConfig = {"configurable": {"thread_id": name}}
         waiting: list[BaseMessage] = []
         for message in messages:
@@ -217,13 +219,13 @@ def read_folder(folder: Path, *, names: Sequence[str] = (), runs_of_a_list: int 
 
 
 def report_of(runs: Sequence[Replayed]) -> Report:
-    """The counts of all runs, one row for each face and window."""
+    """The counts of all runs, one row for each integration and window."""
     rows = []
-    for face, window in dict.fromkeys((run.face, run.window) for run in runs):
-        mine = [run for run in runs if (run.face, run.window) == (face, window)]
+    for integration, window in dict.fromkeys((run.integration, run.window) for run in runs):
+        mine = [run for run in runs if (run.integration, run.window) == (integration, window)]
         rows.append(
             (
-                f"{face}, {window:,}",
+                f"{integration}, {window:,}",
                 len(mine),
                 sum(run.messages for run in mine),
                 sum(run.requests for run in mine),
@@ -235,7 +237,7 @@ def report_of(runs: Sequence[Replayed]) -> Report:
             )
         )
     columns = (
-        "face, window",
+        "integration, window",
         "transcripts",
         "messages",
         "requests",
@@ -247,14 +249,14 @@ def report_of(runs: Sequence[Replayed]) -> Report:
     )
     bad = sum(len(run.faults) + run.overflows + len(run.not_made) for run in runs)
     return Report(
-        benchmark="face replay",
-        about="Every request that reaches a model through a face is valid and within its window",
+        benchmark="integration replay",
+        about="Every request that reaches a model through a integration is valid and within its window",
         settings={"counted as": _COUNTED_AS},
         grids=(Grid(title="requests", columns=columns, rows=tuple(rows)),),
         figures={
             "runs": [
                 {
-                    "face": run.face,
+                    "integration": run.integration,
                     "transcript": run.name,
                     "window": run.window,
                     "requests": run.requests,
@@ -281,7 +283,9 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     parser.add_argument("folder", nargs="?", type=Path, help="where the transcripts are")
     parser.add_argument("--windows", type=numbers, default=None, help="of the model, in tokens")
     parser.add_argument("--names", default="", help="transcripts, with commas; all if not given")
-    parser.add_argument("--faces", default=",".join(FACES), help="middleware, nodes, or both with a comma")
+    parser.add_argument(
+        "--integrations", default=",".join(INTEGRATIONS), help="middleware, nodes, or both with a comma"
+    )
     parser.add_argument("--quick", action="store_true", help="a made-up run alone")
     asked = parser.parse_args(arguments_given)
     if asked.quick:
@@ -294,9 +298,9 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         parser.error("name a folder, or use --quick")
     counter = best_counter(_COUNTED_AS)
     runs = [
-        replay(face, name, messages, window, counter=counter)
-        for face in FACES
-        if face in asked.faces.split(",")
+        replay(integration, name, messages, window, counter=counter)
+        for integration in INTEGRATIONS
+        if integration in asked.integrations.split(",")
         for window in windows
         for name, messages in transcripts.items()
     ]

@@ -1,4 +1,4 @@
-"""Uses of the public face that a type checker must accept, each with the type that it must find. Nobody runs this."""
+"""Uses of the public interface that a type checker must accept, with the type that it must find; nobody runs this."""
 
 from __future__ import annotations
 
