@@ -72,7 +72,9 @@ def said_last(
     found = find(runtime, ref, last.text, filters=filters)
     if goes_on(found, said_at=last.seq, shown_from=required.recent.guard):
         share, leaves = min(share, _LONG_SHARE), True
-    wanted = wanted_tokens(found, last.text, said_at=last.seq, shown_from=required.recent.guard)
+    # In a tool loop the newest messages stand behind what the user said, which is shown itself.
+    shown_from = min(required.recent.guard, last.seq)
+    wanted = wanted_tokens(found, last.text, said_at=last.seq, shown_from=shown_from)
     if wanted:  # summaries that answer it stand beside the quotes, and each day has a line of its own
         wanted = round(_FRAMED * wanted + settings.shares.level_1_summaries * total)
     share = min(share, math.ceil(_STEPS * wanted / max(total, 1)) / _STEPS)

@@ -85,8 +85,8 @@ def _full(inputs: AssemblyInputs, question: ViewQuestion, *, percent: float) -> 
 
 
 def _least(inputs: AssemblyInputs, full: int) -> int:
-    """Raw tokens that a view is filled to in any case: with file work, where there is some."""
-    if not inputs.works_on_files:
+    """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
+    if not inputs.touches_files:
         return 0
     settings = inputs.runtime.settings.room
     least = settings.working_tokens + round(settings.least_share * full)

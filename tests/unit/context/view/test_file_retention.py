@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,14 @@ def test_parts_give_way_to_the_room_and_nothing_else_does(
     others = [piece for piece in view.head if piece.part != "parts"]
     assert [piece for piece in smaller.head if piece.part != "parts"] == others
     assert with_fewer_parts(inputs, view, room=view.tokens - less).plan == smaller.plan
+
+
+def test_parts_that_give_way_leave_a_view_room_to_grow(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+    inputs, view = shown
+    filled = view.tokens - 300
+    smaller = with_fewer_parts(replace(inputs, fill=filled), view, room=view.tokens - 1)
+    assert smaller.tokens <= filled
+    assert smaller.plan.parts
 
 
 def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[AssemblyInputs, RenderedView]) -> None:
