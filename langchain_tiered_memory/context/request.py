@@ -105,6 +105,7 @@ class RequestInputs:
             view="recall" if request.view == "recall" else "default",
             settings=runtime.settings.context,
             recall_share=self._recall_share(runtime),
+            recall_most=runtime.settings.files.recall_share if self.works_on_files else None,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,

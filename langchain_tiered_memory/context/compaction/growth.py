@@ -32,10 +32,11 @@ def filled_as_pays(
     """
     settings = inputs.runtime.settings
     full = _full(inputs, question, percent=percent)
+    filled = max(full - inputs.allocation.spared, 1)
     target = fill_target(
         full=full,
-        least=_least(inputs, full),
-        most=round(settings.files.filled_share * full),
+        least=_least(inputs, filled),
+        most=round(settings.files.filled_share * filled),
         rates=_rates(inputs, question, start),
         extra_share=settings.room.extra_share,
     )
