@@ -35,7 +35,7 @@ MOST_DELIVERIES = 3
 _ROOM_FOR_ONE = delete(events).where(
     or_(
         events.c.id == bindparam("event"),
-        events.c.key <= select(func.max(events.c.key)).scalar_subquery() + 1 - MOST_KEPT,
+        events.c.key <= select(func.max(events.c.key)).scalar_subquery() - bindparam("others"),
     )
 )
 _WRITTEN_DOWN = insert(events)
@@ -47,7 +47,7 @@ def write_down(connection: Connection, event: Event | None, session_key: int) ->
     if event is None:
         return
     # Told again: the later one stands. Of all of them the newest stay, and one more comes.
-    connection.execute(_ROOM_FOR_ONE, {"event": event.id})
+    connection.execute(_ROOM_FOR_ONE, {"event": event.id, "others": MOST_KEPT - 1})
     connection.execute(
         _WRITTEN_DOWN,
         {
