@@ -249,8 +249,8 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
     """A condenser for each model of a chain, each with a name of its own."""
     if not chain:
         return []
+    from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
-    from langchain_tiered_memory.summaries.writers.shortening import Shortening  # noqa: PLC0415
 
     tool_tokens = settings.condensation.tool_tokens
     shortening = (

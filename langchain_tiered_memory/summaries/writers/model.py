@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
-    from langchain_tiered_memory.summaries.writers.shortening import Shortening
+    from langchain_tiered_memory.summaries.prompts.shortening import Shortening
 
 _FILLED = (
     0.9  # of the window that a prompt may fill, and of an answer's limit: our counts are near the provider's, not equal
