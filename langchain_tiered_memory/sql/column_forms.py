@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from langchain_tiered_memory.errors import DamagedRowError
@@ -401,12 +402,17 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
 """By table and column. A column that may be empty may be so whatever its form."""
 
 
+@cache
+def _may_be_empty(table: Table) -> frozenset[str]:
+    return frozenset(column.name for column in table.c if column.nullable)
+
+
 def damage_in(table: Table, row: Columns) -> Iterator[DamagedRowError]:
     """What cannot be in these columns of a row of `table`, one error for each."""
-    forms = FORMS[table.name]
+    forms, may_be_empty = FORMS[table.name], _may_be_empty(table)
     for name, value in row.items():
         form = forms.get(name)
-        if form is None or (value is None and table.c[name].nullable):
+        if form is None or (value is None and name in may_be_empty):
             continue
         if not form.holds(value):
             yield DamagedRowError(table.name, key_of(table, row), name, form.says)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, select
+from sqlalchemy import and_, bindparam, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -15,7 +16,7 @@ from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import RowMapping, Select
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
@@ -49,6 +50,19 @@ def _access(_digest: str, row: RowMapping, *, was_written: bool) -> FileAccess:
     )
 
 
+@cache
+def _statements(*, of_track: bool, is_before: bool) -> tuple[Select[Any], Select[Any]]:
+    """The newest accesses, and which of some files was ever written: of a track, or before a number."""
+    mine = [files.c.session_key == bindparam("session")]
+    if of_track:
+        mine.append(files.c.track == bindparam("track"))
+    if is_before:
+        mine.append(files.c.seq < bindparam("before"))
+    some = files.c.path_digest.in_(bindparam("digests", expanding=True))
+    walk = select(*_SHOWN).where(*mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
+    return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", some).distinct()
+
+
 @retried
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -68,17 +82,17 @@ class Files:
             before: Only by messages before this number.
             limit: How many at most.
         """
-        mine = files.c.session_key == ref.key
+        walk, once_written = _statements(of_track=track is not None, is_before=before is not None)
+        asked: dict[str, Any] = {"session": ref.key}
         if track is not None:
-            mine = and_(mine, files.c.track == packed(track))
+            asked["track"] = packed(track)
         if before is not None:
-            mine = and_(mine, files.c.seq < before)
-        walk = select(*_SHOWN).where(mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
+            asked["before"] = before
         newest: dict[str, RowMapping] = {}
         written: set[str] = set()
         walked, has_older = 0, True
         with self.database.read() as connection:
-            for row in connection.execute(walk):
+            for row in connection.execute(walk, asked):
                 if row.path_digest not in newest:
                     if len(newest) == limit:
                         break
@@ -89,7 +103,8 @@ class Files:
             else:
                 has_older = walked == _LOOKED_AT
             if has_older:
-                written |= self._written(connection, [one for one in newest if one not in written], mine)
+                for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
+                    written |= set(connection.scalars(once_written, asked | {"digests": part}))
             found = readable(connection, newest.items(), lambda one: _access(*one, was_written=one[0] in written))
         return sorted(found, key=lambda one: (-one.seq, one.path))
 
@@ -108,10 +123,3 @@ class Files:
         named = {"session": ref.key, "track": packed(track), "before": before, "limit": limit}
         with self.database.read() as connection:
             return [seq for seq in connection.scalars(_WORKED_ON, named) if isinstance(seq, int)]
-
-    def _written(self, connection: Connection, digests: list[str], mine: ColumnElement[bool]) -> set[str]:
-        found: set[str] = set()
-        for part in chunks([one for one in digests if isinstance(one, str)]):
-            written = and_(mine, files.c.operation == "write", files.c.path_digest.in_(part))
-            found |= set(connection.scalars(select(files.c.path_digest).where(written).distinct()))
-        return found

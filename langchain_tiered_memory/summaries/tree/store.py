@@ -71,6 +71,26 @@ _LEASED_BY_OTHERS = (
         summaries.c.lease_owner != bindparam("owner"),
     )
 )
+_HELD = select(summaries).where(
+    summaries.c.id == bindparam("summary"),
+    summaries.c.session_key == bindparam("session"),
+    summaries.c.lease_owner == bindparam("owner"),
+)
+_COMMITTED = (
+    update(summaries)
+    .where(summaries.c.id == bindparam("summary"))
+    .values(
+        calls=summaries.c.calls + bindparam("more_calls"),
+        input_tokens=summaries.c.input_tokens + bindparam("more_input_tokens"),
+        output_tokens=summaries.c.output_tokens + bindparam("more_output_tokens"),
+        seconds=summaries.c.seconds + bindparam("more_seconds"),
+    )
+)
+_PASSED_BY = (
+    select(plans.c.name)
+    .where(plans.c.session_key == bindparam("session"), plans.c.border >= bindparam("last"))
+    .limit(1)
+)
 
 
 @retried
@@ -206,8 +226,8 @@ class Tree(RuleRows):
         """
         with self.database.write() as connection:
             lock_session(connection, ref.key)
-            mine = (summaries.c.id == summary.id, summaries.c.session_key == ref.key, summaries.c.lease_owner == owner)
-            row = connection.execute(select(summaries).where(*mine)).mappings().one_or_none()
+            mine = {"summary": summary.id, "session": ref.key, "owner": owner}
+            row = connection.execute(_HELD, mine).mappings().one_or_none()
             if row is None:
                 return False
             finished, touched = row["state"] in FINISHED, bool(row["touched"])
@@ -216,40 +236,40 @@ class Tree(RuleRows):
             wanted = written.by_rules and late
             text = storable(written.text)
             connection.execute(
-                update(summaries)
-                .where(summaries.c.id == summary.id)
-                .values(
-                    state=row["state"] if finished else SummaryState.ACTIVE,
-                    text=text,
-                    text_digest=digest_of_summary(text, ()),
-                    facts="[]",
+                _COMMITTED,
+                {
+                    "summary": summary.id,
+                    "state": row["state"] if finished else SummaryState.ACTIVE,
+                    "text": text,
+                    "text_digest": digest_of_summary(text, ()),
+                    "facts": "[]",
                     # What was read before the edit is out of date with it: it is read again.
-                    facts_read=0 if touched and summary.level == 1 else READER_VERSION,
-                    tokens=written.tokens,
-                    counter=counter_mark(written.counter) if written.counter else None,
-                    degraded=written.degraded,
+                    "facts_read": 0 if touched and summary.level == 1 else READER_VERSION,
+                    "tokens": written.tokens,
+                    "counter": counter_mark(written.counter) if written.counter else None,
+                    "degraded": written.degraded,
                     # Whoever edited a source while this was written touched it: the text is out of date already.
-                    stale=touched,
-                    touched=False,
-                    by_rules=written.by_rules,
-                    wanted=wanted,
-                    attempts=0 if written.by_rules else summaries.c.attempts,
-                    error=storable(written.error) if written.error is not None else None,
-                    reason=written.reason,
-                    model=storable(written.model),
-                    source_digest=written.source_digest,
-                    kept_identifiers=written.kept_identifiers,
-                    information_loss=written.information_loss,
-                    from_tools=written.from_tools,
-                    calls=summaries.c.calls + written.spent.calls,
-                    input_tokens=summaries.c.input_tokens + written.spent.input_tokens,
-                    output_tokens=summaries.c.output_tokens + written.spent.output_tokens,
-                    seconds=summaries.c.seconds + written.spent.seconds,
-                    created_at=now,
-                    lease_owner=None,
-                    lease_until=None,
-                    retry_at=now if touched or wanted else (written.retry_at if written.degraded else None),
-                )
+                    "stale": touched,
+                    "touched": False,
+                    "by_rules": written.by_rules,
+                    "wanted": wanted,
+                    "attempts": 0 if written.by_rules else row["attempts"],
+                    "error": storable(written.error) if written.error is not None else None,
+                    "reason": written.reason,
+                    "model": storable(written.model),
+                    "source_digest": written.source_digest,
+                    "kept_identifiers": written.kept_identifiers,
+                    "information_loss": written.information_loss,
+                    "from_tools": written.from_tools,
+                    "more_calls": written.spent.calls,
+                    "more_input_tokens": written.spent.input_tokens,
+                    "more_output_tokens": written.spent.output_tokens,
+                    "more_seconds": written.spent.seconds,
+                    "created_at": now,
+                    "lease_owner": None,
+                    "lease_until": None,
+                    "retry_at": now if touched or wanted else (written.retry_at if written.degraded else None),
+                },
             )
             if summary.level > 1:
                 _supersede(connection, summary.id)
@@ -371,8 +391,7 @@ def _unless_finished(state: SummaryState) -> ColumnElement[str]:
 
 def _comes_late(connection: Connection, ref: SessionRef, summary: Summary) -> bool:
     """Whether a view already has its border behind what this summary, new in the tree, stands for."""
-    passed_by = select(plans.c.name).where(plans.c.session_key == ref.key, plans.c.border >= summary.last_seq)
-    return connection.execute(passed_by.limit(1)).first() is not None
+    return connection.execute(_PASSED_BY, {"session": ref.key, "last": summary.last_seq}).first() is not None
 
 
 def _is_shown(connection: Connection, session_key: int, summary: Summary) -> bool:
