@@ -2,10 +2,12 @@
 
 Room that is set aside for recall and not used makes a view smaller for nothing: it is condensed sooner, and each
 condensation sends it uncached. So what the message brings back is looked up before the view is decided, and recall is
-given what that takes, at most its share of the budget: nothing beside small talk. A brief message is often a question,
-which the history answers. A long one says itself what it is about: quotes beside it are worth less than the messages
-that would make way for them at every turn. So they are beside one that goes on with the assistant's last answer, which
-stands in the view: what is older answers it less well than that does.
+given what that takes, at most a share of the budget that follows from how much the message asks for: nothing beside
+small talk, a few quotes beside what asks for nothing, most beside a brief question. The more of the history shares the
+words of such a question, the further down its answer may stand, and the more room it has. A long message says itself
+what it is about: quotes beside it are worth less than the messages that would make way for them at every turn. So they
+are beside one that goes on with the assistant's last answer, which stands in the view: what is older answers it less
+well than that does.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _SMALL_SHARE = 0.05
 """Of the budget, for recall beside what asks nothing, or asks at length: a few quotes. On a chat of 112 requests at
 8,000 tokens the talk was billed 242,000 then, and 258,000 with a tenth, where more has to leave at each turn."""
 _ASKED_TIMES = 2.0
-"""A brief question may take so many times what recall takes beside others, where so much matches it."""
+"""What recall may take beside a brief question, in times of the settings' share, where much matches it."""
 _LOOKED_THROUGH = 25
 """Of what matches a question, the part that it is given room for, beyond the least: where a subject was talked of for
 100,000 tokens its words stand everywhere, and the answer is further down."""
