@@ -40,6 +40,11 @@ class EventName(StrEnum):
         _INFO,
         "the last request could not be used to condense; the usual call was made",
     )
+    REQUEST_NOT_KEPT = (
+        "request_not_kept",
+        _INFO,
+        "the last request cannot be used to condense; the usual call will be made",
+    )
     NEXT_WRITER = "next_writer", _INFO, "another writer takes a summary over"
     CIRCUIT_OPENED = "circuit_opened", _WARNING, "a writer failed again and again, and is left alone for a while"
     CIRCUIT_CLOSED = "circuit_closed", _INFO, "a writer works again"

@@ -243,7 +243,7 @@ class SessionEngine:
         model = asked.get("model")
         epoch = epoch_of(runtime, self.session_id, model) if isinstance(model, Runnable) else None
         context = yield from assemble(runtime, self.session_id, request)
-        called = bound(model, tools=request.tools) if epoch is not None else None
+        called = bound(runtime, self.session_id, model, tools=request.tools) if epoch is not None else None
         if called is not None and epoch is not None:
             sent = handed_out(called, context.messages, tokens=context.tokens, epoch=epoch)
             runtime.last_requests.await_answer(self.session_id, self.track, sent)

@@ -22,7 +22,6 @@ from langchain_tiered_memory.forgetting.langgraph_threads import (
     left_in_threads,
     refuse_what_is_no_checkpointer,
 )
-from langchain_tiered_memory.messages.decoder import let_go_of_kept
 from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
 from langchain_tiered_memory.reports import Problem, Receipt
 from langchain_tiered_memory.text.readings import let_go_of_readings
@@ -208,7 +207,6 @@ def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tu
     for one in sorted(begun, key=lambda one: (one.key != first, one.key)):
         for target in one.targets:
             removal.carry_out(one.key, target)
-    let_go_of_kept()
     let_go_of_readings()
     let_go_of_words()
     runtime.view_cache.clear()

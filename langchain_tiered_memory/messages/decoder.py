@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import (
@@ -26,6 +26,7 @@ from langchain_core.messages import (
 )
 
 from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.tagged_json import TAG, from_plain
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ CLASSES: dict[str, type[BaseMessage]] = {
     )
 }
 """LangChain's messages, by the name that a payload gives them."""
-_MOST_KEPT = 2048
-_MOST_KEPT_CHARS = 4096
-"""Payloads that stay read: both together bound what they take to some 20 MB. A longer one is mostly one long string,
-which is read anew as fast as it is looked up."""
 _TYPES: dict[str, Any] = {
     "content": str | list,
     "name": str | None,
@@ -83,7 +80,7 @@ def decode(payload: str) -> BaseMessage:
         UnknownMessageError: when `payload` is damaged, not one of ours, or of a later version.
     """
     try:
-        return _cast(_kept_mould(payload) if len(payload) <= _MOST_KEPT_CHARS else _mould(payload))
+        return _cast(_mould(payload))
     except UnknownMessageError:
         raise
     except _OF_DAMAGE as error:  # as `_read` does, which costs as much as the rest
@@ -121,11 +118,6 @@ def _read() -> Iterator[None]:
 def _unreadable(error: Exception) -> UnknownMessageError:
     msg = f"a stored message cannot be read ({error}): verify() names it, and what else is damaged"
     return UnknownMessageError(msg)
-
-
-def let_go_of_kept() -> None:
-    """Keep no payload read any longer: of what was forgotten, nothing shall stay in memory on our account."""
-    _kept_mould.cache_clear()
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -167,7 +159,9 @@ class _Mould:
     private: dict[str, Any] | None
 
 
+@read_once
 def _mould(payload: str) -> _Mould:
+    """A payload read: each context shows most of the messages of the one before."""
     cls, given = read_payload(payload)
     known = defaults_of(cls).__dict__ | given
     fields = {name: known[name] for name in _field_names(cls) if name in known}
@@ -179,10 +173,6 @@ def _mould(payload: str) -> _Mould:
         names_set=frozenset(given),
         private=defaults_of(cls).__pydantic_private__,
     )
-
-
-_kept_mould = lru_cache(maxsize=_MOST_KEPT)(_mould)
-"""Each context shows most of the messages of the one before."""
 
 
 def _cast(mould: _Mould) -> BaseMessage:

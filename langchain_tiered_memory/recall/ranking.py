@@ -200,16 +200,18 @@ def rank(
     signals = _signals(question, entries, words, owners, weights)
     scores = around * signals
     own_scores = scores - shared * signals
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    by_entry = np.split(share * lexical + (1 - share) * dense, starts[1:])
+    order = np.argsort(-scores, kind="stable").tolist()
+    # As lists: numbers are taken out of those faster than one by one out of an array.
+    totals, owns, pieces = scores.tolist(), own_scores.tolist(), (share * lexical + (1 - share) * dense).tolist()
+    starts = [*np.flatnonzero(np.diff(owners, prepend=-1)).tolist(), len(pieces)]
     return [
         RankedEntry(
             sequence=entries[place].sequence,
-            score=float(scores[place]),
-            own_score=float(own_scores[place]),
-            passage_scores=tuple(by_entry[place].tolist()),
+            score=totals[place],
+            own_score=owns[place],
+            passage_scores=tuple(pieces[starts[place] : starts[place + 1]]),
         )
-        for place in np.argsort(-scores, kind="stable").tolist()
+        for place in order
     ]
 
 

@@ -46,7 +46,8 @@ def search(
     if ref is None or not query.strip():
         return []
     with telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as span:
-        hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
+        with runtime.store.database.snapshot():  # messages and summaries of one state, in one transaction
+            hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
         span.note({telemetry.RECORDS: len(hits)})
     return hits
 

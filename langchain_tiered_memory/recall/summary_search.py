@@ -39,7 +39,7 @@ def find_summaries(
     statistics = runtime.store.text_index.statistics(ref, terms_asked, level=level)
     weights = telling(statistics)
     absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
-    said = runtime.store.text_index.statistics(ref, absent).document_frequency if absent else {}
+    said = runtime.store.text_index.statistics(ref, absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
     limit = runtime.settings.recall.candidates
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)

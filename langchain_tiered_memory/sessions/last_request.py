@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.models.prompt_caches import is_cached
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequest
@@ -46,6 +47,8 @@ def epoch_of(runtime: Runtime, session_id: str, model: object) -> int | None:
 
 
 def bound(
+    runtime: Runtime,
+    session_id: str,
     model: object,
     *,
     tools: Sequence[Any] = (),
@@ -55,6 +58,8 @@ def bound(
     """A model as an agent calls it; `None` where it could not answer with a text, or is wrapped in something else.
 
     Args:
+        runtime: The memory.
+        session_id: Whose request it is.
         model: A chat model, or one with tools or settings bound to it already.
         tools: What is bound to it besides.
         tool_choice: With them.
@@ -77,7 +82,8 @@ def bound(
         return inner.bind(**settings) if settings else inner
     try:
         return inner.bind_tools(list(tools), tool_choice=tool_choice, **(settings or {}))
-    except Exception:  # noqa: BLE001 - a provider's package: what it cannot bind, it was not called with
+    except Exception as error:  # noqa: BLE001 - a provider's package: what it cannot bind, it was not called with
+        _tell(runtime, session_id, "the model does not bind the request's tools", error)
         return None
 
 
@@ -100,8 +106,9 @@ def keep(
     """
     try:
         ref = runtime.store.transcript.find(session_id)
-    except StorageError:
-        return  # the answer is there, and paid for; condensing goes its usual way
+    except StorageError as error:  # the answer is there, and paid for
+        _tell(runtime, session_id, "the session cannot be read", error)
+        return
     if ref is None or ref.epoch != request.epoch:
         return
     told = (usage or {}).get("input_tokens")
@@ -117,6 +124,10 @@ def keep(
 def handed_out(model: Runnable[Any, Any], messages: Sequence[BaseMessage], *, tokens: int, epoch: int) -> LastRequest:
     """A request that is not answered yet."""
     return LastRequest(model=model, messages=tuple(messages), tokens=tokens, at=0.0, epoch=epoch, is_cached=False)
+
+
+def _tell(runtime: Runtime, session_id: str, why: str, error: Exception) -> None:
+    runtime.report(EventName.REQUEST_NOT_KEPT, f"{why}: {type(error).__name__}: {error}", session_id=session_id)
 
 
 def _is_free(choice: Any) -> bool:  # noqa: ANN401 - each provider has its own

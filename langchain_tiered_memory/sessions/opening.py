@@ -249,7 +249,15 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
     """A condenser for each model of a chain, each with a name of its own."""
     if not chain:
         return []
+    from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
+
+    tool_tokens = settings.condensation.tool_tokens
+    shortening = (
+        Shortening(tool_tokens=tool_tokens, tree=settings.tree, count_text=counter.count_text)
+        if tool_tokens is not None
+        else None
+    )
 
     names: dict[str, int] = {}
     condensers: list[Condenser] = []
@@ -266,6 +274,7 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
                 default_window=settings.default_window,
                 deadline_seconds=settings.tree.deadline_seconds,
                 validation=settings.condensation.validation,
+                shortening=shortening,
             )
         )
     return condensers

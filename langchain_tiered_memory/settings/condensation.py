@@ -108,6 +108,12 @@ class CondensationSettings(Frozen):
     batch_tokens: int = Field(default=32_000, ge=0)
     """What one call for several summaries may read and write, at most; bounded by the model's window, too. 0: one call
     for each."""
+    model_from_level: int = Field(default=1, ge=1)
+    """The lowest level that a condensing model writes. Below it summaries quote, and cost nothing: with 2 a model reads
+    quotes of messages in the place of the messages, with 3 summaries of summaries."""
+    tool_tokens: int | None = Field(default=400, ge=50)
+    """What a condensing model is shown of a tool's output, and of the calls of one message, at most: head and tail.
+    `None`: all of it. Facts, search and the audit have the whole in any case."""
     on_last_request: Literal["auto", "always", "never"] = "auto"
     """Whether a call for several summaries may be the agent's last request with one message behind it, which the
     provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the

@@ -24,6 +24,7 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
             "spare_for_facts": 0.0,
             "shares": {"level_1_summaries": 0.0},
         },
+        "condensation": {"model_from_level": 3},
     },
     "frugal": {
         "room": {
@@ -32,7 +33,8 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
             "least_tokens": 24_000,
             "extra_share": 0.25,
             "grows_to": "cheapest",
-        }
+        },
+        "condensation": {"model_from_level": 2},
     },
     "balanced": {},
     "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
@@ -42,4 +44,6 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
 Chosen by what is billed for what is in view on four agents' runs and a chat, beside other memories; README has the
 figures. `economy` in chats is facts and little else: quotes beside what is said cost most there. Its file work,
 and that of `frugal`, grows more slowly than the window: 1,500 or 5,000 tokens at hand, and a fifth or less of the room.
+A condensing model reads all of a history once for level 1, a fifth of that for level 2 alone, a twentieth for level 3:
+both leave to rules what they show least of.
 """

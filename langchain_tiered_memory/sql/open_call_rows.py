@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
 from langchain_tiered_memory.sql.schema import WAITS, digest_of, entries, open_calls, packed, unpacked
 
@@ -30,6 +30,15 @@ _ANSWERED = delete(open_calls).where(
     open_calls.c.session_key == bindparam("session"),
     open_calls.c.call_digest == bindparam("digest"),
     open_calls.c.seq == bindparam("head"),
+)
+_ALL_ANSWERED = (
+    update(entries)
+    .where(
+        entries.c.session_key == bindparam("session"),
+        entries.c.seq == bindparam("head"),
+        ~exists().where(open_calls.c.session_key == bindparam("session"), open_calls.c.seq == bindparam("head")),
+    )
+    .values(open_calls=None)
 )
 
 
@@ -69,10 +78,7 @@ def close_calls(connection: Connection, key: int, answered: Mapping[int, Sequenc
     if not gone:
         return
     connection.execute(_ANSWERED, gone)
-    for head in answered:
-        mine = and_(entries.c.session_key == key, entries.c.seq == head)
-        left = exists().where(open_calls.c.session_key == key, open_calls.c.seq == head)
-        connection.execute(update(entries).where(mine, ~left).values(open_calls=None))
+    connection.execute(_ALL_ANSWERED, [{"session": key, "head": head} for head in answered])
 
 
 def unanswered(connection: Connection, key: int, head: int, calls: Sequence[str]) -> list[str]:

@@ -94,6 +94,8 @@ SHAPES: tuple[
     (SYMBOL, re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}|\w_|\(\)|--|\w\.\w")),
 )
 """Forms that hide one another, in this order: what one of them took is no other's, and no figure or name."""
+_OF_DIGITS = (DATE, CODE)
+"""None of them is found where there is no digit, which is the cheapest sign."""
 _NAME_SIGN = re.compile(r'[\s("][^\W\d_a-z]')
 _NAMED_FIRST = re.compile(r"(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z]|[A-Z]{2})")
 """How a line may begin with a name that goes on with the line before it."""
@@ -129,7 +131,9 @@ def marks_of(line: str) -> Marks:
     left = line
     has_digits = _DIGIT.search(line) is not None
     for kind, (pattern, sign) in enumerate(SHAPES):
-        if not (sign in left if isinstance(sign, str) else sign.search(left)) or (pattern is DATE and not has_digits):
+        if pattern in _OF_DIGITS and not has_digits:
+            continue
+        if not (sign in left if isinstance(sign, str) else sign.search(left)):
             continue
         spans = [match.span() for match in pattern.finditer(left)]
         shapes += [(kind, start, stop) for start, stop in spans]

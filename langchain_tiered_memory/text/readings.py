@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST_CHARS = 20_000
-"""Of a text whose reading is kept: longer ones are pasted files, read once when they are condensed."""
+_LONGEST_CHARS = 60_000
+"""Of a text whose reading is kept: as much as views look at of a file that an agent read, at each condensation anew."""
 _GENERATION_CHARS = 2_000_000
 """Characters of the texts in each of the two generations: with what was read from them some 20 MB together."""
 _OVERHEAD_CHARS = 200

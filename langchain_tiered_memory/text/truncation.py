@@ -18,7 +18,12 @@ _STEPS = 12
 
 
 def head_and_tail(
-    text: str, *, max_tokens: int, count: Callable[[str], int], pointer: str = "expand for the whole"
+    text: str,
+    *,
+    max_tokens: int,
+    count: Callable[[str], int],
+    pointer: str = "expand for the whole",
+    line: str | None = None,
 ) -> str:
     """`text` itself where it fits, else its head and tail around a line that says how much is missing.
 
@@ -31,6 +36,7 @@ def head_and_tail(
             characters of the text that fit; 0 or less gives an empty text.
         count: Tokens of a text; called on at most a few times the budget, save once for the whole text.
         pointer: How to get at the whole, such as `expand "id" for the whole`.
+        line: What stands between head and tail, in the place of one that says how much is missing.
     """
     if max_tokens <= 0 or not text:
         return ""
@@ -46,7 +52,8 @@ def head_and_tail(
     low, high, best = 0, min(len(text), reach), ""
     for _ in range(_STEPS):
         middle = (low + high + 1) // 2
-        candidate = _around(text, middle, f"[... about {max(1, total - max_tokens):,} tokens left out; {pointer} ...]")
+        said = f"[... about {max(1, total - max_tokens):,} tokens left out; {pointer} ...]" if line is None else line
+        candidate = _around(text, middle, said)
         if count(candidate) <= max_tokens:
             low, best = middle, candidate
         else:

@@ -75,13 +75,21 @@ class Files:
             mine = and_(mine, files.c.seq < before)
         walk = select(*_SHOWN).where(mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
         newest: dict[str, RowMapping] = {}
+        written: set[str] = set()
+        walked, has_older = 0, True
         with self.database.read() as connection:
             for row in connection.execute(walk):
-                if row[0] not in newest:
+                if row.path_digest not in newest:
                     if len(newest) == limit:
                         break
-                    newest[row[0]] = row._mapping  # noqa: SLF001 - public, whatever its name says
-            written = self._written(connection, list(newest), mine)
+                    newest[row.path_digest] = row._mapping  # noqa: SLF001 - public, whatever its name says
+                if row.operation == "write":
+                    written.add(row.path_digest)
+                walked += 1
+            else:
+                has_older = walked == _LOOKED_AT
+            if has_older:
+                written |= self._written(connection, [one for one in newest if one not in written], mine)
             found = readable(connection, newest.items(), lambda one: _access(*one, was_written=one[0] in written))
         return sorted(found, key=lambda one: (-one.seq, one.path))
 

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql.column_forms import check
@@ -32,24 +32,32 @@ MOST_KEPT = 1000
 """Rows; the oldest go first. Far more than one process leaves behind, unless nobody ever hears it out."""
 MOST_DELIVERIES = 3
 """Opens that tell an event which nobody took without an error; then it is dropped."""
+_ROOM_FOR_ONE = delete(events).where(
+    or_(
+        events.c.id == bindparam("event"),
+        events.c.key <= select(func.max(events.c.key)).scalar_subquery() - bindparam("others"),
+    )
+)
+_WRITTEN_DOWN = insert(events)
+_TOLD = delete(events).where(events.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def write_down(connection: Connection, event: Event | None, session_key: int) -> None:
     """Keep an event until it was told, in the transaction of what it tells of."""
     if event is None:
         return
-    newest = select(func.max(events.c.key)).scalar_subquery()
     # Told again: the later one stands. Of all of them the newest stay, and one more comes.
-    connection.execute(delete(events).where(or_(events.c.id == event.id, events.c.key <= newest + 1 - MOST_KEPT)))
+    connection.execute(_ROOM_FOR_ONE, {"event": event.id, "others": MOST_KEPT - 1})
     connection.execute(
-        insert(events).values(
-            id=event.id,
-            session_key=session_key,
-            name=str(event.name),
-            at=event.at,
-            reason=storable(event.reason),
-            details=storable(json.dumps(event.details)),
-        )
+        _WRITTEN_DOWN,
+        {
+            "id": event.id,
+            "session_key": session_key,
+            "name": str(event.name),
+            "at": event.at,
+            "reason": storable(event.reason),
+            "details": storable(json.dumps(event.details)),
+        },
     )
 
 
@@ -81,7 +89,7 @@ class Outbox:
         """These were told."""
         with self.database.write() as connection:
             for part in chunks(list(ids)):
-                connection.execute(delete(events).where(events.c.id.in_(part)))
+                connection.execute(_TOLD, {"ids": part})
 
 
 def _event(row: RowMapping) -> tuple[Event, int]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_openai import ChatOpenAI
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.sessions.last_request import handed_out, keep
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import built, look_up, open_memory, openai_model, said
@@ -19,6 +22,7 @@ from tests.openai_server import OpenAIServer, Reply, calls, overflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.reports import Event
@@ -332,6 +336,47 @@ def test_an_agent_that_must_call_a_tool_is_not_asked_behind_its_request(server: 
             session.flush()
         assert usual(server)
         assert not behind(server)
+
+
+class BindsNothing(ChatOpenAI):
+    """A model of a package that takes no tools."""
+
+    def bind_tools(self, *args: Any, **options: Any) -> Any:
+        del args, options
+        message = "this model takes no tools"
+        raise NotImplementedError(message)
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_model_that_cannot_bind_the_tools_is_told_of(call_style: CallStyle, server: OpenAIServer) -> None:
+    model = BindsNothing(base_url=server.base_url, api_key="none", model="loopback")
+    with open_memory(model=model, settings=lazily()) as memory:
+        events, session = listened(memory), memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage(asked(1), id="q1")])
+        context = told(call_style, session.context, "", max_tokens=BUDGET, tools=[look_up], model=model)
+        assert context.messages[-1].content == asked(1)
+        (event,) = [one for one in events if one.name == "request_not_kept"]
+        assert "takes no tools" in event.reason
+        assert event.session_id == "s"
+
+
+def test_a_request_of_a_session_that_cannot_be_read_is_not_kept_and_that_is_told(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    model = openai_model(server)
+    with open_memory(str(tmp_path / "m.db"), model=model, settings=lazily()) as memory:
+        events, session, runtime = listened(memory), memory.session("s"), memory.core.runtime
+        session.add_messages([HumanMessage(asked(1), id="q1")])
+        request = handed_out(model, [HumanMessage(asked(1))], tokens=10, epoch=ref_of(session).epoch)
+        with sqlite3.connect(tmp_path / "m.db") as elsewhere:
+            elsewhere.execute("ALTER TABLE ltm_sessions RENAME TO ltm_sessions_away")
+        keep(runtime, "s", request, was_seen=True)
+        with sqlite3.connect(tmp_path / "m.db") as elsewhere:
+            elsewhere.execute("ALTER TABLE ltm_sessions_away RENAME TO ltm_sessions")
+        assert runtime.last_requests.warm("s", now=runtime.now(), lifetime_seconds=1e9) is None
+        assert [one.name for one in events if one.name == "request_not_kept"] == ["request_not_kept"]
+        keep(runtime, "s", request, was_seen=True)
+        assert runtime.last_requests.warm("s", now=runtime.now(), lifetime_seconds=1e9) is not None
 
 
 def test_a_caller_who_sends_something_else_is_not_taken_at_his_word(server: OpenAIServer) -> None:

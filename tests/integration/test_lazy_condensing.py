@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -61,6 +62,11 @@ def by_model(session: Session, *, level: int | None = None) -> list[str]:
     return [one.id for one in found if not one.by_rules and one.model != "extractive" and level in (None, one.level)]
 
 
+def tokens_of(prompt: Sequence[BaseMessage]) -> int:
+    counter = EstimatingCounter()
+    return sum(counter.count_message(message) for message in prompt)
+
+
 def answering(change: Callable[[str], str]) -> ScriptedModel:
     """A model that answers well, with its answers to calls for several changed."""
     good = summarising_model()
@@ -101,6 +107,97 @@ def test_a_view_that_is_condensed_shows_what_the_model_wrote_in_few_calls(call_s
         assert written >= 20
         assert model.calls * 4 <= written
         assert memory.verify().problems == ()
+
+
+def from_level(level: int) -> Settings:
+    settings = lazily()
+    condensation = settings.condensation.model_copy(update={"model_from_level": level})
+    return settings.model_copy(update={"condensation": condensation})
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("lowest", [2, 3])
+def test_rules_write_the_levels_below_the_lowest_of_a_model(call_style: CallStyle, lowest: int) -> None:
+    model, whole = summarising_model(), summarising_model()
+    with lazy_memory(model, settings=from_level(lowest)) as memory:
+        session = memory.session("s")
+        talk(session, 60, call_style=call_style)
+        made = summaries_of(session)
+        below, above = [one for one in made if one.level < lowest], by_model(session)
+        assert above
+        assert {one.model for one in below} == {"extractive"}
+        assert not any(one.by_rules or one.degraded for one in below)
+        written = [one for one in made if one.id in above]
+        assert all(one.level >= lowest for one in written)
+        # What it reads of a summary that it merges is what rules wrote.
+        first = min((one for one in written if one.level == lowest), key=lambda one: one.first_seq)
+        assert first.sources[0] in {one.id for one in below}
+        context = told(call_style, session.context, "", max_tokens=NARROW)
+        assert context.summary_ids
+        assert memory.verify().problems == ()
+    with lazy_memory(whole) as memory:
+        talk(memory.session("s"), 60)
+    assert 2 * sum(map(tokens_of, model.prompts)) < sum(map(tokens_of, whole.prompts))
+
+
+def test_a_memory_that_asked_for_every_level_goes_on_from_a_higher_one(tmp_path: Path) -> None:
+    with lazy_memory(summarising_model(), tmp_path / "m.db") as memory:
+        talk(memory.session("s"), 30)
+        before = by_model(memory.session("s"), level=1)
+        assert before
+    with lazy_memory(summarising_model(), tmp_path / "m.db", settings=from_level(2)) as memory:
+        session = memory.session("s")
+        talk(session, 60, start=30)
+        assert set(before) <= set(by_model(session, level=1))
+        assert len(by_model(session, level=2)) > 2
+        newest = max((one for one in summaries_of(session) if one.level == 1), key=lambda one: one.first_seq)
+        assert newest.model == "extractive"
+        assert not newest.by_rules
+        assert memory.verify().problems == ()
+
+
+LONG = "\n".join(f"row {number} of the register: crane {number * 17} at berth {number % 9}" for number in range(100))
+
+
+def run_of_tools(number: int) -> list[BaseMessage]:
+    """A call that carries a long text, and a long result, with something of its own in the middle of each."""
+    lines = LONG.split("\n")
+    middle = f"the sealed berth of order {1000 + number} is B-{number:04d}"
+    text = "\n".join([*lines[:50], middle, *lines[50:]])
+    call = {"name": "write_file", "args": {"path": f"harbour/{number}.txt", "content": text}, "id": f"c{number}"}
+    return [
+        HumanMessage(f"Write down order {1000 + number} for the harbour office."),
+        AIMessage(f"I write the register of order {1000 + number} now.", tool_calls=[call]),
+        ToolMessage(text, tool_call_id=f"c{number}"),
+    ]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_model_is_shown_head_and_tail_of_what_tools_give_and_take(call_style: CallStyle, *, eager: bool) -> None:
+    prompts = {}
+    for tool_tokens in (100, None):
+        model = summarising_model()
+        settings = lazily()
+        condensation = settings.condensation.model_copy(update={"tool_tokens": tool_tokens, "eager": eager})
+        with lazy_memory(model, settings=settings.model_copy(update={"condensation": condensation})) as memory:
+            session = memory.session("s")
+            for number in range(12):
+                told(call_style, session.add_messages, run_of_tools(number))
+                told(call_style, session.context, "", max_tokens=9000)
+                told(call_style, session.flush)
+            assert by_model(session, level=1)
+            prompts[tool_tokens] = ["\n".join(str(one.text) for one in prompt) for prompt in model.prompts]
+            # Nothing of it is lost: it is found, and stands there whole.
+            hits = told(call_style, session.search, "sealed berth of order 1003")
+            assert any("berth of order 1003 is B-0003" in hit.text for hit in hits)
+            assert memory.verify().problems == ()
+    short, whole = prompts[100], prompts[None]
+    assert not any("the sealed berth" in prompt for prompt in short)
+    assert any("the sealed berth" in prompt for prompt in whole)
+    assert any("I write the register of order 1000 now." in prompt and "row 0 of" in prompt for prompt in short)
+    assert any("row 99 of" in prompt and "the middle is left out" in prompt for prompt in short)
+    assert 2 * sum(map(len, short)) < sum(map(len, whole))
 
 
 def test_one_window_that_needs_it_is_enough_and_another_is_not_asked_for() -> None:
@@ -412,7 +509,7 @@ def test_a_crash_between_two_commits_repeats_only_what_was_not_committed(tmp_pat
         session.add_messages(conversation(40))
         session.flush()
         tree = store_of(memory).tree
-        assert tree.want(ref_of(session), track="main", up_to=40, now=memory.core.runtime.now()) > 2
+        assert tree.want(ref_of(session), level=1, track="main", up_to=40, now=memory.core.runtime.now()) > 2
         stops = iter(range(10**6))
         flow = memory.core.flush("s", None)
         answer: Any = None

@@ -103,6 +103,18 @@ def test_a_question_costs_a_bounded_number_of_statements_more(memory: TieredMemo
     assert 0 < len(log.statements) <= MOST_STATEMENTS_WITH_A_QUESTION, log.statements
 
 
+def test_a_search_of_every_level_is_one_read_beside_the_sessions_own(memory: TieredMemory) -> None:
+    session = memory.session("s")
+    for number in range(80):
+        session.add_messages(turn(number))
+    session.flush()
+    with logged(memory) as log:
+        found = session.search("where was parcel 7 in the harbour warehouse, and who asked?", k=8)
+    assert any("parcel 7 " in hit.text for hit in found)
+    assert log.statements
+    assert log.reads <= 2
+
+
 def test_a_write_in_the_middle_of_a_context_is_not_half_seen(tmp_path: Path) -> None:
     with open_memory(tmp_path / "memory.db") as memory, open_memory(tmp_path / "memory.db") as other:
         session = memory.session("s")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.integrations.agent.context import Prepared
     from langchain_tiered_memory.integrations.agent.reply import Outgoing
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,11 @@ class ModelCalled:
     tool_choice: Any
     settings: Mapping[str, Any]
 
-    def bound(self, outgoing: Outgoing) -> Runnable[Any, Any] | None:
+    def bound(self, outgoing: Outgoing, runtime: Runtime, session_id: str) -> Runnable[Any, Any] | None:
         """The model as `create_agent` binds it for what is handed on; `None` where it could not answer with a text."""
         tools = with_tool_breakpoint(self.tools) if outgoing.marks_tools else list(self.tools)
         settings = {**self.settings, **outgoing.settings}
-        return bound(self.model, tools=tools, tool_choice=self.tool_choice, settings=settings)
+        return bound(runtime, session_id, self.model, tools=tools, tool_choice=self.tool_choice, settings=settings)
 
 
 def called_by(request: Any) -> ModelCalled | None:  # noqa: ANN401 - a `ModelRequest`
@@ -65,12 +66,13 @@ def keep_request(memory: TieredMemory, prepared: Prepared, answer: Sequence[Base
     asked, epoch = prepared.asked, prepared.epoch
     if asked.calls is None or epoch is None:
         return
-    model = asked.calls.bound(outgoing)
+    runtime, session_id = memory.core.runtime, prepared.session.session_id
+    model = asked.calls.bound(outgoing, runtime, session_id)
     if model is None or not _was_sent(asked.called, model, outgoing.all, own=asked.model.name):
         return
     usage = next((getattr(one, "usage_metadata", None) for one in reversed(answer)), None)
     request = handed_out(model, outgoing.all, tokens=prepared.context.tokens + prepared.room, epoch=epoch)
-    keep(memory.core.runtime, prepared.session.session_id, request, usage, was_seen=True)
+    keep(runtime, session_id, request, usage, was_seen=True)
 
 
 def _was_sent(

@@ -289,7 +289,7 @@ class CondensationEngine:
         return False
 
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
-        """The summary of `job` by the first writer whose text is taken.
+        """The summary of `job` by the first writer whose text is taken; by rules alone below `model_from_level`.
 
         Args:
             job: What is asked for.
@@ -301,14 +301,15 @@ class CondensationEngine:
                 bound on model calls was reached, or all are being left alone.
         """
         prepared = self.prepare(job)
-        rules = _stand_ins(prepared.candidates) if later else ()
+        is_below = job.level < self._settings.model_from_level
+        rules = _stand_ins(prepared.candidates) if later or is_below else ()
         if rules:
             try:
                 condensed, by = yield from self._chain.first_of(rules, prepared.job, prepared.context)
             except CondensationError:
                 pass
             else:
-                return self._taken(prepared, replace(condensed, by_rules=True), by)
+                return self._taken(prepared, replace(condensed, by_rules=not is_below), by)
         return (yield from self.finish(prepared))
 
     def prepare(self, job: CondenseJob) -> Prepared:

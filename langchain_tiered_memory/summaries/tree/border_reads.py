@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -50,6 +50,44 @@ _TASK_ENDS = select(tasks.c.task_digest, tasks.c.last_seq).where(
     tasks.c.last_seq >= bindparam("first"),
 )
 _TASK_ENDS_WITHIN = _TASK_ENDS.where(tasks.c.last_seq <= bindparam("last"))
+_OF_TRACK = and_(
+    summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.track == bindparam("track")
+)
+_BORDERS = select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq).where(
+    _OF_TRACK, summaries.c.state.in_(FINISHED)
+)
+_BORDERS_BEHIND = (
+    _BORDERS.where(summaries.c.last_seq > bindparam("after")).order_by(summaries.c.last_seq).limit(bindparam("most"))
+)
+_LAST_BORDER = _BORDERS.where(summaries.c.last_seq < bindparam("before")).order_by(summaries.c.last_seq.desc()).limit(1)
+_FREE = and_(
+    entries.c.session_key == bindparam("session"),
+    entries.c.track == bindparam("track"),
+    entries.c.summary_id.is_(None),
+)
+_FREE_UP_TO = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
+    _FREE, entries.c.seq <= bindparam("up_to")
+)
+_UNFINISHED_UP_TO = select(summaries.c.first_seq, summaries.c.last_seq, summaries.c.entry_count).where(
+    _OF_TRACK, summaries.c.first_seq <= bindparam("up_to"), summaries.c.unfinished.is_(True)
+)
+_FIRST_FREE = select(func.min(entries.c.seq)).where(_FREE, entries.c.seq > bindparam("after"))
+_FIRST_UNFINISHED = select(func.min(summaries.c.first_seq)).where(
+    _OF_TRACK, summaries.c.first_seq > bindparam("after"), summaries.c.unfinished.is_(True)
+)
+_CONDENSED = (
+    select(summaries.c.source_tokens)
+    .where(
+        summaries.c.session_key == bindparam("session"),
+        summaries.c.level == 1,
+        summaries.c.last_seq <= bindparam("up_to"),
+        summaries.c.state.in_(FINISHED),
+    )
+    .order_by(summaries.c.last_seq.desc())
+    .limit(bindparam("most"))
+    .subquery()
+)
+_CONDENSED_TOKENS = select(func.coalesce(func.sum(_CONDENSED.c.source_tokens), 0))
 
 
 @retried
@@ -69,37 +107,15 @@ class BorderReads(SummaryReads):
 
     def borders(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[tuple[str, int, int]]:
         """Finished level-1 summaries of a track that end behind `after`, as (id, first seq, last seq), in order."""
-        query = (
-            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.track == packed(track),
-                summaries.c.last_seq > after,
-                summaries.c.state.in_(FINISHED),
-            )
-            .order_by(summaries.c.last_seq)
-            .limit(limit)
-        )
+        asked = {"session": ref.key, "track": packed(track), "after": after, "most": limit}
         with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), _border)
+            return readable(connection, connection.execute(_BORDERS_BEHIND, asked).mappings(), _border)
 
     def last_border(self, ref: SessionRef, *, track: str, before: int) -> tuple[str, int, int] | None:
         """The newest finished level-1 summary of a track that ends before `before`, as (id, first seq, last seq)."""
-        query = (
-            select(summaries.c.id, summaries.c.first_seq, summaries.c.last_seq)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.track == packed(track),
-                summaries.c.last_seq < before,
-                summaries.c.state.in_(FINISHED),
-            )
-            .order_by(summaries.c.last_seq.desc())
-            .limit(1)
-        )
+        asked = {"session": ref.key, "track": packed(track), "before": before}
         with self.database.read() as connection:
-            found = readable(connection, connection.execute(query).mappings(), _border)
+            found = readable(connection, connection.execute(_LAST_BORDER, asked).mappings(), _border)
         return found[0] if found else None
 
     def level_1_between(self, ref: SessionRef, *, after: int, up_to: int) -> list[Summary]:
@@ -122,23 +138,11 @@ class BorderReads(SummaryReads):
 
         Messages that no summary has taken are one span; each unfinished level-1 summary is one more.
         """
-        free = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
-            entries.c.session_key == ref.key,
-            entries.c.track == packed(track),
-            entries.c.summary_id.is_(None),
-            entries.c.seq <= up_to,
-        )
-        unfinished = select(summaries.c.first_seq, summaries.c.last_seq, summaries.c.entry_count).where(
-            summaries.c.session_key == ref.key,
-            summaries.c.level == 1,
-            summaries.c.track == packed(track),
-            summaries.c.first_seq <= up_to,
-            summaries.c.unfinished.is_(True),
-        )
+        asked = {"session": ref.key, "track": packed(track), "up_to": up_to}
         with self.database.read() as connection:
-            first, last, count = connection.execute(free).one()
+            first, last, count = connection.execute(_FREE_UP_TO, asked).one()
             spans = [(first, last, count)] if count and isinstance(first, int) and isinstance(last, int) else []
-            spans += readable(connection, connection.execute(unfinished).mappings(), _span)
+            spans += readable(connection, connection.execute(_UNFINISHED_UP_TO, asked).mappings(), _span)
         return sorted(spans)
 
     def roots_before(self, ref: SessionRef, *, up_to: int, without: Collection[str]) -> list[Node]:
@@ -158,39 +162,15 @@ class BorderReads(SummaryReads):
 
     def condensed_tokens(self, ref: SessionRef, *, up_to: int, enough: int) -> int:
         """Tokens of the messages that finished summaries of level 1 stand for, up to a border; or `enough`, if more."""
-        each = (
-            select(summaries.c.source_tokens)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.last_seq <= up_to,
-                summaries.c.state.in_(FINISHED),
-            )
-            .order_by(summaries.c.last_seq.desc())
-            .limit(enough // _LEAST_CHUNK_TOKENS + 1)
-            .subquery()
-        )
-        query = select(func.coalesce(func.sum(each.c.source_tokens), 0))
+        asked = {"session": ref.key, "up_to": up_to, "most": enough // _LEAST_CHUNK_TOKENS + 1}
         with self.database.read() as connection:
-            return min(int(connection.scalar(query) or 0), enough)
+            return min(int(connection.scalar(_CONDENSED_TOKENS, asked) or 0), enough)
 
     def first_uncondensed(self, ref: SessionRef, *, track: str, after: int) -> int | None:
         """The first message of a track behind `after` that no finished summary stands for."""
-        free = select(func.min(entries.c.seq)).where(
-            entries.c.session_key == ref.key,
-            entries.c.track == packed(track),
-            entries.c.summary_id.is_(None),
-            entries.c.seq > after,
-        )
-        unfinished = select(func.min(summaries.c.first_seq)).where(
-            summaries.c.session_key == ref.key,
-            summaries.c.level == 1,
-            summaries.c.track == packed(track),
-            summaries.c.first_seq > after,
-            summaries.c.unfinished.is_(True),
-        )
+        asked = {"session": ref.key, "track": packed(track), "after": after}
         with self.database.read() as connection:
-            found = [connection.scalar(free), connection.scalar(unfinished)]
+            found = [connection.scalar(_FIRST_FREE, asked), connection.scalar(_FIRST_UNFINISHED, asked)]
         return min((one for one in found if isinstance(one, int)), default=None)
 
     def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:

@@ -84,7 +84,8 @@ def want(runtime: Runtime, ref: SessionRef, wish: Wish) -> bool:
     """Write down what a view needs. Returns whether a model has more to write than before."""
     if not runtime.condenser.writes_later:
         return False
-    return runtime.store.tree.want(ref, track=wish.track, up_to=wish.up_to, now=runtime.now()) > 0
+    level = runtime.settings.condensation.model_from_level
+    return runtime.store.tree.want(ref, level=level, track=wish.track, up_to=wish.up_to, now=runtime.now()) > 0
 
 
 def _claim_next(runtime: Runtime, ref: SessionRef) -> Summary | None:

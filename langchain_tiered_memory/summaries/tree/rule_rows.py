@@ -30,12 +30,10 @@ BY_RULES = summaries.c.by_rules.is_(True)
 class RuleRows(BorderReads):
     """Reads and claims summaries that rules wrote until a model does."""
 
-    def want(self, ref: SessionRef, *, track: str, up_to: int, now: float) -> int:
-        """Have a model write the summaries of level 1 that end at `up_to` or before. Returns how many are new."""
+    def want(self, ref: SessionRef, *, level: int, track: str, up_to: int, now: float) -> int:
+        """Have a model write the summaries of a level that end at `up_to` or before. Returns how many are new."""
         mine = and_(
-            summaries.c.session_key == ref.key,
-            summaries.c.level == 1,
-            summaries.c.track == packed(track),
+            *_of_level(ref, level=level, track=track),
             summaries.c.wanted.is_(False),
             summaries.c.last_seq <= up_to,
             BY_RULES,
@@ -62,15 +60,13 @@ class RuleRows(BorderReads):
         return found[0] if found else None
 
     def by_rules_from(
-        self, ref: SessionRef, *, track: str, first_seq: int, now: float, limit: int
+        self, ref: SessionRef, *, level: int, track: str, first_seq: int, now: float, limit: int
     ) -> list[tuple[Summary, bool]]:
-        """Summaries of level 1 that rules wrote, from a message on, in order; and whether each is wanted."""
+        """Summaries of a level that rules wrote, from a message on, in order; and whether each is wanted."""
         query = (
             select(summaries)
             .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.track == packed(track),
+                *_of_level(ref, level=level, track=track),
                 summaries.c.first_seq >= first_seq,
                 BY_RULES,
                 _is_free(now),
@@ -132,6 +128,12 @@ def outdated_by_rules() -> ColumnElement[bool]:
     below = summaries.alias("below")
     is_below_stale = select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.stale.is_(True)).exists()
     return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~is_below_stale)
+
+
+def _of_level(ref: SessionRef, *, level: int, track: str) -> tuple[ColumnElement[bool], ...]:
+    """Summaries of a level; above the first they have no track of their own."""
+    own = (summaries.c.track == packed(track),) if level == 1 else ()
+    return (summaries.c.session_key == ref.key, summaries.c.level == level, *own)
 
 
 def _is_free(now: float) -> ColumnElement[bool]:

@@ -1,9 +1,10 @@
 """Has a model write several summaries in one call: what a view wants, and what stands above it.
 
-Chosen are summaries of level 1 that are wanted, in order, and what follows them up to a call's fill: it will be needed
-next, and a call for little costs its instructions as well. A summary of a higher level is written in the call that
-writes the last of its sources, from what the same call says of them, so that nothing is read twice; where most of its
-sources were written before, rules leave it as it is. Each summary is committed by itself, lower levels first.
+Chosen are summaries of the lowest level that a model writes which are wanted, in order, and what follows them up to a
+call's fill: it will be needed next, and a call for little costs its instructions as well. A summary of a higher level
+is written in the call that writes the last of its sources, from what the same call says of them, so that nothing is
+read twice; where most of its sources were written before, rules leave it as it is. Each summary is committed by itself,
+lower levels first.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 FILL = 10
-"""Summaries of level 1 that one call writes at least, where there are so many: what follows those that are wanted."""
+"""Summaries of the lowest level that one call writes at least, where there are so many: wanted ones, and what follows
+them."""
 MOST = 12
-"""Summaries of level 1 in one call, at most: models lose parts of longer answers."""
+"""Summaries of the lowest level in one call, at most: models lose parts of longer answers."""
 _FRAMING_TOKENS, _PART_TOKENS, _INSTRUCTION_TOKENS = 8, 40, 700
 """Around a message, a part and a prompt, generously."""
 _PART_ANSWER_TOKENS = 12
@@ -40,7 +42,7 @@ _WITH_ABOVE = 1.4
 """Of what a part of level 1 takes of an answer, what it takes with its share of the higher levels: 5 sources of 1,000
 tokens have one of 1,500 above them, 15 another of 400."""
 _OWN_SHARE = 0.6
-"""Of the sources of a summary of level 2 that the same call must write: the others it has to read again."""
+"""Of the sources of a summary one level above, that the same call must write: the others it has to read again."""
 
 
 def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
@@ -130,7 +132,8 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
         first = tree.first_wanted(ref, now=now, every=eager)
         if first is None:
             return []
-        chosen = [first] if first.level > 1 else _level_1(runtime, ref, first, now=now)
+        is_lowest = first.level <= settings.condensation.model_from_level
+        chosen = _side_by_side(runtime, ref, first, now=now) if is_lowest else [first]
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
             ref,
@@ -152,12 +155,12 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
             return kept
 
 
-def _level_1(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -> list[Summary]:
-    """`first` and what follows it on its track: all that is wanted, then up to the fill, as far as a call has room."""
+def _side_by_side(runtime: Runtime, ref: SessionRef, first: Summary, *, now: float) -> list[Summary]:
+    """`first` and what follows it on its level: all that is wanted, then up to the fill, as far as a call has room."""
     eager = runtime.settings.condensation.eager
     room = min(runtime.settings.condensation.batch_tokens, runtime.condenser.room()) - _INSTRUCTION_TOKENS
     found = runtime.store.tree.by_rules_from(
-        ref, track=first.track or "", first_seq=first.first_seq, now=now, limit=4 * MOST
+        ref, level=first.level, track=first.track or "", first_seq=first.first_seq, now=now, limit=4 * MOST
     )
     wanted = [one for one, is_wanted in found if is_wanted or eager]
     others = [one for one, is_wanted in found if not (is_wanted or eager)]
@@ -190,8 +193,8 @@ def _answer_room(runtime: Runtime, chosen: Sequence[Summary]) -> float:
 
 def _size(runtime: Runtime, summary: Summary) -> int:
     """Tokens that a part takes of a call: what is read and written for it, and for what stands above it."""
-    cap = target_and_cap(runtime.settings.tree.level(1), summary.source_tokens).max_tokens
-    return summary.source_tokens + _FRAMING_TOKENS * summary.entry_count + _PART_TOKENS + 2 * cap
+    cap = target_and_cap(runtime.settings.tree.level(summary.level), summary.source_tokens).max_tokens
+    return summary.source_tokens + _FRAMING_TOKENS * len(summary.sources) + _PART_TOKENS + 2 * cap
 
 
 def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room: float) -> list[Summary]:
@@ -200,12 +203,13 @@ def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room
     above: list[Summary] = []
     level = list(chosen)
     mine = {one.id for one in chosen}
+    lowest = runtime.settings.condensation.model_from_level
     while level:
         parents = list(dict.fromkeys(one.parent_id for one in level if one.parent_id is not None))
         level = []
         for parent in sorted(tree.by_id(ref, parents), key=lambda one: one.first_seq):
             sources = tree.by_id(ref, parent.sources)
-            if not (parent.by_rules and parent.state.finished and _belongs(parent, sources, mine)):
+            if not (parent.by_rules and parent.state.finished and _belongs(parent, sources, mine, lowest=lowest)):
                 continue
             size = _answer_size(runtime, parent, source_tokens=sum(one.tokens for one in sources))
             if size <= room:
@@ -216,12 +220,12 @@ def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room
     return above
 
 
-def _belongs(parent: Summary, sources: Sequence[Summary], mine: Collection[str]) -> bool:
+def _belongs(parent: Summary, sources: Sequence[Summary], mine: Collection[str], *, lowest: int) -> bool:
     """Whether all of its sources are in a model's words with this call, and few of them were before."""
     if len(sources) < len(parent.sources) or any(one.by_rules and one.id not in mine for one in sources):
         return False
     own = sum(one.id in mine for one in sources)
-    return own > 0 and (parent.level > 2 or own >= _OWN_SHARE * len(sources))  # noqa: PLR2004 - the first that merges
+    return own > 0 and (parent.level > lowest + 1 or own >= _OWN_SHARE * len(sources))
 
 
 def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:

@@ -71,14 +71,19 @@ class BehindRequests:
         self._failures = 0
         self._rests = 0
 
-    def written(self, parts: Sequence[Part], standing: Standing) -> Flow[Behind | None]:
+    def written(self, parts: Sequence[Part], standing: Standing, *, usual: Sequence[Part]) -> Flow[Behind | None]:
         """What the call gives for `parts`; `None` where it does not pay or cannot be made.
+
+        Args:
+            parts: What is asked for.
+            standing: The last request of the session's agent.
+            usual: The parts as the usual call would show them.
 
         Raises:
             CondensationError: when whoever drives the call refused it.
         """
         shown = self._shown(standing)
-        message = self._message(parts, standing, shown) if shown is not None else None
+        message = self._message(parts, standing, shown, usual=usual) if shown is not None else None
         if shown is None or message is None or self._is_resting():
             return None
         calls = self._calls.as_bound(standing.request.model)
@@ -109,7 +114,9 @@ class BehindRequests:
         self._learn(answer, standing)
         return Behind(answers=answers)
 
-    def _message(self, parts: Sequence[Part], standing: Standing, shown: Shown) -> BaseMessage | None:
+    def _message(
+        self, parts: Sequence[Part], standing: Standing, shown: Shown, *, usual: Sequence[Part]
+    ) -> BaseMessage | None:
         """What stands behind the request; `None` where there is no room, or a prompt of its own is billed less."""
         request = standing.request
         message = build_behind(parts, shown)
@@ -120,8 +127,8 @@ class BehindRequests:
         window, limit = self._calls.as_bound(request.model).window(), answer_limit(request.model)
         if request.tokens + added + answer > _FILLED * window or (limit is not None and answer > limit):
             return None
-        usual = self._calls.count(build_batch(parts))
-        return message if standing.cached_price * request.tokens + added < _WORTH * usual else None
+        apart = self._calls.count(build_batch(usual))
+        return message if standing.cached_price * request.tokens + added < _WORTH * apart else None
 
     def _shown(self, standing: Standing) -> Shown | None:
         """The request as texts, where it is this model's own, and cached."""

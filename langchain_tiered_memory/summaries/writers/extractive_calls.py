@@ -29,19 +29,25 @@ _MAX_VALUE_CHARS = 110
 _MAX_ARGUMENTS = 8
 
 
+def call_start(text: str) -> int | None:
+    """Where the calls of an assistant's message begin, behind its words; `None` where it has none."""
+    first = _CALL.search(text)
+    return first.start() if first is not None else None
+
+
 def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     """The words of an assistant's message, a sentence for each call behind them, and the long texts of these calls."""
-    first = _CALL.search(text)
-    if first is None:
+    begin = call_start(text)
+    if begin is None:
         return text, [], []
     told, written = [], list[str]()
-    starts = list(_CALL.finditer(text, first.start()))
+    starts = list(_CALL.finditer(text, begin))
     for place, match in enumerate(starts):
         stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
         arguments = _in_line(match["rest"]) if match["rest"] else _in_lines(text[match.end() : stop])
         told.append(_told(match["name"], arguments))
         written += (value for _, value in arguments if "\n" in value)
-    return text[: first.start()].rstrip(), told, written
+    return text[:begin].rstrip(), told, written
 
 
 def _in_line(rest: str) -> list[tuple[str, str]]:

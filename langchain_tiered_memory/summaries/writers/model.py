@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
+    from langchain_tiered_memory.summaries.prompts.shortening import Shortening
 
 _FILLED = (
     0.9  # of the window that a prompt may fill, and of an answer's limit: our counts are near the provider's, not equal
@@ -64,6 +65,7 @@ class ModelCondenser:
         monotonic: Seconds of a clock that never goes back, for `Spent.seconds`.
         deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
         validation: The least scores of an answer that is not asked for again.
+        shortening: What the model is shown of long output of tools; all of it where it is not given.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class ModelCondenser:
         monotonic: Callable[[], float] = time.monotonic,
         deadline_seconds: float | None = None,
         validation: ValidationSettings | None = None,
+        shortening: Shortening | None = None,
     ) -> None:
         self._validation = validation if validation is not None else ValidationSettings()
         self._calls = ModelCalls(
@@ -93,6 +96,7 @@ class ModelCondenser:
         self._count_text = count_text
         self._behind = BehindRequests(self._calls, count_text=count_text, validation=self._validation)
         self._custom = dict(custom_prompts or {})
+        self._shortening = shortening
 
     @property
     def name(self) -> str:
@@ -105,6 +109,7 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed, or answered twice with something that is no summary.
         """
+        job = self._shown(job)
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
@@ -141,7 +146,9 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed.
         """
-        tried = (yield from self._behind.written(parts, standing)) if standing is not None else None
+        shown = [replace(part, job=self._shown(part.job)) for part in parts]
+        behind = self._behind.written(parts, standing, usual=shown) if standing is not None else None
+        tried = (yield from behind) if behind is not None else None
         if tried is not None and tried.answers is not None:
             return tried.answers
         lost = tried.spent if tried is not None else Spent()
@@ -153,7 +160,7 @@ class ModelCondenser:
             return [PartAnswer(text="", tokens=0, spent=lost, wrong=why)] if why else []
         try:
             answers = yield from answers_of(
-                self._calls, parts, count_text=self._count_text, validation=self._validation
+                self._calls, shown, count_text=self._count_text, validation=self._validation
             )
         except PromptOverflowError as error:
             spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
@@ -161,6 +168,9 @@ class ModelCondenser:
         except CondensationError as error:
             raise _with_spent(error, lost) from error
         return [replace(answers[0], spent=answers[0].spent + lost), *answers[1:]]
+
+    def _shown(self, job: CondenseJob) -> CondenseJob:
+        return self._shortening.of(job) if self._shortening is not None else job
 
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
         """One call where the job fits into the window, else its parts and their merging."""

@@ -1,5 +1,6 @@
 import hashlib
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -152,6 +153,24 @@ def test_a_long_text_is_counted_as_tiktoken_counts_it(name: str) -> None:
 @pytest.mark.parametrize("text", ["a" * 10_000_000, " " * 10_000_000, "\u4f60" * 1_000_000, "ab/+" * 1_000_000])
 def test_ten_megabytes_in_one_line_can_be_counted(text: str) -> None:
     assert 0 < TiktokenCounter().count_text(text) <= len(text)
+
+
+@needs_tiktoken
+@given(st.lists(st.tuples(st.sampled_from("ab \n\u2003\u4f60"), st.integers(1, 450)), max_size=6))
+def test_runs_of_more_than_400_characters_are_counted_in_pieces_and_nothing_else_is(
+    runs: list[tuple[str, int]],
+) -> None:
+    text = "".join(character * length for character, length in runs)
+    pieces: list[str] = [""]
+    for run in re.findall(r"\S+|\s+", text):
+        if len(run) > 400:
+            pieces += [run[at : at + 400] for at in range(0, len(run), 400)] + [""]
+        else:
+            pieces[-1] += run
+    encoding = tiktoken.get_encoding("o200k_base")
+    wanted = sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
+    whole = len(encoding.encode_ordinary(text))
+    assert TiktokenCounter().count_text(text) == (whole if len(text) <= 400 else wanted)
 
 
 @needs_tiktoken

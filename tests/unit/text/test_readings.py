@@ -63,7 +63,7 @@ def test_a_forgotten_text_is_not_kept() -> None:
 
 
 def test_a_pasted_file_is_not_kept() -> None:
-    identifiers("word " * 10_000)
+    identifiers("word " * 20_000)
     assert readings.kept_count() == 0
 
 

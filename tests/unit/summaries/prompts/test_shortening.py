@@ -1,0 +1,100 @@
+"""What a condensing model is shown of long output of tools; what people say stays whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_tiered_memory.models.token_counters import EstimatingCounter
+from langchain_tiered_memory.settings import TreeSettings
+from langchain_tiered_memory.summaries.prompts.shortening import LEFT_OUT, Shortening
+from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.types.records import Role
+
+TREE = TreeSettings()
+LIMIT = 60
+COUNT = EstimatingCounter().count_text
+CALL = 'write_file(path="a/b.py", content="'
+
+
+def source(number: int, role: Role, text: str) -> SourceText:
+    return SourceText(id=f"m{number}", text=text, tokens=COUNT(text), at=0.0, seq=number, role=role)
+
+
+def job_of(*sources: SourceText, level: int = 1) -> CondenseJob:
+    size = target_and_cap(TREE.level(level), sum(one.tokens for one in sources))
+    return CondenseJob(
+        level=level,
+        strategy="detailed",
+        sources=sources,
+        facts=(),
+        target_tokens=size.target_tokens,
+        max_tokens=size.max_tokens,
+        session_id="s",
+        title=None,
+        participants=(),
+        first_at=0.0,
+        last_at=0.0,
+        message_count=len(sources),
+    )
+
+
+def shown(job: CondenseJob) -> CondenseJob:
+    return Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of(job)
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=1200)
+SOURCES = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system", "other"]), TEXTS), max_size=6)
+
+
+@given(SOURCES)
+def test_outputs_keep_to_their_limit_and_whatever_anybody_says_stays(said: list[tuple[Role, str]]) -> None:
+    job = job_of(*(source(number, role, text) for number, (role, text) in enumerate(said, 1)))
+    found = shown(job)
+    assert [one.id for one in found.sources] == [one.id for one in job.sources]
+    assert found.target_tokens <= job.target_tokens
+    assert found.max_tokens <= job.max_tokens
+    for before, after in zip(job.sources, found.sources, strict=True):
+        if before.role == "tool":
+            assert COUNT(after.text) <= max(LIMIT, 0)
+            assert after.tokens == COUNT(after.text)
+        elif before.role != "assistant":
+            assert after is before
+
+
+@given(TEXTS, st.text("ab \n", min_size=0, max_size=3000))
+def test_an_assistants_words_stay_and_the_texts_of_its_calls_give_way(words: str, content: str) -> None:
+    said = words.replace("(", "")
+    text = f'{said}\n{CALL}{content}")'
+    (found,) = shown(job_of(source(1, "assistant", text))).sources
+    assert found.text.startswith(said)
+    assert COUNT(found.text) <= COUNT(said) + LIMIT + 2
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_what_is_short_is_the_very_same_job(role: Role) -> None:
+    job = job_of(source(1, role, "crane 17 at berth 3"))
+    assert shown(job) is job
+
+
+def test_head_and_tail_stand_there_and_less_is_asked_for() -> None:
+    text = "\n".join(f"line {number} of the log" for number in range(400))
+    job = job_of(source(1, "user", "Why does it fail?"), source(2, "tool", text))
+    found = shown(job)
+    assert found.sources[1].text.startswith("line 0 of the log")
+    assert found.sources[1].text.endswith("line 399 of the log")
+    assert LEFT_OUT in found.sources[1].text
+    assert found.max_tokens < job.max_tokens
+    assert found.target_tokens < job.target_tokens
+
+
+def test_summaries_that_are_merged_are_shown_whole() -> None:
+    job = job_of(replace(source(1, "other", "word " * 400), role="tool"), level=2)
+    assert shown(job) is job
