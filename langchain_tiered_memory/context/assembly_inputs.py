@@ -59,6 +59,8 @@ class AssemblyInputs:
     """Of the request's model, where that is known: whose compactions it reads."""
     works_on_files: bool = False
     """Whether this track is an agent's run that touched files."""
+    touches_files: bool = False
+    """Whether a file was read or written among the newest messages, be it only once."""
     look: ViewSettings | None = None
     """A view of the user's own; `None` for the default one."""
 

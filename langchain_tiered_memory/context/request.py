@@ -74,6 +74,8 @@ class RequestInputs:
     off: frozenset[int]
     works_on_files: bool
     """Whether this track is an agent's run that touched files."""
+    touches_files: bool
+    """Whether a file was read or written among the newest messages, be it only once."""
     name: str
     """Of the view's plan."""
     said: Said = field(default_factory=Said)
@@ -86,6 +88,13 @@ class RequestInputs:
         """Whether something is asked."""
         return bool(self.query.strip())
 
+    def _recall_share(self, runtime: Runtime) -> float | None:
+        """Of the budget, at most for recall: an agent at work on files needs its room for them."""
+        most, share = runtime.settings.files.recall_share, self.said.share
+        if not self.works_on_files:
+            return share
+        return most if share is None else min(most, share)
+
     def allocation(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> BudgetAllocation:
         """The split of the budget for a ratio of billed to raw tokens."""
         return split(
@@ -95,7 +104,8 @@ class RequestInputs:
             has_query=self.has_query,
             view="recall" if request.view == "recall" else "default",
             settings=runtime.settings.context,
-            recall_share=runtime.settings.files.recall_share if self.works_on_files else self.said.share,
+            recall_share=self._recall_share(runtime),
+            recall_most=runtime.settings.files.recall_share if self.works_on_files else None,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,
@@ -128,11 +138,13 @@ def request_inputs_of(
         else RequiredMessages()
     )
     query = required.last_user_text if request.query is None else request.query
-    works = False
+    works = touches = False
     if ref is not None and runtime.settings.files.enabled:
         busy = runtime.settings.files
         touched = runtime.store.files.worked_on(ref, track=request.track, before=_ANY, limit=busy.busy_messages)
-        works = len(touched) == busy.busy_messages and touched[-1] > required.last_seq - busy.busy_among
+        since = required.last_seq - busy.busy_among
+        works = len(touched) == busy.busy_messages and touched[-1] > since
+        touches = bool(touched) and touched[0] > since
     name = plan_name(
         request.view,
         request.track,
@@ -144,7 +156,7 @@ def request_inputs_of(
         alone=request.alone,
     )
     said = Said()
-    looks_up = request.query is None and not works and "semantic_results" not in runtime.sections.chosen.replaced
+    looks_up = request.query is None and "semantic_results" not in runtime.sections.chosen.replaced
     if ref is not None and looks_up and request.view not in ("recall", "minimal"):
         said = said_last(
             runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
@@ -157,6 +169,7 @@ def request_inputs_of(
         query=query,
         off=off,
         works_on_files=works,
+        touches_files=touches,
         name=name,
         said=said,
         sections=runtime.sections.chosen,
@@ -203,6 +216,7 @@ def inputs_maker(
             alone=request.alone,
             provider=request.model.provider,
             works_on_files=request_inputs.works_on_files,
+            touches_files=request_inputs.touches_files,
             look=runtime.settings.context.views.get(request.view),
         )
 

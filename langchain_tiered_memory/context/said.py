@@ -77,7 +77,8 @@ def said_last(
     settings = runtime.settings.context
     filters = SearchFilters(tracks=(track,)) if track is not None else None
     found = find(runtime, ref, last.text, filters=filters)
-    place_of = {"said_at": last.seq, "shown_from": required.recent.guard}
+    # In a tool loop the newest messages stand behind what the user said, which is shown itself.
+    place_of = {"said_at": last.seq, "shown_from": min(required.recent.guard, last.seq)}
     wanted = wanted_tokens(found, last.text, **place_of)
     share, leaves = min(settings.recall_share, settings.talk_recall_share, _SMALL_SHARE), True
     if asks_back(found, last.text, **place_of) and not goes_on(found, **place_of):

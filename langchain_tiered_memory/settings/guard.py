@@ -147,10 +147,11 @@ class FileSettings(Frozen):
     needs its room for what it works on, and has tools to ask for more."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Of the budget, for the list of files that the recent messages do not show."""
-    busy_messages: int = Field(default=6, ge=1)
+    busy_messages: int = Field(default=3, ge=1)
     """So many messages with file work ..."""
     busy_among: int = Field(default=60, ge=1)
-    """... among the newest so many: an agent is at work on files."""
+    """... among the newest so many: an agent is at work on files. One of them is enough for a condensation to keep
+    parts of files in the room that it leaves."""
     facts_share: float = Field(default=0.04, ge=0, le=1)
     """Of the budget, for facts of what is older while an agent works on files, with a question or without."""
     cover_share: float = Field(default=0.06, ge=0, le=1)

@@ -68,6 +68,25 @@ def test_parts_of_files_are_quoted_within_the_budget_and_go_with_their_message(c
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_one_call_on_a_file_is_enough_until_the_talk_has_gone_elsewhere(call_style: CallStyle) -> None:
+    with open_memory(clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("Mend the harbour's cranes.", id="goal"), *_work(3)])
+        shown: list[bool] = []
+        for number in range(45):
+            says = f"{number}: " + "the crane at the quay waits for its rope, and the yard for its wood. " * 14
+            turn = [HumanMessage(says, id=f"q{number}"), AIMessage(f"Noted, {number}.", id=f"n{number}")]
+            told(call_style, session.add_messages, turn)
+            told(call_style, session.flush)
+            context = told(call_style, session.context, "", max_tokens=_BUDGET)
+            assert context.tokens <= _BUDGET
+            if "condensed" in context.guard.steps:
+                shown.append(context.section("parts") is not None and "crane.hook - 17" in _text(context))
+        assert shown[0]
+        assert not shown[-1]
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_what_a_mask_leaves_free_is_filled_with_parts(call_style: CallStyle) -> None:
     call = {"name": "Bash", "args": {"command": "make"}, "id": "build"}
     built = "\n".join(f"built {line} of the yard" for line in range(450))

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.context.request import Request, request_inputs_of
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.recall.recall import find, goes_on
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
@@ -257,6 +259,36 @@ def test_beside_what_was_said_recall_keeps_to_its_share_and_a_callers_question_d
             taken[share] = talked.tokens
             assert asked.tokens > wide / 4 * BUDGET, "the caller's own question has more"
     assert 0 < taken[narrow] <= narrow * BUDGET < taken[wide]
+
+
+@pytest.mark.parametrize(("says", "found"), [("Do it.", False), (question(8), True)])
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallStyle, says: str, *, found: bool) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session)
+        told(call_style, session.add_messages, [HumanMessage(says, id="asks")])
+        for number in range(6):
+            path = {"path": f"harbour/part_{number}.py"}
+            call = {"name": "read_file", "args": path, "id": f"c{number}"}
+            done = ToolMessage("crane", tool_call_id=f"c{number}", id=f"r{number}")
+            told(call_style, session.add_messages, [AIMessage("", tool_calls=[call], id=f"w{number}"), done])
+        request = Request(
+            track="main",
+            query=None,
+            max_tokens=BUDGET,
+            system=None,
+            tools=(),
+            model=ModelProfile(),
+            view="default",
+        )
+        runtime = session.core.runtime
+        budget = budget_of(BUDGET, request.model, settings=runtime.settings)
+        inputs = request_inputs_of(runtime, ref_of(session), request, request.model, budget)
+        assert inputs.works_on_files
+        room = inputs.allocation(runtime, request, budget, 1.0).recall
+        assert 0 < room <= runtime.settings.files.recall_share * BUDGET if found else room == 0
+        assert bool(recalled(told(call_style, session.context, max_tokens=BUDGET))) is found
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

@@ -32,10 +32,11 @@ def filled_as_pays(
     """
     settings = inputs.runtime.settings
     full = _full(inputs, question, percent=percent)
+    filled = max(full - inputs.allocation.spared, 1)
     target = fill_target(
         full=full,
-        least=_least(inputs, full),
-        most=round(settings.files.filled_share * full),
+        least=_least(inputs, filled),
+        most=round(settings.files.filled_share * filled),
         rates=_rates(inputs, question, start),
         extra_share=settings.room.extra_share,
     )
@@ -85,8 +86,8 @@ def _full(inputs: AssemblyInputs, question: ViewQuestion, *, percent: float) -> 
 
 
 def _least(inputs: AssemblyInputs, full: int) -> int:
-    """Raw tokens that a view is filled to in any case: with file work, where there is some."""
-    if not inputs.works_on_files:
+    """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
+    if not inputs.touches_files:
         return 0
     settings = inputs.runtime.settings.room
     least = settings.working_tokens + round(settings.least_share * full)

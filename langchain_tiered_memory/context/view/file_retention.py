@@ -51,7 +51,7 @@ _SLACK_TOKENS = (0, 4, 16)
 
 def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
-    if not inputs.works_on_files or not rendered.plan.border:
+    if not inputs.touches_files or not rendered.plan.border:
         return rendered
     return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.allocation.files)
 
@@ -60,7 +60,7 @@ def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedV
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
     room = _filled(inputs) - inputs.allocation.files
-    if not inputs.works_on_files or not rendered.plan.border or room - beside < _LEAST_TOKENS:
+    if not inputs.touches_files or not rendered.plan.border or room - beside < _LEAST_TOKENS:
         return rendered
     bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
     return with_files(inputs, _with_parts(inputs, bare, room=room))
@@ -72,10 +72,14 @@ def _filled(inputs: AssemblyInputs) -> int:
 
 
 def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
-    """`rendered` with parts of files only as far as `room` has place for them beside all else that it shows."""
+    """`rendered` with parts of files only as far as `room` has place for them beside all else that it shows.
+
+    Where there are too many they are chosen for what a condensation fills a view to: the cache is broken there anyway,
+    and a view left full would break it again at the next message.
+    """
     if not rendered.plan.parts or rendered.tokens <= room:
         return rendered
-    return _with_parts(inputs, rendered, room=room)
+    return _with_parts(inputs, rendered, room=min(room, _filled(inputs)))
 
 
 def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:

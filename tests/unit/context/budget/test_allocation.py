@@ -18,6 +18,25 @@ def test_the_split_depends_on_the_budget_and_on_whether_something_is_asked() -> 
     assert asked.keep == silent.keep == 2000
 
 
+def test_beside_file_work_what_recall_is_not_given_of_its_most_is_spared() -> None:
+    found = split(
+        8000,
+        fixed=0,
+        ratio=1.0,
+        has_query=True,
+        view="default",
+        settings=SETTINGS,
+        recall_share=0.04,
+        recall_most=0.1,
+        sections_share=0.1,
+    )
+    assert (found.recall - found.sections, found.spared) == (320, 480)
+    silent = split(
+        8000, fixed=0, ratio=1.0, has_query=False, view="default", settings=SETTINGS, recall_share=0.04, recall_most=0.1
+    )
+    assert silent.spared == 0
+
+
 def test_the_recall_view_gives_everything_but_the_fixed_part_to_the_answer() -> None:
     allocation = split(1000, fixed=200, ratio=1.0, has_query=True, view="recall", settings=SETTINGS)
     assert allocation.recall == 800

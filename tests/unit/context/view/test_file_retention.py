@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.context.compaction.growth import filled_as_pays
+from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.request import Request, inputs_maker, request_inputs_of
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -82,6 +86,32 @@ def test_parts_give_way_to_the_room_and_nothing_else_does(
     others = [piece for piece in view.head if piece.part != "parts"]
     assert [piece for piece in smaller.head if piece.part != "parts"] == others
     assert with_fewer_parts(inputs, view, room=view.tokens - less).plan == smaller.plan
+
+
+def test_parts_that_give_way_leave_a_view_room_to_grow(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+    inputs, view = shown
+    filled = view.tokens - 300
+    smaller = with_fewer_parts(replace(inputs, fill=filled), view, room=view.tokens - 1)
+    assert smaller.tokens <= filled
+    assert smaller.plan.parts
+
+
+def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+    inputs, view = shown
+    settings = inputs.runtime.settings
+    question = ViewQuestion(
+        name="v",
+        track=inputs.track,
+        window=budget_of(_BUDGET, ModelProfile(), settings=settings).window,
+        profile=None,
+        ratio=1.0,
+        foreground_seconds=0.0,
+    )
+    sparing = replace(inputs, allocation=replace(inputs.allocation, spared=400))
+    whole, less = (filled_as_pays(one, question, view, percent=math.inf).fill for one in (inputs, sparing))
+    assert whole is not None
+    assert less is not None
+    assert whole - less == pytest.approx(settings.room.least_share * 400, abs=1)
 
 
 def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[AssemblyInputs, RenderedView]) -> None:
