@@ -29,7 +29,8 @@ _BRIEF_AND_LONG = (16, 32)
 """Distinct terms of a question that is brief, and of one that is long."""
 _SMALL_SHARE = 0.05
 """Of the budget, for recall beside what asks nothing, or asks at length: a few quotes. On a chat of 112 requests at
-8,000 tokens the talk was billed 242,000 then, and 258,000 with a tenth, where more has to leave at each turn."""
+8,000 tokens the talk before its questions was billed 242,000 by these rules, and 267,000 with a quarter beside all that
+is brief and a tenth beside what is long."""
 _ASKED_TIMES = 2.0
 """What recall may take beside a brief question, in times of the settings' share, where much matches it."""
 _LOOKED_THROUGH = 25
