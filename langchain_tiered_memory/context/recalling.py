@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import LeftOut, SessionRef, Summary
 
 
+_SUMMARIES_OF_RECALL = 0.2
+"""Of recall's room beside what the user said, that summaries take at most: what they had of half a budget. In 800
+tokens they took the place of 21 answers in 180 (questions to five conversations of people), in 2,000 of 6 in 212."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What was recalled for an earlier question."""
@@ -237,7 +242,8 @@ def _looked_up(
     if view == "default" and not off and not request.alone:
         # A headline names a stretch: where it answers the question, what it says may stand beside the quotes.
         covered = {node.id for node in nodes_of(shown.items) if node.resolution != "headline"}
-        found = _related(runtime, ref, query, room=min(allocation.summaries, room), shown=covered)
+        most = round(_SUMMARIES_OF_RECALL * room) if _asks(request, request_inputs) else room
+        found = _related(runtime, ref, query, room=min(allocation.summaries, most), shown=covered)
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and _asks(request, request_inputs) else None

@@ -2,10 +2,12 @@
 
 Room that is set aside for recall and not used makes a view smaller for nothing: it is condensed sooner, and each
 condensation sends it uncached. So what the message brings back is looked up before the view is decided, and recall is
-given what that takes, at most its share of the budget: nothing beside small talk. A brief message is often a question,
-which the history answers. A long one says itself what it is about: quotes beside it are worth less than the messages
-that would make way for them at every turn. So they are beside one that goes on with the assistant's last answer, which
-stands in the view: what is older answers it less well than that does.
+given what that takes, at most a share of the budget that follows from how much the message asks for: nothing beside
+small talk, a few quotes beside what asks for nothing, most beside a brief question. The more of the history shares the
+words of such a question, the further down its answer may stand, and the more room it has. A long message says itself
+what it is about: quotes beside it are worth less than the messages that would make way for them at every turn. So they
+are beside one that goes on with the assistant's last answer, which stands in the view: what is older answers it less
+well than that does.
 """
 
 from __future__ import annotations
@@ -14,19 +16,26 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.recall import Found, asked, find, goes_on, search_terms, wanted_tokens
+from langchain_tiered_memory.recall.recall import Found, asked, asks_back, find, goes_on, search_terms, wanted_tokens
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import ContextSettings
     from langchain_tiered_memory.types.records import SessionRef
 
-_BRIEF_AND_LONG = (32, 56)
-"""Distinct terms of a message that is brief, and of one that is long."""
-_LONG_SHARE = 0.1
-"""Of the budget, for recall beside a long message: a few quotes. On a chat of 112 requests at 8,000 tokens 50 % of what
-is sent was a prefix then; with 6 % it was 52."""
+_BRIEF_AND_LONG = (16, 32)
+"""Distinct terms of a question that is brief, and of one that is long."""
+_SMALL_SHARE = 0.05
+"""Of the budget, for recall beside what asks nothing, or asks at length: a few quotes. On a chat of 112 requests at
+8,000 tokens the talk before its questions was billed 242,000 by these rules, and 267,000 with a quarter beside all that
+is brief and a tenth beside what is long."""
+_ASKED_TIMES = 2.0
+"""What recall may take beside a brief question, in times of the settings' share, where much matches it."""
+_LOOKED_THROUGH = 25
+"""Of what matches a question, the part that it is given room for, beyond the least: where a subject was talked of for
+100,000 tokens its words stand everywhere, and the answer is further down."""
 _FRAMED = 1.15
 """Of what quotes take, with the lines around them."""
 _STEPS = 16
@@ -67,14 +76,14 @@ def said_last(
     if kept is not None:
         return Said(share=kept[0], leaves_what_stands=kept[1])
     settings = runtime.settings.context
-    share, leaves = _most(last.text, min(settings.recall_share, settings.talk_recall_share))
     filters = SearchFilters(tracks=(track,)) if track is not None else None
     found = find(runtime, ref, last.text, filters=filters)
-    if goes_on(found, said_at=last.seq, shown_from=required.recent.guard):
-        share, leaves = min(share, _LONG_SHARE), True
     # In a tool loop the newest messages stand behind what the user said, which is shown itself.
-    shown_from = min(required.recent.guard, last.seq)
-    wanted = wanted_tokens(found, last.text, said_at=last.seq, shown_from=shown_from)
+    place_of = {"said_at": last.seq, "shown_from": min(required.recent.guard, last.seq)}
+    wanted = wanted_tokens(found, last.text, **place_of)
+    share, leaves = min(settings.recall_share, settings.talk_recall_share, _SMALL_SHARE), True
+    if asks_back(found, last.text, **place_of) and not goes_on(found, **place_of):
+        share, leaves = _most(last.text, settings, matching=wanted / max(total, 1))
     if wanted:  # summaries that answer it stand beside the quotes, and each day has a line of its own
         wanted = round(_FRAMED * wanted + settings.shares.level_1_summaries * total)
     share = min(share, math.ceil(_STEPS * wanted / max(total, 1)) / _STEPS)
@@ -82,10 +91,11 @@ def said_last(
     return Said(share=share, leaves_what_stands=leaves, found=found)
 
 
-def _most(text: str, whole: float) -> tuple[float, bool]:
-    """The share of a message by its length, and whether it is more than a brief one."""
+def _most(text: str, settings: ContextSettings, *, matching: float) -> tuple[float, bool]:
+    """The share of a question, and whether it is more than a brief one; `matching` is what matches it, in budgets."""
+    whole = min(settings.recall_share, settings.talk_recall_share)
     brief, long = _BRIEF_AND_LONG
     terms = len(search_terms(asked(text)))
     if terms <= brief:
-        return whole, False
-    return whole - max(whole - _LONG_SHARE, 0.0) * min((terms - brief) / (long - brief), 1.0), True
+        return max(whole, min(matching / _LOOKED_THROUGH, _ASKED_TIMES * whole, settings.recall_share)), False
+    return whole - max(whole - _SMALL_SHARE, 0.0) * min((terms - brief) / (long - brief), 1.0), True

@@ -56,8 +56,8 @@ often questions, and for long ones, of which every old talk shares some words. M
 _TELLING_NATS = (20.0, 60.0)
 """Where a message counts as brief and as long: the sum of the idf of its terms."""
 _ANSWERED = 0.5
-"""Of what a message scores itself, from which on the answer before it is what it goes on with: a third it has for
-standing beside it alone, whatever is said."""
+"""Of what a message scores itself, from which on the answer before it is what it goes on with, or something older what
+it asks for: a third the answer has for standing beside it alone, whatever is said."""
 _RARE = 3
 """Passages that a term may stand in to be looked up whatever else is said: the message itself is one of them."""
 _LITTLE = 1.25
@@ -350,15 +350,34 @@ def goes_on(found: Found, *, said_at: int, shown_from: int) -> bool:
         said_at: Its `seq`.
         shown_from: Messages from this `seq` on stand in the context in any case.
     """
-    own = shown = older = 0.0
-    for one in found.ranked:
-        if one.sequence == said_at:
-            own = one.own_score
-        elif one.sequence < shown_from:
-            older = max(older, one.own_score)
-        elif one.sequence < said_at and found.entries[one.sequence].role == "assistant":
-            shown = max(shown, one.own_score)
-    return shown >= max(_ANSWERED * own, older) > 0.0
+    shown = (one for one in found.ranked if shown_from <= one.sequence < said_at)
+    answered = max((one.own_score for one in shown if found.entries[one.sequence].role == "assistant"), default=0.0)
+    own, older = _own_score(found, said_at), _older_score(found, shown_from)
+    return answered >= max(_ANSWERED * own, older) > 0.0
+
+
+def asks_back(found: Found, query: str, *, said_at: int, shown_from: int) -> bool:
+    """Whether what the user said last is a question, or is answered by something older, however it is put.
+
+    Args:
+        found: What `find` gave for it.
+        query: What was said.
+        said_at: Its `seq`.
+        shown_from: Messages from this `seq` on stand in the context in any case.
+    """
+    if _ASKS.search(query):
+        return True
+    return _older_score(found, shown_from) >= _ANSWERED * _own_score(found, said_at) > 0.0
+
+
+def _own_score(found: Found, said_at: int) -> float:
+    """What a message scores itself; 0 where it was not found."""
+    return next((one.own_score for one in found.ranked if one.sequence == said_at), 0.0)
+
+
+def _older_score(found: Found, shown_from: int) -> float:
+    """The best score of what stands in no context in any case."""
+    return max((one.own_score for one in found.ranked if one.sequence < shown_from), default=0.0)
 
 
 def _least_score(found: Found, query: str, said_at: int | None) -> float:

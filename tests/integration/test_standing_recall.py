@@ -305,6 +305,51 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(call_style: CallSty
 
 
 @pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        pytest.param("What belongs to whom?", 0.26, 0.5, id="a brief question that much matches"),
+        pytest.param("Tell me about {pair}.", 0.06, 0.25, id="a request that something old answers"),
+        pytest.param("Whose is the {pair}?", 0.06, 0.25, id="a brief question that little matches"),
+        pytest.param("Today I saw {pair}, cats, dogs, birds, rain and snow.", 0.0, 0.05, id="what asks for nothing"),
+    ],
+)
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_recall_is_given_more_room_the_more_a_message_asks_for(
+    call_style: CallStyle, text: str, least: float, most: float
+) -> None:
+    budget = 600
+    with open_memory() as memory:
+        session = memory.session("s")
+        with_history(session, turns=200)
+        text = text.format(pair=f"{word(80)} {word(81)}")
+        told(call_style, session.add_messages, [HumanMessage(text, id="ask")])
+        required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
+        beside = said_last(session.core.runtime, ref_of(session), "v", required, total=budget, track=None)
+        assert beside.share is not None
+        assert least <= beside.share <= most
+        section = told(call_style, session.context, max_tokens=budget).section("recall")
+        assert (section.tokens if section else 0) <= most * budget
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(call_style: CallStyle) -> None:
+    quick = quick_settings()
+    shares = quick.context.shares.model_copy(update={"level_1_summaries": 0.5})
+    context = quick.context.model_copy(update={"shares": shares, "cover_share": 0.01})
+    recall = quick.recall.model_copy(update={"related_score": 0.0})
+    with open_memory(settings=quick.model_copy(update={"context": context, "recall": recall})) as memory:
+        session = memory.session("s")
+        with_history(session)
+        asks = f"Whose are {' '.join(word(10 * number + at) for number in range(4) for at in range(2))}?"
+        talked = recalled(ask(call_style, session, asks, "ask1"))[-1]
+        asked = recalled(session.context(asks, max_tokens=BUDGET))[-1]
+        count = session.core.runtime.counter.count_text
+        of_talk, of_question = (count(text.partition("[messages ")[2]) for text in (talked, asked))
+        quarter = quick.context.talk_recall_share * BUDGET
+        assert 0 < of_talk <= 0.2 * quarter < of_question, "a caller's question has their share of the budget"
+
+
+@pytest.mark.parametrize(
     ("said_before", "asks", "on"),
     [
         ("I would sort them as {of_now}.", "Why as {of_now}?", True),
