@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.recall import Found, asked, asks_back, find, goes_on, search_terms, wanted_tokens
+from langchain_tiered_memory.recall.finding import Found, asked, find, search_terms
+from langchain_tiered_memory.recall.worth import asks_back, goes_on, wanted_tokens
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:

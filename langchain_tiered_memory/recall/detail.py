@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.quoting import pointer_to
-from langchain_tiered_memory.recall.recall import find
+from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block
 from langchain_tiered_memory.text.truncation import head_and_tail
 from langchain_tiered_memory.types.contexts import Detail

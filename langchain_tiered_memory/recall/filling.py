@@ -5,8 +5,21 @@ more. So an entry competes with its score over a power of its tokens. Being shor
 `free_tokens` the price is flat, as else "Wow!" would be the best buy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from langchain_tiered_memory.types.records import Entry
+
+POINTER_TOKENS = 16
+"""Of the line that says how to get at the whole of what is shown in parts."""
+_FRAMING_BEYOND_A_QUOTE = 1
+_NAME_BEYOND_A_QUOTE = 2
+"""What an entry's count has over its quote (`speaker: text` and a line break), as messages and names are framed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +96,11 @@ class Filling:
 
     tokens: int
     """What they cost, headers included."""
+
+
+def price(entry: Entry) -> int:
+    """Tokens of an entry as one quote, from the count that was made when it came in."""
+    return max(entry.tokens - _FRAMING_BEYOND_A_QUOTE - (_NAME_BEYOND_A_QUOTE if entry.name else 0), 1)
 
 
 def fill(

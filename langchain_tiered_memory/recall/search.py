@@ -9,7 +9,7 @@ from langchain_tiered_memory.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from langchain_tiered_memory.recall.recall import find
+from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.summary_search import find_summaries
 from langchain_tiered_memory.types.records import Entry, Hit, SessionRef, Summary
 

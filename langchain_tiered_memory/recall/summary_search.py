@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.recall import asked, search_terms, similar_passages, telling
+from langchain_tiered_memory.recall.finding import asked, search_terms, similar_passages, telling
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime

@@ -17,7 +17,8 @@ from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
-from langchain_tiered_memory.recall.recall import find, goes_on
+from langchain_tiered_memory.recall.finding import find
+from langchain_tiered_memory.recall.worth import goes_on
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
 

@@ -1,0 +1,225 @@
+"""Finds what may answer a question: candidates of both indexes, ranked together.
+
+The text index always answers. The vector index adds to it where it can; where it lags, the newest passages are embedded
+first, and where it is down or belongs to another embedder, that is reported and the words alone decide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
+from langchain_tiered_memory.recall.indexing import brought_up, queue_lost, report_outage, usable_index
+from langchain_tiered_memory.recall.questions import read_question
+from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
+from langchain_tiered_memory.summaries.rendering import is_new_sitting
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
+from langchain_tiered_memory.types.records import Entry, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_tiered_memory.protocols import VectorIndex
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.transcript.entry_reads import Moment
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
+
+_LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
+"""Names that are labels, not persons."""
+_ASKED_CHARS = 2000
+_ASKED_TERMS = 64
+"""A question may be a document that somebody pasted: more than this of it is not looked up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Everything that was found for a question, ranked."""
+
+    ranked: tuple[RankedEntry, ...]
+    entries: Mapping[int, Entry]
+    """Those that were read whole."""
+    passages: Mapping[int, tuple[Passage, ...]]
+    sittings: Mapping[int, int]
+    hits: frozenset[int]
+    """`seq`s that an index named; the others only stand beside one."""
+    asked_nats: float
+    """How much the question's terms tell together: the sum of their idf, of those that were looked up."""
+    unique_nats: float
+    """How much a term tells that stands in one passage alone."""
+    rarest: int
+    """Passages that have the rarest of them; 0 where there is none."""
+
+    def is_hit(self, seq: int) -> bool:
+        """Whether an index named this entry."""
+        return seq in self.hits
+
+
+def find(
+    runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, best: int | None = None
+) -> Found:
+    """Rank the messages of a session for a question.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        query: The question.
+        filters: Which messages may be found.
+        best: So many of the best hits are read whole, for who needs no more of them; `None`: all that are ranked.
+    """
+    limit = runtime.settings.recall.candidates
+    query = asked(query)
+    terms = search_terms(query)
+    statistics = runtime.store.text_index.statistics(ref, terms)
+    weights = telling(statistics)
+    lexical = runtime.store.text_index.seqs(ref, weights, limit=limit, filters=filters)
+    similar = similar_passages(runtime, ref, query, level=0, limit=limit)
+    dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
+    hits = lexical | {passage.seq for passage in dense if passage.level == 0}
+    reach = runtime.settings.recall.neighbours
+    around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
+    transcript = runtime.store.transcript
+    near: Sequence[Entry | Moment] = (transcript.by_seq if best is None else transcript.moments)(ref, sorted(around))
+    tracks = filters.tracks if filters is not None else None
+    said = {one.seq: one for one in near if tracks is None or one.track in tracks}
+    passages: dict[int, list[Passage]] = {}
+    for passage in runtime.store.text_index.of_entries(ref, sorted(said)):
+        passages.setdefault(passage.seq, []).append(passage)
+    sittings = _sittings(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
+    last_at = max((one.at for one in said.values()), default=0.0)
+    candidates = [
+        Candidate(
+            sequence=seq,
+            sitting=sittings[seq],
+            passages=tuple(
+                PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
+            ),
+            speaker=said[seq].name or "",
+            by_person=_is_person(said[seq]),
+            time=utc(said[seq].at),
+        )
+        for seq, found in passages.items()
+    ]
+    ranked = rank(
+        read_question(query, speakers=speakers, now=utc(last_at)),
+        candidates,
+        collection=Collection(
+            passages=statistics.passages,
+            average_terms=statistics.average_terms,
+            document_frequency=statistics.document_frequency,
+        ),
+    )
+    if best is None:
+        entries = {one.seq: one for one in said.values() if isinstance(one, Entry)}
+    else:
+        entries = _best_hits(runtime, ref, [one.sequence for one in ranked if one.sequence in hits], count=best)
+    return Found(
+        ranked=tuple(ranked),
+        entries=entries,
+        passages={seq: tuple(found) for seq, found in passages.items()},
+        sittings=sittings,
+        hits=frozenset(hits),
+        asked_nats=sum(weights.values()),
+        unique_nats=math.log(1 + max(statistics.passages, 1)),
+        rarest=min((statistics.document_frequency[term] for term in weights), default=0),
+    )
+
+
+def _best_hits(runtime: Runtime, ref: SessionRef, seqs: Sequence[int], *, count: int) -> dict[int, Entry]:
+    """The first `count` of these entries that can be read."""
+    found: dict[int, Entry] = {}
+    for start in range(0, len(seqs), max(count, 1)):
+        if len(found) >= count:
+            break
+        found |= {one.seq: one for one in runtime.store.transcript.by_seq(ref, seqs[start : start + count])}
+    return found
+
+
+def asked(query: str) -> str:
+    """The part of a question that is looked up: of a pasted document its beginning and its end."""
+    return query if len(query) <= 2 * _ASKED_CHARS else f"{query[:_ASKED_CHARS]}\n{query[-_ASKED_CHARS:]}"
+
+
+def search_terms(query: str) -> list[str]:
+    """Its terms, each once; of too many the first and the last."""
+    terms = list(dict.fromkeys(analyse(query)))
+    half = _ASKED_TERMS // 2
+    return terms if len(terms) <= _ASKED_TERMS else terms[:half] + terms[-half:]
+
+
+def _is_person(entry: Entry | Moment) -> bool:
+    """Whether a person said it: the user, or anybody who goes by a name of their own."""
+    return entry.role == "user" or bool(entry.name and entry.name.lower() not in _LABELS)
+
+
+def telling(statistics: TextStatistics) -> dict[str, float]:
+    """The terms worth looking up, with their idf; common ones are left out while there are others."""
+    total = max(statistics.passages, 1)
+    known = {term: count for term, count in statistics.document_frequency.items() if count}
+    rare = {term: count for term, count in known.items() if count < statistics.ceiling}
+    return {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in (rare or known).items()}
+
+
+def similar_passages(runtime: Runtime, ref: SessionRef, query: str, *, level: int, limit: int) -> dict[int, float]:
+    """The nearest passages of a level, by id, with their cosine; none where there is no index to ask."""
+    index = _index_to_ask(runtime, ref)
+    if index is None:
+        return {}
+    where = {"level": level}
+    runtime.store.database.end_snapshot()  # the question is embedded, and a server may be asked
+    try:
+        found = index.search(query, session_keys=[ref.key], limit=limit, where=where)
+        if len(found) < limit and _has_lost(runtime, ref, index, level=level, known=len(found)):
+            again = _index_to_ask(runtime, ref)
+            if again is not None:
+                found = again.search(query, session_keys=[ref.key], limit=limit, where=where)
+    except IndexUnavailableError as error:
+        report_outage(runtime, error, ref.session_id)
+        return {}
+    return dict(found)
+
+
+def _index_to_ask(runtime: Runtime, ref: SessionRef) -> VectorIndex | None:
+    """The index, with the session's newest passages where that can be written; `None` where there is none to ask."""
+    try:
+        if may_write(runtime):
+            return brought_up(runtime, ref=ref, limit=runtime.settings.recall.catch_up, newest_first=True)[1]
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+    try:
+        return usable_index(runtime)
+    except (IndexUnavailableError, EmbedderMismatchError) as error:
+        report_outage(runtime, error, ref.session_id)
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+    return None
+
+
+def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: int, known: int) -> bool:
+    """Whether the index lacks what SQL takes for embedded; that waits to be embedded again then."""
+    if not may_write(runtime):
+        return False
+    queue = runtime.store.vector_queue
+    try:
+        settled = queue.has_settled_beyond(ref, fingerprint=index.fingerprint, level=level, known=known)
+        if settled:
+            queue_lost(runtime)
+    except StorageError as error:
+        note_unwritten(runtime, ref.session_id, error)
+        return False
+    return settled
+
+
+def _sittings(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    number, last_at = 0, None
+    for entry in sorted(entries, key=lambda one: one.seq):
+        if last_at is not None and is_new_sitting(last_at, entry.at, gap_seconds=gap_seconds):
+            number += 1
+        numbers[entry.seq] = number
+        last_at = entry.at
+    return numbers
