@@ -113,16 +113,19 @@ def fill(
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
-    nothing. The best buy is taken first; one that does not fit is passed over.
+    nothing. The best buy is taken first; one that does not fit is passed over. What is kept for passages is not kept
+    from the entry that scores best: nothing that they show is worth more.
     """
     budget = _Budget(max_tokens, header_tokens or {})
     wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens, weights), one.sequence))
     long = [one for one in wholes if one.tokens > max_tokens * weights.long_share]
     pieces = sorted(_pieces(long, weights))
     kept = int(max_tokens * weights.passage_share) if pieces else 0
+    best = max((offer.score for offer in offers), default=0.0)
     shown: dict[int, tuple[int, ...] | None] = {}
     for offer in wholes:
-        if budget.buys(offer.tokens, sitting=offer.sitting, keeping=kept):
+        keeping = kept if offer.score < best else 0
+        if budget.buys(offer.tokens, sitting=offer.sitting, keeping=keeping):
             shown[offer.sequence] = None
     for _, sequence, index, tokens, sitting in pieces:
         taken = shown.get(sequence, ())

@@ -114,3 +114,11 @@ def test_a_passage_without_any_score_is_not_shown() -> None:
 
 def test_no_budget_shows_nothing() -> None:
     assert fill([offer(1, 1, 10)], max_tokens=0) == Filling(shown=(), tokens=0)
+
+
+def test_what_is_kept_for_passages_is_not_kept_from_the_best_entry() -> None:
+    pieces = (PassageOffer(score=0.7, tokens=130), PassageOffer(score=0.1, tokens=140))
+    offers = [offer(7, 1.3, 215, *pieces), offer(5, 0.8, 190, *pieces), offer(6, 0.2, 10)]
+    filling = fill(offers, max_tokens=228)
+    assert sequences(filling) == [6, 7]
+    assert all(shown.passages is None for shown in filling.shown)
