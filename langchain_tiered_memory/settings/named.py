@@ -17,7 +17,7 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
         },
         "context": {
             "keep_recent_tokens": 1000,
-            "talk_recall_share": 0.03,
+            "talk_recall_share": 0.02,
             "cover_share": 0.06,
             "facts_share": 0.14,
             "spare_for_cover": 0.0,
