@@ -68,6 +68,32 @@ def test_who_pays_more_has_more_in_view_and_who_pays_least_condenses_early() -> 
     assert cheapest[1] < 0.8 * least[1], "condensed before it had to be"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("lines", range(285, 293))
+def test_a_call_that_cannot_be_cut_takes_the_room_of_what_stands_before_it(call_style: CallStyle, lines: int) -> None:
+    budget = 2000
+    with open_memory(settings=quick_settings()) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [HumanMessage("Mend every crane.", id="goal")])
+        for number in range(14):
+            told(call_style, session.add_messages, file_work(number, lines=12))
+            told(call_style, session.flush)
+            told(call_style, session.context, "", max_tokens=budget)
+        text = "\n".join(f"crane_{line} = {line * 7}" for line in range(lines))
+        call = {"name": "write_file", "args": {"path": "harbour/all.py", "content": text}, "id": "w"}
+        result = "\n".join(f"ok {line}: written and checked" for line in range(30))
+        told(
+            call_style,
+            session.add_messages,
+            [AIMessage("", tool_calls=[call], id="a"), ToolMessage(result, tool_call_id="w")],
+        )
+        context = told(call_style, session.context, "", max_tokens=budget)
+        assert context.tokens <= budget
+        assert "shortened" in context.guard.steps
+        assert [one.tool_calls[0]["id"] for one in context.messages if isinstance(one, AIMessage)][-1] == "w"
+
+
 def test_settings_have_names_and_can_be_changed() -> None:
     assert Settings.named("balanced") == Settings()
     economy, thorough = Settings.named("economy"), Settings.named("thorough")

@@ -49,6 +49,10 @@ _LEFT_FOR_REQUIRED: tuple[frozenset[Part], ...] = (
 history stood for is named in the account all the same."""
 
 
+_CUTS = 4
+"""Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
+
+
 def pieces_of(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
 ) -> Taken:
@@ -62,11 +66,9 @@ def pieces_of(
     elif proposal.fits:
         return Taken(pieces=tuple(laid_out(proposal.inputs, proposal.rendered)), steps=proposal.steps)
     else:
-        for left in _LEFT_FOR_REQUIRED:
-            head = tuple(piece for piece in proposal.rendered.head if piece.part not in left)
-            cut = shortened_required(proposal.inputs, replace(proposal.rendered, head=head))
-            if cut is not None:
-                return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
+        cut = _required_cut(proposal)
+        if cut is not None:
+            return Taken(pieces=tuple(cut), steps=(*proposal.steps, "shortened"))
         essential = _essentials_beside_history(proposal)
         if essential is not None:
             runtime.report(
@@ -74,6 +76,35 @@ def pieces_of(
             )
             return Taken(pieces=tuple(essential), steps=(*proposal.steps, "minimal"))
     return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
+
+
+def _required_cut(proposal: Proposal) -> list[Piece] | None:
+    """The required messages cut, beside as much of the head as leaves them room; `None` where they cannot be read so.
+
+    What is cut may take a little more than it was given, which is taken off the room then. Long calls cannot be cut to
+    any size: where that does not help, something of the head has to leave for a few tokens, and where nothing does, all
+    that stands beside the calls is as short as it can be.
+    """
+    inputs = proposal.inputs
+    limit = inputs.room + inputs.allocation.recall
+    shortest: list[Piece] | None = None
+    least = 0
+    for left in _LEFT_FOR_REQUIRED:
+        rendered = replace(
+            proposal.rendered, head=tuple(piece for piece in proposal.rendered.head if piece.part not in left)
+        )
+        given = inputs
+        for _ in range(_CUTS):
+            cut = shortened_required(given, rendered)
+            if cut is None:
+                break
+            tokens = sum(piece.tokens for piece in cut)
+            if tokens <= limit:
+                return cut
+            if shortest is None or tokens < least:
+                shortest, least = cut, tokens
+            given = replace(given, room=given.room - (tokens - limit))
+    return shortest
 
 
 def _essentials_beside_history(proposal: Proposal) -> list[Piece] | None:
