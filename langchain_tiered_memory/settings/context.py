@@ -64,7 +64,7 @@ class ContextSettings(Frozen):
     recall_share: float = Field(default=0.5, ge=0, lt=1)
     """Share of the budget set aside for recall when there is a query (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
-    """The most of the budget that recall takes beside what the user said last, where the caller asks nothing of its
+    """What recall may take of the budget beside what the user said last, where the caller asks nothing of its
     own (`query`): what it brings back is sent uncached once, at every turn. A brief question may take twice that where
     the words of much that was said match it, within `recall_share`; what asks for nothing, or at length, takes a
     twentieth. On five chats at 8,000 tokens 61 to 93 % of what is sent is a prefix then, and the evidence of 59 of 92
