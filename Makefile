@@ -4,19 +4,22 @@ PYTHON ?= python
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fast test lint format types check floors ci
+.PHONY: help setup fast test exhaustive lint format types check floors ci
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install the package with everything that its tests need
 	$(PYTHON) -m pip install -e '.[dev,benchmarks]'
 
-fast: ## the fast lane: every test that is not marked slow
-	$(PYTHON) -m pytest -m "not slow" -n $(WORKERS)
+fast: ## the fast lane, ninety seconds: every test that is not marked slow
+	$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
-test: ## every test
-	$(PYTHON) -m pytest -n $(WORKERS)
+test: ## the whole suite, ten minutes: of what asks one thing in many places, the share that the day draws
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal
+
+exhaustive: ## every row of every test, at every step: for a change of what writes
+	TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal
 
 lint: ## look for faults of style and form; changes nothing
 	$(PYTHON) -m ruff check .
@@ -34,5 +37,5 @@ check: lint types fast ## lint, types and the fast lane: before each push
 floors: ## the integrations' tests on the lowest versions that pyproject.toml allows, in an environment of their own
 	.ci/floors
 
-ci: ## what the workflow runs: lint, types and every test, in an environment of their own
+ci: ## what the workflow runs: lint, types and the whole suite, in an environment of their own
 	.ci/run

@@ -12,15 +12,18 @@ from benchmarks import (
     cost_curve,
     cover_facts,
     cover_shares,
+    direct,
     embedding,
     fact_depth,
     faults,
+    file_readings,
     hops,
     integration_replay,
     long_run,
     mixed_parts,
     prefix,
     recall,
+    tier_workloads,
     transcript_probes,
     turn_cost,
     unsound,
@@ -58,8 +61,10 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += mixed_parts.main([])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
     reports += transcript_probes.main(["--quick"])
+    reports += file_readings.main(["--turns", "6", "--budgets", "16000"] if asked.tiny else [])
     reports += cost_curve.main(["--quick"])
     reports += long_run.main(["--quick"])
+    reports += tier_workloads.main(["--quick"])
     few_workers = ["--workers", "1,2", "--seconds", "0.2", "--processes", "2"]
     reports += workers.main(few_workers if asked.tiny else [])
     reports += integration_replay.main(["--quick"])
@@ -68,6 +73,11 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     )
     tiny = ["--kills", "2", "--writers", "2", "--messages", "12", "--characters", "400", "--columns", "40"]
     reports += faults.main(tiny if asked.tiny else ["--kills", "10"])
+    reports += direct.main(
+        ["--turns", "20", "--facts", "1", "--forms", "bare,order", "--budgets", "1000"]
+        if asked.tiny
+        else ["--turns", "60", "--facts", "2", "--budgets", "1000,4000"]
+    )
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

@@ -75,7 +75,7 @@ def alone(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return pool.apply(call, args, kwargs)
 
 
-def build(where: str, messages: int, most_seconds: float) -> Built | TooSlow:
+def build(where: str, messages: int, most_seconds: float | None) -> Built | TooSlow:
     """Write a conversation of `messages` messages in batches and condense it; what is there already stays.
 
     Gives up as soon as adding will take more than `most_seconds` at the pace so far, or condensing does. What was done
@@ -91,12 +91,12 @@ def build(where: str, messages: int, most_seconds: float) -> Built | TooSlow:
             session.add_messages([turn.message for turn in batch], at=[turn.at for turn in batch])
             done = first + len(batch) - there
             needed = (time.perf_counter() - began) / done * (messages - there)
-            if needed > most_seconds and done >= _JUDGED_FROM:
+            if most_seconds is not None and needed > most_seconds and done >= _JUDGED_FROM:
                 return TooSlow(reason=f"adding would take about {needed:,.0f} s, more than {most_seconds:,.0f} s")
         added = time.perf_counter()
-        left = session.flush(max(0.0, most_seconds - (added - began))).pending
+        left = session.flush(None if most_seconds is None else max(0.0, most_seconds - (added - began))).pending
         condensed = time.perf_counter()
-        if left and condensed - began >= most_seconds:
+        if left and most_seconds is not None and condensed - began >= most_seconds:
             reason = f"its summaries were not finished within {most_seconds:,.0f} s"
             return TooSlow(reason=reason)
         summaries = sum(level.summaries for level in session.metrics().levels)

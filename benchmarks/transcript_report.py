@@ -154,6 +154,11 @@ def _cost(measured: Sequence[Measured], budget: int) -> dict[str, Any]:
         "prefix_share": sum(run.alike_bytes for run in runs) / sent if sent else None,
         "breaks": sum(run.breaks for run in runs),
         "counted_calls": sum(run.counted_calls for run in runs),
+        "pointed": sum(len(run.pointed) for run in runs),
+        "pointed_tokens": sum(run.pointed_tokens for run in runs),
+        "pointed_percent": 100
+        * sum(run.pointed_tokens for run in runs)
+        / max(sum(tokens) + sum(run.pointed_tokens for run in runs), 1),
         "refused": sum(len(run.refused) for run in runs),
         "faults": sum(len(run.faults) for run in runs),
         "context_ms": 1000 * median(seconds) if seconds else None,
@@ -171,6 +176,9 @@ def _cost_grid(cost: Sequence[Mapping[str, Any]]) -> Grid:
         ("prefix share of what is sent, once the history does not fit", "prefix_share"),
         ("calls of which less than half was a prefix", "breaks"),
         ("of so many calls", "counted_calls"),
+        ("file readings that stand above in the same context: pointed to", "pointed"),
+        ("tokens saved by that, in all contexts", "pointed_tokens"),
+        ("of what would have been sent else, %", "pointed_percent"),
         ("refused with an error", "refused"),
         ("invalid or over budget", "faults"),
         ("context, ms, median", "context_ms"),

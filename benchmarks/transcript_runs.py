@@ -7,13 +7,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from benchmarks.agent_transcripts import Probe, Transcript, searchable
 from langchain_tiered_memory.context.layout import MARK
+from langchain_tiered_memory.context.section_report import POINTED
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.content_blocks import requested_calls
+from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.settings import Settings, TreeSettings
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.types.contexts import Context
 
 Query: TypeAlias = Literal["last", "none"]
 """What is looked up: the last user message, or nothing."""
@@ -60,6 +63,10 @@ class Run:
     alike_bytes: int = 0
     """Of those, in messages that the call before had sent alike."""
     breaks: int = 0
+    pointed: set[str] = field(default_factory=set)
+    """Results of which some context had a pointer to the same text above."""
+    pointed_tokens: int = 0
+    """What they would have taken besides, in all contexts."""
     faults: list[str] = field(default_factory=list)
     """What a provider would refuse, and contexts over budget."""
     refused: list[str] = field(default_factory=list)
@@ -122,15 +129,18 @@ class _Player:
         self._query = None if query == "last" else ""
         self._history = 0
         self._before: list[bytes] = []
+        self._results: dict[str, str] = {}
         self._read: dict[bytes, _Reading] = {}
 
     def add(self, place: int) -> None:
         """The next message, with the summaries that fall due."""
         message = self._transcript.messages[place]
         began = time.perf_counter()
-        self._session.add_messages([message], at=self._transcript.times[place], wait=True)
+        [identity] = self._session.add_messages([message], at=self._transcript.times[place], wait=True)
         self.run.add_seconds.append(time.perf_counter() - began)
         self._history += self._counter.count_message(message)
+        if isinstance(message, ToolMessage):
+            self._results[identity] = text_of(message)
 
     def ask(self, place: int) -> None:
         """What the agent would be sent before it writes message `place`."""
@@ -147,6 +157,7 @@ class _Player:
             read = [self._reading(message, key) for message, key in zip(sent, now, strict=True)]
             self._check(sent, place, tokens=sum(one.tokens for one in read), own_count=context.tokens)
             self._compare(now)
+            self._follow(context, place)
         for probe in self.probes.get(place, ()):
             parts = (_part(message) for message in sent if probe.needle in self._reading(message).text)
             self.run.found.append(Found(transcript=self.run.transcript, probe=probe, part=next(parts, None)))
@@ -172,6 +183,20 @@ class _Player:
             self.run.alike_bytes += alike
             self.run.breaks += alike < _BROKEN_BELOW * sent
         self._before = now
+
+    def _follow(self, context: Context, place: int) -> None:
+        """Hold what is pointed to against what stands above the pointer."""
+        recent = context.section("recent")
+        left = {one.what: one for one in recent.left_out if one.reason.endswith(POINTED)} if recent is not None else {}
+        for at, message in enumerate(context.messages if left else ()):
+            pointed = left.get(str(message.id))
+            if pointed is None:
+                continue
+            self.run.pointed.add(pointed.what)
+            self.run.pointed_tokens += pointed.tokens
+            text = self._results[pointed.what]
+            if not any(text in text_of(one) for one in context.messages[:at]):
+                self.run.faults.append(f"before {place}: {pointed.what} is pointed to and does not stand above")
 
     def _reading(self, message: BaseMessage, key: bytes | None = None) -> _Reading:
         key = as_bytes(message) if key is None else key

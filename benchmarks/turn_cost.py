@@ -10,7 +10,6 @@ as a list in memory (`turn_lists`) and in an agent that plays the same transcrip
 
 from __future__ import annotations
 
-import math
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -98,7 +97,7 @@ def _build_all(wheres: Mapping[Place, str], most_seconds: float, left_out: list[
         if expected > most_seconds:
             found: Built | TooSlow = TooSlow(reason=f"building would take about {expected:,.0f} s")
         else:
-            found = alone(build, where, size, most_seconds if before else math.inf)
+            found = alone(build, where, size, most_seconds if before else None)
         if isinstance(found, Built):
             built[place] = found
         else:

@@ -2,10 +2,12 @@
 
 TieredMemoryError
 ├── InvalidInputError (ValueError)      a message, id, time or query that cannot be taken
+│   ├── ArgumentError (TypeError)       an argument of the wrong kind, or one that is missing or unknown
 │   ├── UnknownMessageError             a message type nobody here knows
 │   ├── MixedOwnersError                a session opened for another user than its own
 │   ├── FileRefusedError                a file that a run may not open
-│   │   └── FileTooLargeError           larger than is kept
+│   │   ├── FileTooLargeError           larger than is kept
+│   │   └── FileChangingError           written to at each of several readings
 │   ├── PinLimitError                   one more pinned file than hot may hold
 │   └── NotFoundError (KeyError)        an id that is not in this session
 │       └── FileGoneError               a file that is neither on the disk nor kept
@@ -42,10 +44,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
@@ -93,6 +97,10 @@ class TieredMemoryError(Exception):
 
 class InvalidInputError(TieredMemoryError, ValueError):
     """A message, id, time or query that cannot be taken. Nothing was written."""
+
+
+class ArgumentError(InvalidInputError, TypeError):
+    """An argument of a verb that is of the wrong kind, is missing, or that nobody knows. Nothing was done."""
 
 
 class UnknownMessageError(InvalidInputError):
@@ -225,6 +233,11 @@ class TooManyConnectionsError(StorageBusyError):
 class IndexUnavailableError(TieredMemoryError):
     """Chroma cannot be reached or read. The transcript and the text index are not affected."""
 
+    def __init__(self, message: str, *, is_silent: bool = False) -> None:
+        super().__init__(message)
+        self.is_silent = is_silent
+        """Whether it gave no answer in time: another try would cost as long."""
+
 
 class EmbedderMismatchError(TieredMemoryError):
     """The vector index was built by another embedder; `rebuild_index()` makes it anew."""
@@ -238,6 +251,7 @@ class CondensationError(TieredMemoryError):
         spent: What the failed calls took.
         reason: Which of the ways to fail it was.
         retry_after_seconds: When it may be tried again, where the failure knows; such a wait counts as no attempt.
+        refused: Answers that came and were not taken, in their order.
     """
 
     def __init__(
@@ -247,8 +261,10 @@ class CondensationError(TieredMemoryError):
         spent: Spent | None = None,
         reason: FailureReason = FailureReason.MODEL_ERROR,
         retry_after_seconds: float | None = None,
+        refused: Sequence[Refused] = (),
     ) -> None:
         super().__init__(message)
+        self.refused = tuple(refused)
         self.spent = spent if spent is not None else Spent()
         self.reason = reason
         self.retry_after_seconds = retry_after_seconds
@@ -259,11 +275,15 @@ class CheckpointError(TieredMemoryError):
 
 
 class FileRefusedError(InvalidInputError):
-    """A file that a run may not open: outside of its folders, no regular file, or unreadable. Nothing was kept."""
+    """A file that a run may not open: outside of its folders, the memory's own, no regular file, or unreadable."""
 
 
 class FileTooLargeError(FileRefusedError):
     """A file larger than `tiers.largest_bytes`."""
+
+
+class FileChangingError(FileRefusedError):
+    """A file that was written to while it was read, each time: no reading of it is what it ever was."""
 
 
 class FileGoneError(NotFoundError):

@@ -32,6 +32,7 @@ class EventName(StrEnum):
 
     SUMMARY_MADE = "summary_made", _INFO, "a summary counts from now on"
     SUMMARY_UNSOURCED = "summary_unsourced", _WARNING, "a summary names figures or names that are in no source; marked"
+    ANSWER_REFUSED = "answer_refused", _INFO, "an answer of a condensing model was not taken; the next request says why"
     CONDENSATION_FAILED = "condensation_failed", _WARNING, "a summary could not be made; tried again later"
     CONDENSATION_FELL_BACK = "condensation_fell_back", _WARNING, "a degraded summary stands until a better one is made"
     CONDENSATION_WAITS = "condensation_waits", _INFO, "a summary waits for the bound on calls, or for a writer"
@@ -95,7 +96,7 @@ class EventName(StrEnum):
     FILE_OFFERED = (
         "file_offered",
         _INFO,
-        "a file was opened again although it is unchanged; what is shown was pointed to",
+        "a file was read again although it is unchanged; the request points to its text above",
     )
     FILE_NOT_LOADED = "file_not_loaded", _WARNING, "a critical file could not be loaded"
     FILES_COLLECTED = "files_collected", _INFO, "files that nobody opened went to lower tiers"
@@ -127,6 +128,7 @@ class EventName(StrEnum):
         "the main track has no messages; those of sub-graphs stand on other tracks",
     )
     VECTORS_UNAVAILABLE = "vectors_unavailable", _WARNING, "Chroma cannot be reached; search goes on by words"
+    VECTORS_BACK = "vectors_back", _INFO, "Chroma, which was silent, answers again; search uses it"
     VECTORS_OF_ANOTHER_EMBEDDER = (
         "vectors_of_another_embedder",
         _WARNING,

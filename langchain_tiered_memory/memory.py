@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from langchain_core.embeddings import Embeddings  # noqa: TC002
+from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.engine import Engine
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
 from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
 from langchain_tiered_memory.maintenance.verify import verify
@@ -16,40 +20,34 @@ from langchain_tiered_memory.models.learned_windows import set_window
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.models.status import read_status
 from langchain_tiered_memory.models.surroundings import announce
+from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
-from langchain_tiered_memory.sessions.input_checks import check_names, check_scope
 from langchain_tiered_memory.sessions.opening import open_runtime
 from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
+from langchain_tiered_memory.settings import Settings  # noqa: TC001
+from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
 from langchain_tiered_memory.transcript.delivery import tell_left_over
+from langchain_tiered_memory.types.arguments import ChromaPlace, Count, FilePath, FilePaths, Name, Seconds, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.runnables import Runnable
-
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
     from langchain_tiered_memory.reports import (
         DoctorReport,
-        Event,
         FlushReport,
         MemoryStatus,
-        Progress,
         Receipt,
         VerifyReport,
     )
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.settings import Settings
-    from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.types.scopes import Scope
 
 __all__ = ["Run", "Session", "TieredMemory"]
 
 
+@checked_verbs
 class TieredMemory:
     """A memory: one database, its index, and the judges that were chosen when it was opened.
 
@@ -62,13 +60,14 @@ class TieredMemory:
         """The engine behind the verbs, for integrations: its names may change with any version."""
 
     @classmethod
+    @checked(SettingsError)
     def open(
         cls,
-        where: str | Path | None = None,
+        where: FilePath | None = None,
         *,
         model: str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]] | None = None,
         embeddings: Embeddings | Literal["auto"] | None = "auto",
-        chroma: Any = None,  # noqa: ANN401 - a path, a URL or a chromadb client
+        chroma: ChromaPlace = None,
         settings: Settings | None = None,
         token_counter: object = None,
         clock: Callable[[], float] | None = None,
@@ -112,18 +111,19 @@ class TieredMemory:
         )
         if not runtime.store.database.read_only:
             resume_removals(runtime)
-        announce(runtime.surroundings.gaps, stacklevel=2)
+        announce(runtime.surroundings.gaps, stacklevel=3)  # over the check at the border
         tell_left_over(runtime)
         return cls(runtime)
 
     @classmethod
+    @checked(SettingsError)
     async def aopen(
         cls,
-        where: str | Path | None = None,
+        where: FilePath | None = None,
         *,
         model: str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]] | None = None,
         embeddings: Embeddings | Literal["auto"] | None = "auto",
-        chroma: Any = None,  # noqa: ANN401 - as of `open`
+        chroma: ChromaPlace = None,
         settings: Settings | None = None,
         token_counter: object = None,
         clock: Callable[[], float] | None = None,
@@ -148,10 +148,10 @@ class TieredMemory:
 
     def session(
         self,
-        session_id: str,
+        session_id: SessionId,
         *,
-        user: str | None = None,
-        track: str = DEFAULT_TRACK,
+        user: Name | None = None,
+        track: Name = DEFAULT_TRACK,
         title: str | None = None,
         scope: Scope | None = None,
     ) -> Session:
@@ -168,19 +168,17 @@ class TieredMemory:
         Raises:
             InvalidInputError: when an id or a name is no string, the session id is empty, or `scope` is no scope.
         """
-        check_names(session_id=session_id, user=user, track=track, title=title)
-        check_scope(scope)
         return Session(SessionEngine(self.core, session_id, user=user, track=track, title=title, scope=scope))
 
     def run(
         self,
-        session_id: str,
+        session_id: SessionId,
         *,
-        user: str | None = None,
-        track: str = DEFAULT_TRACK,
+        user: Name | None = None,
+        track: Name = DEFAULT_TRACK,
         title: str | None = None,
-        roots: Sequence[str] | None = None,
-        critical: Sequence[str] = (),
+        roots: FilePaths | None = None,
+        critical: FilePaths = (),
         background: bool = True,
     ) -> Run:
         """A run of a session, with its files in tiers: `with memory.run("session") as run:`, or `async with`.
@@ -192,14 +190,13 @@ class TieredMemory:
             user: Whose it is.
             track: As of `session`, as is the next.
             title: See there.
-            roots: Folders whose files it may open; `None`: `tiers.roots`, else `checkpoints.roots`.
-            critical: Files to load and pin at its start, besides `tiers.critical`.
+            roots: The folder whose files it may open, or several; `None`: `tiers.roots`, else `checkpoints.roots`.
+            critical: A file to load and pin at its start, or several, besides `tiers.critical`.
             background: Whether a daemon thread collects and optimises; without one, `run.tend()` does what is due.
 
         Raises:
             InvalidInputError: when an id or a name is no string, or the session id is empty.
         """
-        check_names(session_id=session_id, user=user, track=track, title=title)
         core = SessionEngine(self.core, session_id, user=user, track=track, title=title)
         return Run(core, roots=roots, critical=critical, background=background)
 
@@ -225,7 +222,7 @@ class TieredMemory:
         """
         return self.core.runtime.listeners.add(listener)
 
-    def learn_window(self, model: str | Runnable[Any, Any], tokens: int) -> None:
+    def learn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
         """Remember that a model's window is `tokens`, where its profile tells more, or a refusal was misread.
 
         Raises:
@@ -233,15 +230,15 @@ class TieredMemory:
         """
         set_window(self.core.runtime, profile_of(model).name, tokens)
 
-    async def alearn_window(self, model: str | Runnable[Any, Any], tokens: int) -> None:
+    async def alearn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
         """See `learn_window`."""
         await off_loop(self.learn_window, model, tokens)
 
-    def sessions(self, *, user: str | None = None) -> list[str]:
+    def sessions(self, *, user: Name | None = None) -> list[str]:
         """Ids of all sessions, or of one user's, oldest first."""
         return [ref.session_id for ref in self.core.runtime.store.transcript.sessions(user=user)]
 
-    async def asessions(self, *, user: str | None = None) -> list[str]:
+    async def asessions(self, *, user: Name | None = None) -> list[str]:
         """See `sessions`."""
         return await off_loop(self.sessions, user=user)
 
@@ -288,8 +285,8 @@ class TieredMemory:
     def forget(
         self,
         *,
-        session_id: str | None = None,
-        user: str | None = None,
+        session_id: SessionId | None = None,
+        user: Name | None = None,
         checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
     ) -> Receipt:
         """Remove a session, or every session of a user, with everything derived from it.
@@ -314,8 +311,8 @@ class TieredMemory:
     async def aforget(
         self,
         *,
-        session_id: str | None = None,
-        user: str | None = None,
+        session_id: SessionId | None = None,
+        user: Name | None = None,
         checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
     ) -> Receipt:
         """See `forget`."""
@@ -324,11 +321,11 @@ class TieredMemory:
         )
         return await arun(flow, take=adelete_thread)
 
-    def flush(self, timeout: float | None = None) -> FlushReport:
+    def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
         return run(self.core.flush(None, timeout))
 
-    async def aflush(self, timeout: float | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
+    async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
         """See `flush`."""
         return await arun(self.core.flush(None, timeout))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.sections.registry import SectionRegistry
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.recall.outage import IndexOutage
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed
@@ -54,6 +55,8 @@ class Runtime:
     listeners: Listeners = field(default_factory=Listeners)
     """Who is told of events."""
 
+    index_outage: IndexOutage = field(default_factory=IndexOutage)
+    """Whether the vector index was silent, and is left alone."""
     sections: SectionRegistry = field(default_factory=SectionRegistry)
     """What contexts show beside the built-in sections."""
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import BaseMessage  # noqa: TC002
+
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.measure import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, run
-from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.recall.search import expand
 from langchain_tiered_memory.sessions.detail_verbs import DetailVerbs
-from langchain_tiered_memory.sessions.input_checks import check_search_input
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
-    expanded_within,
+    expand_within,
     refuse_whole_session,
     require_own,
     search_within,
@@ -23,18 +25,16 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
 from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
 from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
+from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from langchain_core.messages import BaseMessage
-
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
-    from langchain_tiered_memory.transcript.remember import When
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
+@checked_verbs
 class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
@@ -43,8 +43,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         messages: Iterable[BaseMessage | Any],
         *,
         at: When | Sequence[When] | None = None,
-        kind: str | None = None,
-        task: str | None = None,
+        kind: Name | None = None,
+        task: Name | None = None,
         wait: bool = False,
     ) -> list[str]:
         """Write messages; durable when it returns.
@@ -53,7 +53,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
             messages: LangChain messages, or what `convert_to_messages` takes. A message whose id is known is the same
                 message again (nothing happens) or its edit (a new revision).
             at: When they were said: one moment for all, or one for each; now, if not given. Naive times are UTC.
-            kind: What they are, such as `acceptance_criteria`.
+            kind: What they are, such as `acceptance_criteria`. A name of the priority matrix decides how long a view
+                shows them, and what leaves it first (docs/context.md); any other is kept and means nothing there.
             task: The task that they belong to.
             wait: Finish summaries and vectors that fall due before returning.
 
@@ -76,8 +77,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         messages: Iterable[BaseMessage | Any],
         *,
         at: When | Sequence[When] | None = None,
-        kind: str | None = None,
-        task: str | None = None,
+        kind: Name | None = None,
+        task: Name | None = None,
         wait: bool = False,
     ) -> list[str]:
         """See `add_messages`."""
@@ -107,9 +108,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         self,
         query: str,
         *,
-        k: int = 10,
-        tracks: Sequence[str] | None = None,
-        levels: Sequence[int] | None = None,
+        k: Count = 10,
+        tracks: Sequence[Name] | None = None,
+        levels: Sequence[Amount] | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
@@ -120,7 +121,6 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         Raises:
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
-        check_search_input(query=query, k=k, tracks=tracks, levels=levels, since=since, until=until)
         filters = SearchFilters(
             tracks=tuple(tracks) if tracks is not None else None,
             since=_seconds(since),
@@ -132,16 +132,16 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         self,
         query: str,
         *,
-        k: int = 10,
-        tracks: Sequence[str] | None = None,
-        levels: Sequence[int] | None = None,
+        k: Count = 10,
+        tracks: Sequence[Name] | None = None,
+        levels: Sequence[Amount] | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
     ) -> list[Hit]:
         """See `search`."""
         return await off_loop(self.search, query, k=k, tracks=tracks, levels=levels, since=since, until=until)
 
-    def facts(self, query: str | None = None, *, k: int = 50, superseded: bool = False) -> list[Fact]:
+    def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """What was stated on any track of this session, as far as it is condensed: a short clause each.
 
         Args:
@@ -154,11 +154,11 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         return self.core.facts(query, k=k, superseded=superseded)
 
-    async def afacts(self, query: str | None = None, *, k: int = 50, superseded: bool = False) -> list[Fact]:
+    async def afacts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """See `facts`."""
         return await off_loop(self.facts, query, k=k, superseded=superseded)
 
-    def expand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
+    def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
 
         Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are
@@ -168,10 +168,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
             NotFoundError: when the session has no such summary or message.
             InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
-        found = expand(self.core.checked, self.session_id, summary_id, depth=depth, track=self.track)
-        return expanded_within(self.core, summary_id, found)
+        return expand_within(self.core, summary_id, depth=depth)
 
-    async def aexpand(self, summary_id: str, *, depth: int | None = 1) -> list[Summary | Entry]:
+    async def aexpand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """See `expand`."""
         return await off_loop(self.expand, summary_id, depth=depth)
 
@@ -231,18 +230,18 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
 
     def metrics(self) -> SessionMetrics:
-        """The session in figures."""
-        return measure(self.core.checked, self.session_id)
+        """The session in figures; with a scope, this track alone."""
+        return measure(self.core.checked, self.session_id, track=self.core.only_track)
 
     async def ametrics(self) -> SessionMetrics:
         """See `metrics`."""
         return await off_loop(self.metrics)
 
-    def flush(self, timeout: float | None = None) -> FlushReport:
+    def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
         return run(self.core.engine.flush(self.session_id, timeout))
 
-    async def aflush(self, timeout: float | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
+    async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
         """See `flush`."""
         return await arun(self.core.engine.flush(self.session_id, timeout))
 
@@ -271,18 +270,21 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
 
     def _forget(self, message_ids: Sequence[str] | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
         runtime = self.core.checked
-        if isinstance(message_ids, str):
-            msg = f"message_ids is one string: give a list, such as [{message_ids!r}]"
-            raise InvalidInputError(msg)
         if message_ids is None:
             refuse_whole_session(self.core, "forget() without message_ids")
             self.core.engine.writable_runtime()
             return (
                 yield from forget_sessions(runtime, session_id=self.session_id, user=None, checkpointer=checkpointer)
             )
-        require_own(self.core, message_ids)
+        before = runtime.store.tombstones.named(self.session_id, message_ids, tracks=[self.track])
+        require_own(self.core, [one for one in message_ids if one not in before])
         receipt = forget_messages(
-            runtime, self.session_id, list(message_ids), track=self.track, checkpointer=checkpointer
+            runtime,
+            self.session_id,
+            list(message_ids),
+            track=self.track,
+            alone=self.core.scope is not None,
+            checkpointer=checkpointer,
         )
         self.core.wake()
         return receipt

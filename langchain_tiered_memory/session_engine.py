@@ -6,28 +6,29 @@ The owner is checked in here: `checked` gives the memory's parts only to a handl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import each_step
-from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, StorageError
+from langchain_tiered_memory.errors import MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.sessions.input_checks import OWN_VIEWS, check_context_input, check_facts_input, no_view
+from langchain_tiered_memory.sessions.input_checks import check_view
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.transcript.remember import When, remember
 from langchain_tiered_memory.transcript.turns import as_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.engine import Engine
@@ -97,6 +98,11 @@ class SessionEngine:
             msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
             raise MixedOwnersError(msg)
 
+    @property
+    def only_track(self) -> str | None:
+        """The one track that this handle may read; `None` without a scope, which reads all."""
+        return self.track if self.scope is not None else None
+
     def wake(self) -> None:
         """Have the background worker look at this session."""
         self.engine.wake(self.session_id)
@@ -121,9 +127,6 @@ class SessionEngine:
             new_ids: As of `remember`, as is the next.
             as_given: See there.
         """
-        if isinstance(messages, str | bytes | Mapping | BaseMessage) or not isinstance(messages, Iterable):
-            msg = f"add_messages takes a list of messages, not one {type(messages).__name__}: put it in a list"
-            raise InvalidInputError(msg)
         runtime, batch = self.engine.writable_runtime(), list(messages)
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
@@ -198,22 +201,16 @@ class SessionEngine:
         return []
 
     def facts(self, query: str | None, *, k: int, superseded: bool) -> list[Fact]:
-        """The session's facts with the ids of their messages, as `Session.facts` says.
-
-        Raises:
-            InvalidInputError: for what cannot be asked.
-        """
-        check_facts_input(query=query, k=k, superseded=superseded)
+        """The session's facts with the ids of their messages, as `Session.facts` says."""
         store = self.checked.store
         ref = store.transcript.find(self.session_id)
-        if ref is None or k < 1:
+        if ref is None:
             return []
         self.engine.greet(self.session_id)
-        track = self.track if self.scope is not None else None
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=track)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track)
         else:
-            found = store.facts.search(ref, query, k, superseded_too=superseded, track=track)
+            found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track)
         seqs = sorted({seq for fact in found for seq in fact.sources})
         stated = of_own_track(self, store.transcript.by_seq(ref, seqs))
         ids = {entry.seq: entry.id for entry in stated}
@@ -272,18 +269,14 @@ class SessionEngine:
         alone: bool = False,
         langgraph_checkpoint_id: str | None = None,
         complete: bool = False,
+        reworded: frozenset[str] = frozenset(),
     ) -> Request:
         """What is asked of a context, checked.
 
         Raises:
-            InvalidInputError: for what cannot be asked.
+            InvalidInputError: for a view that nobody knows.
         """
-        check_context_input(
-            query=query, max_tokens=max_tokens, system=system, tools=tools, branch=branch, profile=profile
-        )
-        known = (*OWN_VIEWS, *self.runtime.settings.context.views)
-        if view not in known:
-            raise InvalidInputError(no_view(view, known))
+        check_view(view, self.runtime.settings)
         return Request(
             track=self.track,
             query=query,
@@ -299,4 +292,5 @@ class SessionEngine:
             sight=self.scope,
             langgraph_checkpoint_id=langgraph_checkpoint_id,
             complete=complete,
+            reworded=reworded,
         )

@@ -15,6 +15,7 @@ from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
 from langchain_tiered_memory.runs.file_checksums import Checksums
 from langchain_tiered_memory.runs.files.disk import Disk
+from langchain_tiered_memory.runs.files.own_files import OwnFiles
 from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans
 from langchain_tiered_memory.runs.store import Runs
@@ -70,16 +71,20 @@ class SqlStore:
         group_rule: GroupRule,
         read_only: bool = False,
         file_mode: int | None = PRIVATE,
+        vectors: Path | None = None,
+        wait: Callable[[float], None] = lambda _: None,
     ) -> SqlStore:
         """Open a path, an SQLAlchemy URL or (with `None`) a database in memory, and bring its schema up to date.
 
-        `Database` says what `read_only` and `file_mode` are.
+        `Database` says what `read_only` and `file_mode` are; `vectors` is Chroma's folder, where it was named;
+        `wait` lets some seconds go by.
 
         Raises:
             SettingsError: for a URL that cannot be used.
             StorageError: when the database cannot be opened; its subclasses say why.
         """
         database = Database(where, busy_seconds=busy_seconds, now=now, read_only=read_only, file_mode=file_mode)
+        own = OwnFiles.of(database.path, vectors)
         return cls(
             database=database,
             transcript=Transcript(database, group_rule, drop_facts_of_messages),
@@ -98,7 +103,7 @@ class SqlStore:
             outbox=Outbox(database),
             files=Files(database),
             windows=Windows(database),
-            checksums=Checksums(),
+            checksums=Checksums(own),
             kept_files=KeptFiles(database),
-            disk=Disk(),
+            disk=Disk(own, wait),
         )

@@ -151,7 +151,7 @@ def summarising_model() -> ScriptedModel:
 
 
 _PART = re.compile(
-    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\d ]*)\")? aim=(?P<aim>\d+) most=\d+>$", re.MULTILINE
+    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\w ]*)\")? aim=(?P<aim>\d+) most=\d+>$", re.MULTILINE
 )
 _PART_ENDS = "\n</part>"
 _MESSAGE = re.compile(r"^<m ([^>\n]{1,200}?)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>", re.MULTILINE)
@@ -217,7 +217,7 @@ def _telling_of_part(prompt: str) -> str:
 def _messages_in(prompt: str) -> Iterator[tuple[str, str]]:
     """Speaker and text of what stands in a part: messages behind their tags, or the text of summaries."""
     tags = list(_MESSAGE.finditer(prompt))
-    body = prompt[: prompt.rfind("\nAim at ")]
+    body = prompt[: prompt.rfind("\nAim at ")].replace("\n<earlier>\n", "\n")
     if not tags:
         lines = [line.removeprefix("- ") for line in body.splitlines() if line.strip() and not line.startswith("##")]
         yield "", "\n".join(lines)

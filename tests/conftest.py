@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import logging
 import os
+import re
+import shutil
+import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import lanes
 from tests.servers import NoServerError, postgres_server
+from tests.spread import EXHAUSTIVE
 from tests.store_builders import open_store
+from tests.warm_databases import migrated_anew, repeat_tables, share_statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +29,54 @@ if TYPE_CHECKING:
     from tests.servers import PostgresServer
 
 
+_IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of pytest's own is made in it
+_ROOM_NEEDED = 2 << 30
+_folders = itertools.count()
+
+
+def _use_memory_for_files() -> None:
+    """Files of tests stand in memory where there is room: waiting for a disk finds no fault that a kill does not."""
+    if "TMPDIR" in os.environ or not os.access(_IN_MEMORY, os.W_OK):
+        return
+    if shutil.disk_usage(_IN_MEMORY).free > _ROOM_NEEDED:
+        tempfile.tempdir = os.environ["TMPDIR"] = _IN_MEMORY
+
+
+def _keep_what_is_compiled() -> None:
+    """Whatever the environment says: else each process compiles the package anew, and every assertion of the tests."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+_use_memory_for_files()
+_keep_what_is_compiled()
+lanes.choose_draw()
+share_statements()
+repeat_tables()
+
+
+def pytest_report_header() -> str:
+    return lanes.report()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast lane does not import files of which it runs nothing: that takes as long as half of its tests."""
+    is_fast = config.option.markexpr == lanes.FAST and collection_path.suffix == ".py"
+    return True if is_fast and lanes.is_slow_file(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this draw leaves out, where the suite is run or a folder of it."""
+    if EXHAUSTIVE or not lanes.is_whole(config.args):
+        return
+    out = lanes.left_out(items)
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [one for one in items if one not in out]
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What needs a server of PostgreSQL waits for it to start: such a test is slow, whatever it does then."""
+    lanes.fit_property(item)
     if item.get_closest_marker("postgres") or "postgres" in getattr(item, "fixturenames", ()):
         item.add_marker("slow")
 
@@ -41,6 +95,24 @@ def _log_level() -> Iterator[None]:
     level = package.level
     yield
     package.setLevel(level)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Databases are made as the first one was, but where making them is what is tested."""
+    with migrated_anew() if item.get_closest_marker("migrates") else contextlib.nullcontext():
+        return (yield)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of a test's own, whose name no other had; it goes when the test has passed, for memory is short."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.mktemp(f"{next(_folders)}-{name}", numbered=False)
+    failed = request.session.testsfailed
+    yield folder
+    if request.session.testsfailed == failed:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

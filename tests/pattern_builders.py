@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import hashlib
 import importlib
 import itertools
 import pkgutil
@@ -41,6 +42,8 @@ _MOST_CHARS = 24
 _PAIRED_CHARS = 8
 _MOST_TEXTS = 500
 _MOST_SAMPLES = 6
+_BUILDERS = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=12).hexdigest()
+"""Other texts prove another thing: with them everything is tried again."""
 
 
 def modules() -> list[Any]:
@@ -81,6 +84,12 @@ def _patterns_in(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, 
         inside = enumerate(cell.cell_contents for cell in value.__closure__)
     for key, one in inside:
         yield from _patterns_in(one, f"{place}[{key}]", seen)
+
+
+def digest_of(pattern: re.Pattern[str]) -> str:
+    """What stands for a pattern that was tried with the texts that are made here, whatever module holds it."""
+    tried = (pattern.pattern, pattern.flags, _BUILDERS)
+    return hashlib.blake2b(repr(tried).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def calls_of_re() -> Iterator[tuple[str, str, str]]:

@@ -27,7 +27,9 @@ from langchain_tiered_memory.context.request import (
     with_learnt_window,
 )
 from langchain_tiered_memory.context.section_report import account
-from langchain_tiered_memory.context.view.rendered_view import other_tracks, pinned_piece
+from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
+from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
+from langchain_tiered_memory.context.view.repeated_reads import tell_repeated, without_astray
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import without_foreign_compactions
@@ -39,12 +41,14 @@ from langchain_tiered_memory.types.contexts import Context
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
-    from langchain_tiered_memory.context.required_messages import RequiredMessages
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.messages.validity.repair import Validated
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import SessionRef
@@ -86,6 +90,8 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
+            if ref is not None:
+                tell_repeated(runtime, ref, shown.pieces, context)
             if ref is not None and request_inputs.has_query:
                 keep_standing(runtime, ref, request, request_inputs, shown=shown, recalled=recalled)
             return context
@@ -145,7 +151,8 @@ def _shown(
         allocation = request_inputs.allocation(runtime, request, budget, request_inputs.ratio)
         if allocation.is_full:  # there is no view that a guard could make smaller
             raise BudgetError(no_room_beside(allocation.fixed, budget.max_tokens, ratio=request_inputs.ratio))
-        pieces = _asked_alone(runtime, request, allocation, request_inputs.required) if ref is not None else ()
+        maker = inputs_maker(runtime, ref, request, budget, request_inputs, margin=margin) if ref is not None else None
+        pieces = _asked_alone(maker(request_inputs.ratio), request) if maker is not None else ()
         used = math.ceil((allocation.fixed + sum(piece.tokens for piece in pieces)) * request_inputs.ratio)
         return Assembly(
             allocation=allocation,
@@ -177,13 +184,14 @@ def _compacted(plan: ViewPlan) -> tuple[LeftOut, ...]:
     return (LeftOut(what=told, reason="compacted by the provider"),) if plan.since > 1 else ()
 
 
-def _asked_alone(
-    runtime: Runtime, request: Request, allocation: BudgetAllocation, required: RequiredMessages
-) -> tuple[Piece, ...]:
-    """What the recall view shows beside recall: pins, and the question where it is the user's last message."""
+def _asked_alone(inputs: AssemblyInputs, request: Request) -> tuple[Piece, ...]:
+    """What the recall view shows beside recall: what is always kept, and the question where the user said it last."""
+    runtime, required, allocation = inputs.runtime, inputs.required, inputs.allocation
     pieces: list[Piece] = []
-    if required.pinned:
-        pieces.append(pinned_piece(runtime, allocation, required.pinned))
+    pinned = {entry.seq for entry in required.pinned}
+    always = [entry for entry in in_order(inputs, kept_by_kind(inputs, None)) if entry.seq not in pinned]
+    if pinned or always:
+        pieces.append(pinned_piece(runtime, allocation, required.pinned, always=always))
     if not (request.query or "").strip() and required.last_user is not None:
         most = max(round(runtime.settings.context.question_share * allocation.total), 1)
         pieces.append(shortened(required.last_user, max_tokens=most, counter=runtime.counter))
@@ -202,6 +210,11 @@ def _readable(piece: Piece, reader: str | None) -> Piece:
     """A piece without what only another provider's models can read."""
     message = without_foreign_compactions(piece.message, reader=reader)
     return piece if message is piece.message else replace(piece, message=message)
+
+
+def _validated(runtime: Runtime, request: Request, pieces: Sequence[Piece], system: BaseMessage | None) -> Validated:
+    outgoing = [*([system] if system is not None else []), *(piece.message for piece in pieces)]
+    return make_valid(outgoing, unanswered=runtime.settings.context.unanswered, complete=request.complete)
 
 
 def _finished(
@@ -223,12 +236,13 @@ def _finished(
     if sight.piece is not None:
         pieces.insert(place, sight.piece)
     stood_in = tuple(_stands_in(runtime, session_id, piece) for piece in pieces if piece.damaged is not None)
+    validated = _validated(runtime, request, pieces, system)
+    settled = without_astray(pieces, validated.messages)
+    if settled is not None:
+        pieces, validated = settled, _validated(runtime, request, settled, system)
     known = {id(piece.message): piece.tokens for piece in pieces}
-    outgoing = [piece.message for piece in pieces]
     if system is not None:
         known[id(system)] = runtime.counter.count_message(system)
-        outgoing.insert(0, system)
-    validated = make_valid(outgoing, unanswered=runtime.settings.context.unanswered, complete=request.complete)
     raw = PRIMING_TOKENS + runtime.counter.count_tools(request.tools)
     for message in validated.messages:
         counted = known.get(id(message))
@@ -251,6 +265,7 @@ def _finished(
             items=shown.items,
             other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
+            recall_room=recalled.room,
             registered=recalled.sections,
             sight=sight.room,
         ),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.context.view.plan import ViewPlan
+    from langchain_tiered_memory.context.view.repeated_reads import Asked
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ViewSettings
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
@@ -28,6 +29,11 @@ class Library:
     """User messages by `seq`; `None`: there is none any more."""
     masks: dict[tuple[int, int], Piece] = field(default_factory=dict)
     """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
+
+    asked: dict[int, Asked] = field(default_factory=dict)
+    """What messages ask for that has to do with files, by `seq`."""
+    pointers: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    """Repeated readings of files by `seq` and that of the message that says their text; `None`: it stays as it is."""
 
     def add(self, found: Iterable[Summary]) -> list[Summary]:
         """Keep what was read."""
@@ -61,6 +67,8 @@ class AssemblyInputs:
     """Whether this track is an agent's run that touched files."""
     touches_files: bool = False
     """Whether a file was read or written among the newest messages, be it only once."""
+    reworded: frozenset[str] = frozenset()
+    """Ids of messages whose words the caller changes before they are sent."""
     look: ViewSettings | None = None
     """A view of the user's own; `None` for the default one."""
 

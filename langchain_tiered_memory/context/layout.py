@@ -48,11 +48,15 @@ class Piece:
     """Entries quoted in it whole."""
     passages: tuple[Entry, ...] = ()
     """Entries of which a part is quoted in it, or shown."""
+    left_out: tuple[Entry, ...] = ()
+    """Entries that there was no room to quote in it."""
     summary_ids: tuple[str, ...] = ()
     text: str = ""
     """What it says, where the text is ours."""
     damaged: str | None = None
     """Why its entry cannot be read, where another message stands in for it."""
+    stands_in: Entry | None = None
+    """The entry above that says what its own says, where only a line stands here that leads there."""
 
     @property
     def whole_entries(self) -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ It is kept in memory alone (`ViewCache`): after a restart there is what this que
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
@@ -62,6 +62,8 @@ class Recalling:
     """Registered sections, whose texts stand in `piece` behind what was recalled."""
     standing: tuple[Standing, ...] = ()
     """From earlier questions, in their order."""
+    room: int = 0
+    """Tokens that all of it could take."""
 
     @property
     def tokens(self) -> int:
@@ -103,7 +105,8 @@ def recalling(
     version = request_inputs.sections.version
     key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation, version)
     own = room
-    if shown.in_loop:
+    in_loop = shown.in_loop and request.query is None  # a question of the caller's own is no part of a loop
+    if in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
@@ -111,8 +114,9 @@ def recalling(
         own = min(room, allocation.recall)
     elif (share := request_inputs.said.share) is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
+        whole = allocation.total - allocation.fixed
         leaves_all = request_inputs.said.leaves_what_stands and stands <= room
-        most = round(share * (allocation.total - allocation.fixed)) + allocation.sections
+        most = round(share * whole) + allocation.sections + framing
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
         runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=own - framing
@@ -126,7 +130,8 @@ def recalling(
     while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
         left = left[:-1]
         fresh = _block(runtime, found, sections, left)
-    if shown.in_loop:
+    fresh = replace(fresh, room=min(own + sum(one.piece.tokens for one in left), room))
+    if in_loop:
         runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, fresh)
     return fresh
 
@@ -254,6 +259,7 @@ def _looked_up(
         room=room,
         code_room=allocation.code if view == "default" else allocation.recall // 2,
         shown=frozenset(in_view) | off,
+        shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
         summaries=summaries,
         filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
         said_at=said if view == "default" else None,

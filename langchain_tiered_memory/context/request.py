@@ -59,6 +59,13 @@ class Request:
     """What LangGraph saved of the run, to be named in a checkpoint that this request brings about."""
     complete: bool = False
     """Whether it is sent as it is: then the assistant does not have the last word."""
+    reworded: frozenset[str] = frozenset()
+    """Ids of messages whose words the caller changes before they are sent: nothing is said of what these are."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the caller names what is looked up, in the place of the last user message."""
+        return bool((self.query or "").strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +95,25 @@ class RequestInputs:
         """Whether something is asked."""
         return bool(self.query.strip())
 
-    def _recall_share(self, runtime: Runtime) -> float | None:
-        """Of the budget, at most for recall: an agent at work on files needs its room for them."""
-        most, share = runtime.settings.files.recall_share, self.said.share
-        if not self.works_on_files:
-            return share
-        return most if share is None else min(most, share)
+    def _recall_share(self, most: float | None) -> float | None:
+        """Of the budget, for recall: beside work on files no more than what answers the user's words, or `most`."""
+        share = self.said.share
+        return share if most is None or share is None else min(max(most, self.said.answers), share)
 
     def allocation(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> BudgetAllocation:
         """The split of the budget for a ratio of billed to raw tokens."""
+        at_work = self.works_on_files and request.query is None  # what a caller asks for has all of its room
+        most = runtime.settings.files.recall_share if at_work else None
         return split(
             budget.max_tokens,
             fixed=self.fixed,
             ratio=ratio,
             has_query=self.has_query,
+            own_query=request.asks,
             view="recall" if request.view == "recall" else "default",
             settings=runtime.settings.context,
-            recall_share=self._recall_share(runtime),
-            recall_most=runtime.settings.files.recall_share if self.works_on_files else None,
+            recall_share=self._recall_share(most),
+            recall_most=most,
             facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
             files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,
@@ -150,6 +158,7 @@ def request_inputs_of(
         request.track,
         max_tokens=budget.max_tokens,
         has_query=bool(query.strip()),
+        own_query=request.asks,
         model=told.name,
         settings=runtime.settings.context,
         off=off,
@@ -218,6 +227,7 @@ def inputs_maker(
             works_on_files=request_inputs.works_on_files,
             touches_files=request_inputs.touches_files,
             look=runtime.settings.context.views.get(request.view),
+            reworded=request.reworded,
         )
 
     return inputs_for

@@ -3,35 +3,39 @@
 Room that is set aside for recall and not used makes a view smaller for nothing: it is condensed sooner, and each
 condensation sends it uncached. So what the message brings back is looked up before the view is decided, and recall is
 given what that takes, at most a share of the budget that follows from how much the message asks for: nothing beside
-small talk, a few quotes beside what asks for nothing, most beside a brief question. The more of the history shares the
-words of such a question, the further down its answer may stand, and the more room it has. A long message says itself
-what it is about: quotes beside it are worth less than the messages that would make way for them at every turn. So they
-are beside one that goes on with the assistant's last answer, which stands in the view: what is older answers it less
-well than that does.
+small talk, most beside a brief question, and what answers it beside all that is said. The more of the history shares
+the words of a brief question, the further down its answer may stand, and the more room it has. A long message says
+itself what it is about: beyond what answers it, quotes are worth less than the messages that would make way for them.
+So they are beside one that goes on with the assistant's last answer, which stands in the view.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.recall.finding import Found, asked, find, search_terms
-from langchain_tiered_memory.recall.worth import asks_back, goes_on, wanted_tokens
+from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.recall.finding import Found, find
+from langchain_tiered_memory.recall.worth import Judged, goes_on, judge, tokens_of
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.records import Entry, SessionRef
 
 _BRIEF_AND_LONG = (16, 32)
 """Distinct terms of a question that is brief, and of one that is long."""
 _SMALL_SHARE = 0.05
-"""Of the budget, for recall beside what asks nothing, or asks at length: a few quotes. On a chat of 112 requests at
-8,000 tokens the talk before its questions was billed 242,000 by these rules, and 267,000 with a quarter beside all that
-is brief and a tenth beside what is long."""
+"""Of the budget, for recall beside what asks little or at length, and for what answers a message that asks nothing: a
+few quotes."""
+_ANSWERS_TOKENS = 300
+"""What the best answers to a message have room for in a small budget, whatever is said, and each one in any: a long one
+is shown by two of its passages there."""
 _ASKED_TIMES = 2.0
 """What recall may take beside a brief question, in times of the settings' share, where much matches it."""
 _LOOKED_THROUGH = 25
@@ -49,6 +53,8 @@ class Said:
 
     share: float | None = None
     """Of the budget, at most, though more room may be left: what is said next needs it. `None`: nothing was said."""
+    answers: float = 0.0
+    """Of the budget, what answers it: so much is given wherever a share is less."""
     leaves_what_stands: bool = False
     """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
     found: Found | None = None
@@ -73,30 +79,68 @@ def said_last(
         return Said()
     key = (ref.epoch, last.seq, total)
     place = f"said:{name}"
-    kept: tuple[float, bool] | None = runtime.view_cache.recalled(ref.key, place, key)
+    kept: Said | None = runtime.view_cache.recalled(ref.key, place, key)
     if kept is not None:
-        return Said(share=kept[0], leaves_what_stands=kept[1])
-    settings = runtime.settings.context
+        return kept
     filters = SearchFilters(tracks=(track,)) if track is not None else None
-    found = find(runtime, ref, last.text, filters=filters)
+    found = find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
+    judged = judge(found, _out_of_sight(runtime, ref, name, required, found, last=last, total=total))
     # In a tool loop the newest messages stand behind what the user said, which is shown itself.
-    place_of = {"said_at": last.seq, "shown_from": min(required.recent.guard, last.seq)}
-    wanted = wanted_tokens(found, last.text, **place_of)
-    share, leaves = min(settings.recall_share, settings.talk_recall_share, _SMALL_SHARE), True
-    if asks_back(found, last.text, **place_of) and not goes_on(found, **place_of):
-        share, leaves = _most(last.text, settings, matching=wanted / max(total, 1))
-    if wanted:  # summaries that answer it stand beside the quotes, and each day has a line of its own
-        wanted = round(_FRAMED * wanted + settings.shares.level_1_summaries * total)
-    share = min(share, math.ceil(_STEPS * wanted / max(total, 1)) / _STEPS)
-    runtime.view_cache.keep_recalled(ref.key, place, key, (share, leaves))
-    return Said(share=share, leaves_what_stands=leaves, found=found)
+    newest = min(required.recent.guard, last.seq)
+    said = _given(runtime.settings.context, found, judged, newest=newest, total=total)
+    runtime.view_cache.keep_recalled(ref.key, place, key, said)
+    return replace(said, found=found)
 
 
-def _most(text: str, settings: ContextSettings, *, matching: float) -> tuple[float, bool]:
-    """The share of a question, and whether it is more than a brief one; `matching` is what matches it, in budgets."""
+def _out_of_sight(
+    runtime: Runtime,
+    ref: SessionRef,
+    name: str,
+    required: RequiredMessages,
+    found: Found,
+    *,
+    last: Entry,
+    total: int,
+) -> Callable[[int], bool]:
+    """What the plan of the view does not show; without one the newest messages are shown, or all where they fit."""
+    stored = runtime.store.transcript.kept_view(ref, name, track=last.track, tail=lambda *_: None)
+    plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
+    if plan is None:
+        shown_from = 0 if stored.tokens <= total else required.recent.guard
+        plan = ViewPlan(border=0, tail_from=shown_from)
+    masked, shown_from = {seq for seq, _ in plan.masked}, min(plan.tail_from, last.seq)
+
+    def is_hidden(seq: int) -> bool:
+        entry = found.entries[seq]
+        return seq < shown_from or seq in masked or entry.group in plan.left or entry.track != last.track
+
+    return is_hidden
+
+
+def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: int, total: int) -> Said:
+    """What is given beside a message for which this was found."""
+
+    def share_of(tokens: float) -> float:
+        return math.ceil(_STEPS * _FRAMED * tokens / max(total, 1)) / _STEPS
+
+    whole = min(settings.recall_share, settings.talk_recall_share)
+    room = max(_SMALL_SHARE, _ANSWERS_TOKENS / max(total, 1))
+    answering = min(share_of(tokens_of(found, judged.answers, most_each=_ANSWERS_TOKENS)), room, whole)
+    matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
+    share = 0.0 if judged.asks == "nothing" else min(whole, _SMALL_SHARE)
+    if judged.asks == "a question" and not goes_on(found, judged, shown_from=newest):
+        share = _most(found, settings, matching=matching / max(total, 1))
+    # Summaries that answer it stand beside the quotes, and each day has a line of its own.
+    wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0
+    share = max(min(share, wanted), answering)
+    return Said(share=share, answers=answering, leaves_what_stands=share < whole)
+
+
+def _most(found: Found, settings: ContextSettings, *, matching: float) -> float:
+    """The share of a question; `matching` is what matches it, in budgets."""
     whole = min(settings.recall_share, settings.talk_recall_share)
     brief, long = _BRIEF_AND_LONG
-    terms = len(search_terms(asked(text)))
+    terms = len(frozenset[str]().union(*(one.terms for one in found.stretches)))
     if terms <= brief:
-        return max(whole, min(matching / _LOOKED_THROUGH, _ASKED_TIMES * whole, settings.recall_share)), False
-    return whole - max(whole - _SMALL_SHARE, 0.0) * min((terms - brief) / (long - brief), 1.0), True
+        return max(whole, min(matching / _LOOKED_THROUGH, _ASKED_TIMES * whole, settings.recall_share))
+    return whole - max(whole - _SMALL_SHARE, 0.0) * min((terms - brief) / (long - brief), 1.0)

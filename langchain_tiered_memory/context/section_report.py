@@ -22,6 +22,12 @@ _REASONS: dict[GapReason, str] = {
     "pruned": "pruned: least important for the task at hand",
 }
 
+_CUT = "too large: shown head and tail"
+
+
+POINTED = "its text stands there"
+"""Ends the reason of a result in whose place a view has a pointer."""
+
 
 def reason_of(gap: Gap) -> str:
     """Why a gap is one."""
@@ -35,6 +41,7 @@ def account(
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
+    recall_room: int,
     registered: Sequence[RenderedSection] = (),
     sight: int = 0,
 ) -> tuple[Section, ...]:
@@ -42,8 +49,6 @@ def account(
 
     Registered sections stand in one message with recall: each has an account of its own, behind recall's.
     """
-    used = sum(piece.tokens for piece in pieces)
-    recalled = sum(piece.tokens for piece in pieces if piece.part == "recall")
     caps: dict[Part, int] = {
         "system": allocation.fixed,
         "goal": allocation.goal,
@@ -54,7 +59,7 @@ def account(
         "files": allocation.files,
         "recent": max(allocation.hard - allocation.fixed, 0),
         "parent": sight,
-        "recall": max(allocation.total - allocation.fixed - (used - recalled), 0),
+        "recall": recall_room,
     }
     left_out: dict[Part, tuple[LeftOut, ...]] = {
         "history": tuple(
@@ -67,11 +72,27 @@ def account(
         )
         + tuple(other_left_out),
         "recall": tuple(recalled_left_out),
+        "pinned": tuple(
+            LeftOut(what=entry.id, reason=why, tokens=entry.tokens)
+            for piece in pieces
+            if piece.part == "pinned"
+            for why, untold in ((_CUT, piece.passages), ("no room in the share of what is pinned", piece.left_out))
+            for entry in untold
+        ),
         "recent": tuple(
-            LeftOut(what=entry.id, reason="too large: shown head and tail", tokens=entry.tokens)
+            LeftOut(what=entry.id, reason=_CUT, tokens=entry.tokens)
             for piece in pieces
             if piece.part == "recent"
             for entry in piece.passages
+        )
+        + tuple(
+            LeftOut(
+                what=piece.entry.id,
+                reason=f"a file unchanged since message {piece.stands_in.seq}: {POINTED}",
+                tokens=piece.entry.tokens - piece.tokens,
+            )
+            for piece in pieces
+            if piece.entry is not None and piece.stands_in is not None
         ),
     }
     sections = [Section(name="system", tokens=allocation.fixed, cap=allocation.total)]

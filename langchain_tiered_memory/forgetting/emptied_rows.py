@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, delete, func, select, update
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
-    digest_of,
+    digest_of_task,
     entries,
     events,
     file_contents,
@@ -34,31 +34,33 @@ _HIGHEST = 2**63 - 1
 _KEPT_FILES = (file_tiers, kept_files, file_contents, file_dictionaries)
 
 
-def drop_emptied_tasks(connection: Connection, key: int, names: Collection[str]) -> list[int]:
-    """Remove tasks of a session that have no message left; nothing waits for them any more.
+def drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[tuple[str, str]]) -> list[int]:
+    """Remove tasks of a session that have no message left; nothing of their track waits for them any more.
 
     Args:
         connection: The transaction; what is removed of the session's messages is gone already.
         key: The session.
-        names: Of the tasks that removed messages belonged to, as they are stored.
+        belonged: Names of the tasks that removed messages belonged to, and their tracks, as they are stored.
 
     Returns:
         Since which messages the names may stand in checkpoints, for each task that had one.
     """
-    wanted = dict.fromkeys(names)
-    for part in chunks(list(wanted)):
-        left = select(entries.c.task).where(entries.c.session_key == key, entries.c.task.in_(part)).distinct()
-        for name in connection.scalars(left):
-            del wanted[name]
-    gone = {unpacked(name) for name in wanted}
+    left: set[tuple[str, str]] = set()
+    for part in chunks(list({name for name, _ in belonged})):
+        named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.in_(part))
+        left |= {(row.task, row.track) for row in connection.execute(named.distinct())}
+    gone: dict[str, set[str]] = {}
+    for name, track in set(belonged) - left:
+        gone.setdefault(track, set()).add(unpacked(name))
     if not gone:
         return []
     since: list[int] = []
     mine = tasks.c.session_key == key
     for row in connection.execute(select(tasks).where(mine)).mappings().all():
         waits_for = rows.names_from_json(row["depends_on"])
-        is_gone = unpacked(row["task_id"]) in gone
-        if not is_gone and gone.isdisjoint(waits_for):
+        names = gone.get(row["track"], set())
+        is_gone = unpacked(row["task_id"]) in names
+        if not is_gone and names.isdisjoint(waits_for):
             continue
         # A task may stand in a checkpoint that was made before the first message behind its start.
         since.append(row["first_seq"] - 1)
@@ -66,7 +68,7 @@ def drop_emptied_tasks(connection: Connection, key: int, names: Collection[str])
         if is_gone:
             connection.execute(delete(tasks).where(this))
         else:
-            left_names = rows.names_to_json([one for one in waits_for if one not in gone])
+            left_names = rows.names_to_json([one for one in waits_for if one not in names])
             connection.execute(update(tasks).where(this).values(depends_on=left_names))
     return since
 
@@ -97,8 +99,8 @@ def numbers_before(connection: Connection, key: int, end: int) -> list[int]:
 
 def blank_what_is_older(connection: Connection, key: int) -> None:
     """Take what was said of a session whose earlier messages are gone: all but the tasks of those that it has."""
-    named = select(entries.c.task).where(entries.c.session_key == key, entries.c.task.is_not(None)).distinct()
-    left = [digest_of(unpacked(name)) for name in connection.scalars(named)]
+    named = select(entries.c.task, entries.c.track).where(entries.c.session_key == key, entries.c.task.is_not(None))
+    left = [digest_of_task(unpacked(row.track), unpacked(row.task)) for row in connection.execute(named.distinct())]
     for table in (runs, checkpoints, outcomes, events, *_KEPT_FILES):
         connection.execute(delete(table).where(table.c.session_key == key))
     mine = tasks.c.session_key == key

@@ -41,11 +41,12 @@ def forget_messages(
     message_ids: Sequence[str],
     *,
     track: str,
+    alone: bool = False,
     checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
 ) -> Receipt:
     """Remove messages of a track. What their summaries covered besides is summarised again.
 
-    An id that the track does not have is that of the one other track that has it.
+    An id that the track does not have is that of the one other track that has it; with `alone` no other is looked at.
 
     What was forgotten before is no error: traces that were left of it are looked for again.
 
@@ -56,7 +57,10 @@ def forget_messages(
     """
     transcript, tombstones = runtime.store.transcript, runtime.store.tombstones
     ref = transcript.find(session_id)
-    found = transcript.named(ref, message_ids, track=track) if ref is not None else {}
+    copies = transcript.by_id(ref, message_ids, track=track if alone else None) if ref is not None else []
+    found = {one.id: one for one in copies}
+    if ref is not None and not alone:
+        found = transcript.named(ref, message_ids, track=track)
     missing = set(message_ids) - set(found)
     missing -= tombstones.named(session_id, missing)
     if missing or (ref is None and not message_ids):
@@ -67,7 +71,6 @@ def forget_messages(
         gone = tombstones.checkpointer_of(session_id)
         seen = ref.checkpointer if ref is not None else gone
     going = {entry.seq for entry in found.values()}
-    copies = transcript.by_id(ref, message_ids) if ref is not None else []
     return _removed(
         runtime,
         {ref.key: sorted(going)} if ref is not None and going else {},

@@ -23,6 +23,7 @@ from langchain_tiered_memory.runs.files.file_rows import forget_files
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable_or
 from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, write_open
+from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
     checkpoints,
@@ -228,12 +229,14 @@ class Removal:
     def erase_traces(self) -> tuple[str, ...]:
         """Make removed rows leave no bytes behind; returns the places where that cannot be promised."""
         if self.database.dialect != "sqlite":
+            tables = [table.name for table in (sessions, entries, revisions, passages, summaries, *_OF_A_RUN)]
             with self.database.outside_transaction() as connection:
-                connection.exec_driver_sql(
-                    "VACUUM ltm_sessions, ltm_entries, ltm_revisions, ltm_passages, ltm_summaries, "
-                    + ", ".join(table.name for table in _OF_A_RUN)
-                )
-            return ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
+                skipped = vacuum(connection, tables)
+            left = ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
+            if skipped:
+                until = "until the next VACUUM, for somebody else has them locked"
+                return (f"PostgreSQL: dead rows of {', '.join(skipped)} {until}", *left)
+            return left
         with self.database.write() as connection:
             connection.exec_driver_sql("INSERT INTO ltm_passages_fts(ltm_passages_fts) VALUES ('optimize')")
         path = self.database.path
@@ -277,6 +280,7 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
         entries.c.summary_id,
         entries.c.group_seq,
         entries.c.task,
+        entries.c.track,
     )
     found = connection.execute(select(*columns).where(mine)).all()
     if not found:
@@ -296,8 +300,9 @@ def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[in
     drop_open(connection, ref.key, seqs)
     forget_files(connection, ref.key, touched_by(connection, ref.key, seqs))
     drop_touches(connection, ref.key, seqs)
-    named_since = drop_emptied_tasks(connection, ref.key, {row.task for row in found if row.task is not None})
-    drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]))
+    belonged = {(row.task, row.track) for row in found if row.task is not None}
+    named_since = drop_emptied_tasks(connection, ref.key, belonged)
+    drop_checkpoints_since(connection, ref.key, min([*seqs, *named_since]), tracks={row.track for row in found})
     cut_outcomes(connection, ref.key, since=min(seqs), message_ids=[unpacked(row.message_id) for row in found])
     _open_again(connection, ref, {row.group_seq for row in found} - set(seqs))
     newest = select(func.max(entries.c.at)).where(entries.c.session_key == ref.key).scalar_subquery()

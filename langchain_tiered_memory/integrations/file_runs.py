@@ -3,8 +3,9 @@
     middleware = [FileRunMiddleware(memory, roots=["."]), TieredMemoryMiddleware(memory)]
     agent = create_agent(model, tools, middleware=middleware)
 
-A run begins with each call of the agent and ends with it; its files stay in their tiers from call to call. There is no
-thread behind it: what is due is done when a file is opened.
+A run of an agent spans its calls: each takes up the session's run and leaves it to the next, and its alerts and times
+last as long. It ends when `memory.run(session).end()` is called, or, at the next call, where none came for an hour (the
+time of warm). There is no thread behind it: what is due is done when a file is opened, and at the end of a call.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables.config import ensure_config
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.checks import Memory, MemorySource  # noqa: TC001 - read at the border
 from langchain_tiered_memory.integrations.file_tool import open_file_tool
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_journeys import Done
-from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource, opened
+from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 try:
@@ -31,8 +34,6 @@ except ImportError as error:
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.integrations.graph.run_identity import Place
@@ -44,12 +45,12 @@ _RUNS_REMEMBERED = 100
 
 
 class FileRunMiddleware(AgentMiddleware[Any, Any]):
-    """Gives an agent `open_file`, and each of its calls the start and the end of a run.
+    """Gives an agent `open_file`, and its calls the session's run: one that nobody ended is gone on with.
 
     Args:
         memory: Where everything is kept; the session is the `thread_id` of the config.
-        roots: Folders whose files may be opened; `None`: those of the settings.
-        critical: Files to load and pin at the start.
+        roots: The folder whose files may be opened, or several; `None`: those of the settings.
+        critical: A file to load and pin at the start, or several.
         max_tokens: Bounds each result of `open_file`.
         track: The track of the agent's messages: a file that it shows is not shown again on it.
         user_key: Key of the config that names the user, where there is one.
@@ -58,18 +59,18 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         SettingsError: for a choice that cannot be used.
     """
 
+    @checked(SettingsError)
     def __init__(
         self,
-        memory: TieredMemory,
+        memory: Memory,
         *,
-        roots: Sequence[str] | None = None,
-        critical: Sequence[str] = (),
-        max_tokens: int = 4000,
-        track: str = DEFAULT_TRACK,
-        user_key: str = "user_id",
+        roots: FilePaths | None = None,
+        critical: FilePaths = (),
+        max_tokens: Count = 4000,
+        track: Name = DEFAULT_TRACK,
+        user_key: Name = "user_id",
     ) -> None:
         super().__init__()
-        check_integration("FileRunMiddleware", memory, max_tokens=max_tokens, track=track, user_key=user_key)
         if max_tokens < _LEAST_TOKENS:
             msg = f"FileRunMiddleware: max_tokens is {max_tokens}: a page of a file needs at least {_LEAST_TOKENS}"
             raise SettingsError(msg)
@@ -78,24 +79,24 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
         self.tools = [open_file_tool(self._runs.of, max_tokens=max_tokens, count=counter.count_text)]
 
     def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - of any agent
-        """Begin a run: load what is critical."""
+        """Take up the session's run, or begin one: load what is critical."""
         del state, runtime
-        self._runs.begin(ensure_config())
+        self._runs.resume(ensure_config())
 
     async def abefore_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """See `before_agent`."""
         del state, runtime
-        await off_loop(self._runs.begin, ensure_config())
+        await off_loop(self._runs.resume, ensure_config())
 
     def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
-        """End it: archive, clean, save the figures, report."""
+        """Leave it to the next call: do what is due, save what is known of it."""
         del state, runtime
-        self._runs.end(ensure_config())
+        self._runs.pause(ensure_config())
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:  # noqa: ANN401 - as above
         """See `after_agent`."""
         del state, runtime
-        await off_loop(self._runs.end, ensure_config())
+        await off_loop(self._runs.pause, ensure_config())
 
 
 class _Runs:
@@ -105,8 +106,8 @@ class _Runs:
         self,
         memory: TieredMemory,
         *,
-        roots: Sequence[str] | None,
-        critical: Sequence[str] = (),
+        roots: FilePaths | None,
+        critical: FilePaths = (),
         track: str = DEFAULT_TRACK,
         user_key: str,
     ) -> None:
@@ -128,7 +129,14 @@ class _Runs:
     def begin(self, config: RunnableConfig) -> Run:
         """Start a run, in the place of one that was never ended."""
         place = place_of(config, self._user_key)
-        run = self._new(place).start()
+        return self._begun_as(self._new(place).start(), place)
+
+    def resume(self, config: RunnableConfig) -> Run:
+        """Go on with the session's run, or start one."""
+        place = place_of(config, self._user_key)
+        return self._begun_as(self._new(place).resume(), place)
+
+    def _begun_as(self, run: Run, place: Place) -> Run:
         key = (place.session_id, place.user)
         with self._lock:
             self._begun.pop(key, None)
@@ -137,12 +145,19 @@ class _Runs:
                 del self._begun[next(iter(self._begun))]
         return run
 
+    def pause(self, config: RunnableConfig) -> None:
+        """Leave the run that was taken up to the next call."""
+        self._taken(config).pause()
+
     def end(self, config: RunnableConfig) -> None:
         """End the run that was begun, or what there is of it."""
+        self._taken(config).end()
+
+    def _taken(self, config: RunnableConfig) -> Run:
         place = place_of(config, self._user_key)
         with self._lock:
             begun = self._begun.pop((place.session_id, place.user), None)
-        (begun if begun is not None else self._new(place)).end()
+        return begun if begun is not None else self._new(place)
 
     def _new(self, place: Place) -> Run:
         return self._memory.run(
@@ -155,13 +170,14 @@ class _Runs:
         )
 
 
+@checked(SettingsError)
 def start_run_node(
     memory: MemorySource,
     *,
-    roots: Sequence[str] | None = None,
-    critical: Sequence[str] = (),
-    user_key: str = "user_id",
-    name: str = "start_run",
+    roots: FilePaths | None = None,
+    critical: FilePaths = (),
+    user_key: Name = "user_id",
+    name: Name = "start_run",
 ) -> MemoryNode:
     """A node that begins a run: it loads and pins the critical files, and does what is due. `end_run_node` ends it.
 
@@ -172,7 +188,6 @@ def start_run_node(
         user_key: See there.
         name: The node's, where `add_node` gets none.
     """
-    check_integration("start_run_node", memory, may_open=True, user_key=user_key, name=name)
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state
@@ -183,8 +198,9 @@ def start_run_node(
     return MemoryNode(name, at_once(journey))
 
 
+@checked(SettingsError)
 def end_run_node(
-    memory: MemorySource, *, roots: Sequence[str] | None = None, user_key: str = "user_id", name: str = "end_run"
+    memory: MemorySource, *, roots: FilePaths | None = None, user_key: Name = "user_id", name: Name = "end_run"
 ) -> MemoryNode:
     """A node that ends a run: it archives, cleans, saves a checkpoint with the figures, and reports.
 
@@ -194,7 +210,6 @@ def end_run_node(
         user_key: See there.
         name: See there.
     """
-    check_integration("end_run_node", memory, may_open=True, user_key=user_key, name=name)
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         del state

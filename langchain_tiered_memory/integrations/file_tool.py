@@ -1,13 +1,11 @@
 """The tool `open_file` of an agent: a run's file, from its tier where it is unchanged.
 
-A file that is opened again although nothing changed, and that stands in the conversation still, is not shown once more:
-the answer points to it, and shows it when the agent asks for that.
+The result is the file's text, whatever was shown before: where that stands in a request already, the request has a
+pointer in its place (`context/view/repeated_reads.py`), unless the agent asks to see it once more.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_tiered_memory.sessions.file_run import Run
-    from langchain_tiered_memory.types.files import FileState, OpenedFile
+    from langchain_tiered_memory.types.files import OpenedFile
 
 NAME = "open_file"
 _DESCRIPTION = (
@@ -33,11 +31,10 @@ _MAX_PATH_CHARS = 300
 _STATES = {
     "new": "",
     "unchanged": "",
-    "changed": " It changed since it was opened last.",
-    "deleted": " It is gone from the disk: this is what it was when it was read last.",
+    "changed": "It changed since it was opened last.",
+    "deleted": "It is gone from the disk: this is what it was when it was read last.",
 }
-_SHOWN_STATES: tuple[FileState, ...] = ("unchanged", "changed", "deleted")
-"""In which a file may have been when the part that is asked for was shown: "new" says what "unchanged" does."""
+"""Stands above a page: what is below is the same, word for word, when the file is opened again unchanged."""
 
 
 class OpenFileInput(BaseModel):
@@ -68,15 +65,7 @@ def open_file_tool(
             return f"{_quoted(path)} cannot be opened: {plain_label(str(error), max_chars=300)}"
         if opened.is_binary:
             return f"{_quoted(path)} is no text: {opened.file.size:,} bytes of something else."
-        page = partial(page_of, start_line=start_line, max_tokens=max_tokens, count=count)
-        shown = page(opened)
-        then = {page(replace(opened, state=state)) for state in _SHOWN_STATES}
-        before = None if again else run.shown_in(opened, asked=path, texts=then, tool=NAME)
-        note = _offer(path, before)
-        if before is None or count(note) >= count(shown):
-            return shown
-        run.note_offer(opened, saved_tokens=count(shown) - count(note))
-        return note
+        return page_of(opened, start_line, max_tokens=max_tokens, count=count, again=again)
 
     async def aopen_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
         return await off_loop(open_file, path, config, start_line, again)
@@ -86,7 +75,9 @@ def open_file_tool(
     )
 
 
-def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int]) -> str:
+def page_of(
+    opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int], again: bool = False
+) -> str:
     """A file's lines from one on, as many whole ones as fit, behind a line that says what is shown.
 
     Args:
@@ -94,7 +85,10 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
         start_line: From 1; one behind the end shows nothing.
         max_tokens: The most that it may take.
         count: Tokens of a text.
+        again: Whether it is shown although it stands in the conversation: the page says so, and is another text.
     """
+    state = f"{_STATES[opened.state]}\n" if _STATES[opened.state] else ""
+    which = f"{state}{_quoted(opened.path)}{', shown once more' if again else ''}"
     lines = _lines(opened.text)
     first = max(start_line, 1)
     rest = lines[first - 1 :]
@@ -102,14 +96,14 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
     def page(number: int) -> str:
         last = first + number - 1
         more = f" Go on with start_line {last + 1}." if number < len(rest) else ""
-        head = f"{_quoted(opened.path)}, lines {first} to {last} of {len(lines)}.{_STATES[opened.state]}{more}"
+        head = f"{which}, lines {first} to {last} of {len(lines)}.{more}"
         return "\n".join([head, *rest[:number]])
 
     def fits(number: int) -> bool:
         return count(page(number)) <= max_tokens
 
     if not rest:
-        return f"{_quoted(opened.path)} has {len(lines)} lines, none from {first} on.{_STATES[opened.state]}"
+        return f"{which} has {len(lines)} lines, none from {first} on."
     low, high = 0, 1  # doubled while it fits, so that of a large file no more than a few pages are counted
     while high <= len(rest) and fits(high):
         low, high = high, high * 2
@@ -122,21 +116,13 @@ def page_of(opened: OpenedFile, start_line: int, *, max_tokens: int, count: Call
     long = rest[0][:max_tokens]  # a character is at most a few tokens, and most often a part of one
     more = f" Go on with start_line {first + 1}." if len(rest) > 1 else ""
     shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
-    return f"{_quoted(opened.path)}, {shown}.{_STATES[opened.state]}{more}\n{long}"
+    return f"{which}, {shown}.{more}\n{long}"
 
 
 def _lines(text: str) -> list[str]:
     """Lines as editors and compilers number them: a form feed or another character of Unicode's ends none."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def _offer(path: str, message_id: str | None) -> str:
-    where = f" (message {plain_label(message_id, max_chars=80)})" if message_id else ""
-    return (
-        f"{_quoted(path)} did not change since you opened it; it stands in this conversation already{where}. "
-        "Call open_file with again=true to see it once more."
-    )
 
 
 def _quoted(path: str) -> str:

@@ -6,29 +6,36 @@ history and from what it says. Messages that were put in front of it since make 
 
 from __future__ import annotations
 
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are those of the next with a remark
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.integrations.legacy.message_dicts import messages_of_rows, rows_of_messages
 from langchain_tiered_memory.integrations.legacy.turns import their_own
 from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.session import Session  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Name, Such
 
 if TYPE_CHECKING:
-    import datetime as dt
-
-    from langchain_core.runnables import RunnableConfig
+    from langchain_core.messages import BaseMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-    from langchain_tiered_memory.session import Session
+    Checkpointer: TypeAlias = BaseCheckpointSaver[Any]
+else:  # LangGraph may not be installed
+    Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
+History: TypeAlias = Annotated[
+    BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put one alone in a list")
+]
 
 _BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""
@@ -40,9 +47,10 @@ class _Arrived:
     at: dt.datetime | None
 
 
+@checked()
 def import_history(
     session: Session,
-    source: BaseChatMessageHistory | Iterable[Any],
+    source: History,
     *,
     at: dt.datetime | None = None,
     label: str = "",
@@ -68,9 +76,10 @@ def import_history(
     return [one for batch in _batches(arrived) for one in session.add_messages(**_as_told(batch, at))]
 
 
+@checked()
 async def aimport_history(
     session: Session,
-    source: BaseChatMessageHistory | Iterable[Any],
+    source: History,
     *,
     at: dt.datetime | None = None,
     label: str = "",
@@ -81,6 +90,7 @@ async def aimport_history(
     return [one for batch in _batches(arrived) for one in await session.aadd_messages(**_as_told(batch, at))]
 
 
+@checked()
 def export_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
     """Add the transcript of a session's track to a chat history, after what it has; gives the ids of what was added.
 
@@ -92,6 +102,7 @@ def export_history(session: Session, target: BaseChatMessageHistory) -> list[str
     return [str(one.id) for one in missing]
 
 
+@checked()
 async def aexport_history(session: Session, target: BaseChatMessageHistory) -> list[str]:
     """See `export_history`."""
     theirs, takes_async = await _aread(target)
@@ -105,18 +116,21 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
     return [str(one.id) for one in missing]
 
 
+@checked()
 def to_openai(session: Session) -> list[dict[str, Any]]:
     """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back."""
     return rows_of_messages(session.messages())
 
 
+@checked()
 async def ato_openai(session: Session) -> list[dict[str, Any]]:
     """See `to_openai`."""
     return await run_in_executor(None, rows_of_messages, await session.amessages())
 
 
+@checked()
 def from_langgraph(
-    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+    checkpointer: Checkpointer, config: RunnableConfig, *, channel: Name = "messages"
 ) -> list[BaseMessage]:
     """The messages in the state of a thread, as its latest LangGraph checkpoint (or the one in `config`) has them.
 
@@ -132,17 +146,15 @@ def from_langgraph(
     return _messages_in(checkpointer.get_tuple(_with_thread(config)), config, channel)
 
 
+@checked()
 async def afrom_langgraph(
-    checkpointer: BaseCheckpointSaver[Any], config: RunnableConfig, *, channel: str = "messages"
+    checkpointer: Checkpointer, config: RunnableConfig, *, channel: Name = "messages"
 ) -> list[BaseMessage]:
     """See `from_langgraph`."""
     return _messages_in(await checkpointer.aget_tuple(_with_thread(config)), config, channel)
 
 
 def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
-    if isinstance(source, str | bytes | Mapping | BaseMessage) or not isinstance(source, Iterable):
-        msg = f"a {type(source).__name__} is no history: give a chat history, or a list of messages"
-        raise InvalidInputError(msg)
     given = list(source)
     if given and all(isinstance(one, Mapping) for one in given):
         said = messages_of_rows(given)

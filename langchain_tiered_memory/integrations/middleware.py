@@ -12,12 +12,14 @@ fall back to, or try once more, is sent what fits its own window.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Command
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.agent.cache_hints import (
@@ -33,11 +35,13 @@ from langchain_tiered_memory.integrations.agent.model_call import Announcement, 
 from langchain_tiered_memory.integrations.agent.other_middlewares import is_summarised
 from langchain_tiered_memory.integrations.agent.reply import Outgoing
 from langchain_tiered_memory.integrations.agent.request import changes_of, held_by, running_config, schemas_of, stream
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.integrations.state import branch_in, merged, update_with
 from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
+from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 try:
     from langchain.agents.middleware import types as agents
@@ -53,15 +57,13 @@ except ImportError as error:
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
-    from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.types.scopes import Scope
 
 _EXTENDED: Any = getattr(agents, "ExtendedModelResponse", None)
 """Absent in the first releases of langchain 1: there, how the messages stood is worked out anew at each call."""
@@ -111,41 +113,26 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
 
     state_schema = TieredMemoryState
 
+    @checked(SettingsError)
     def __init__(
         self,
-        memory: TieredMemory,
+        memory: Memory,
         *,
-        max_tokens: int | None = None,
+        max_tokens: Count | None = None,
         view: str = "default",
-        profile: str | None = None,
+        profile: Name | None = None,
         recall: bool = True,
-        project: Sequence[str] = (),
-        project_tokens: int = 500,
+        project: Sequence[Name] = (),
+        project_tokens: Count = 500,
         tools: bool = False,
         cache_hints: bool = False,
-        track: str | None = None,
+        track: Name | None = None,
         scope: Scope | None = None,
-        user_key: str = "user_id",
-        name: str | None = None,
+        user_key: Name = "user_id",
+        name: Name | None = None,
     ) -> None:
         super().__init__()
-        check_integration(
-            "TieredMemoryMiddleware",
-            memory,
-            max_tokens=max_tokens,
-            view=view,
-            profile=profile,
-            track=track,
-            scope=scope,
-            user_key=user_key,
-            name=name,
-        )
-        if isinstance(project_tokens, bool) or not isinstance(project_tokens, int) or project_tokens < 1:
-            msg = f"project_tokens must be a whole number of tokens from 1 up, not {project_tokens!r}"
-            raise SettingsError(msg)
-        if isinstance(project, str):
-            msg = f"project is one string: give a list of the state's keys, such as [{project!r}]"
-            raise SettingsError(msg)
+        check_known_view("TieredMemoryMiddleware", memory, view)
         if "messages" in project:
             msg = "project names other keys of the state than messages: those are what the memory is about"
             raise SettingsError(msg)

@@ -17,10 +17,15 @@ none of them a `cache_policy`: a cached step remembers nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables import Runnable  # noqa: TC002
+
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, handover_of
 from langchain_tiered_memory.integrations.graph.node_calls import (
@@ -31,17 +36,15 @@ from langchain_tiered_memory.integrations.graph.node_calls import (
 )
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
 from langchain_tiered_memory.integrations.graph.node_plans import plan_of
-from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource, Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
+from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.types.scopes import Scope
 
 
 __all__ = [
@@ -58,17 +61,18 @@ __all__ = [
 ]
 
 
+@checked(SettingsError)
 def remember_node(
     memory: MemorySource,
     *,
-    messages_key: str = "messages",
-    input_key: str | None = None,
-    output_key: str | None = None,
-    kind: str | None = None,
-    task: str | None = None,
-    track: str | None = None,
-    user_key: str = "user_id",
-    name: str = "remember",
+    messages_key: Name = "messages",
+    input_key: Name | None = None,
+    output_key: Name | None = None,
+    kind: Name | None = None,
+    task: Name | None = None,
+    track: Name | None = None,
+    user_key: Name = "user_id",
+    name: Name = "remember",
 ) -> MemoryNode:
     """A node that writes what is new in the state to the memory: durable when the node is done.
 
@@ -85,7 +89,6 @@ def remember_node(
         user_key: Key of the config's `configurable` that says whose session it is, where it is there.
         name: The node's, where `add_node` gets none.
     """
-    check_integration("remember_node", memory, may_open=True, track=track, user_key=user_key, name=name)
     keys = [(key, is_users) for key, is_users in ((input_key, True), (output_key, False)) if key is not None]
     wiring = Wiring(messages_key=None if keys else messages_key, track=track, user_key=user_key)
 
@@ -103,14 +106,15 @@ def remember_node(
     return MemoryNode(name, at_once(journey))
 
 
+@checked(SettingsError)
 def condense_node(
     memory: MemorySource,
     *,
-    messages_key: str | None = "messages",
-    timeout: float | None = None,
-    track: str | None = None,
-    user_key: str = "user_id",
-    name: str = "condense",
+    messages_key: Name | None = "messages",
+    timeout: Seconds | None = None,
+    track: Name | None = None,
+    user_key: Name = "user_id",
+    name: Name = "condense",
 ) -> MemoryNode:
     """A node that finishes the session's summaries that are due, for graphs that do not leave it to the background.
 
@@ -124,7 +128,6 @@ def condense_node(
         user_key: As of `remember_node`.
         name: The node's, where `add_node` gets none.
     """
-    check_integration("condense_node", memory, may_open=True, track=track, user_key=user_key, name=name)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
@@ -139,21 +142,22 @@ def condense_node(
     return MemoryNode(name, journey)
 
 
+@checked(SettingsError)
 def context_node(
     memory: MemorySource,
     *,
     model: str | Runnable[Any, Any] | None = None,
     system: str | BaseMessage | None = None,
     tools: Sequence[Any] = (),
-    max_tokens: int | None = None,
+    max_tokens: Count | None = None,
     query: str | None = None,
     view: str = "default",
-    profile: str | None = None,
-    messages_key: str | None = "messages",
-    track: str | None = None,
+    profile: Name | None = None,
+    messages_key: Name | None = "messages",
+    track: Name | None = None,
     scope: Scope | None = None,
-    user_key: str = "user_id",
-    name: str = "context",
+    user_key: Name = "user_id",
+    name: Name = "context",
 ) -> MemoryNode:
     """A node that decides the view of the next model call; `model_input` gives its messages.
 
@@ -177,19 +181,7 @@ def context_node(
         user_key: As of `remember_node`.
         name: The node's, where `add_node` gets none.
     """
-    check_integration(
-        "context_node",
-        memory,
-        max_tokens=max_tokens,
-        view=view,
-        may_open=True,
-        profile=profile,
-        query=query,
-        track=track,
-        scope=scope,
-        user_key=user_key,
-        name=name,
-    )
+    check_known_view("context_node", memory, view)
     call = ModelCall(
         model=model,
         system=system,
@@ -213,21 +205,22 @@ def context_node(
     return MemoryNode(name, journey)
 
 
+@checked(SettingsError)
 def guard_node(
     memory: MemorySource,
     *,
     model: str | Runnable[Any, Any] | None = None,
     system: str | BaseMessage | None = None,
     tools: Sequence[Any] = (),
-    max_tokens: int | None = None,
+    max_tokens: Count | None = None,
     query: str | None = None,
     view: str = "default",
-    profile: str | None = None,
-    messages_key: str | None = "messages",
-    track: str | None = None,
+    profile: Name | None = None,
+    messages_key: Name | None = "messages",
+    track: Name | None = None,
     scope: Scope | None = None,
-    user_key: str = "user_id",
-    name: str = "guard",
+    user_key: Name = "user_id",
+    name: Name = "guard",
 ) -> MemoryNode:
     """A node that measures the next request: its zone, outcome and alert go into the state as figures.
 
@@ -251,19 +244,7 @@ def guard_node(
         user_key: See there.
         name: See there.
     """
-    check_integration(
-        "guard_node",
-        memory,
-        max_tokens=max_tokens,
-        view=view,
-        may_open=True,
-        profile=profile,
-        query=query,
-        track=track,
-        scope=scope,
-        user_key=user_key,
-        name=name,
-    )
+    check_known_view("guard_node", memory, view)
     call = ModelCall(
         model=model,
         system=system,
@@ -285,15 +266,16 @@ def guard_node(
     return MemoryNode(name, journey)
 
 
+@checked(SettingsError)
 def evict_node(
     memory: MemorySource,
     *,
-    keep_messages: int = 20,
-    at_messages: int = 40,
-    messages_key: str = "messages",
-    track: str | None = None,
-    user_key: str = "user_id",
-    name: str = "evict",
+    keep_messages: Count = 20,
+    at_messages: Count = 40,
+    messages_key: Name = "messages",
+    track: Name | None = None,
+    user_key: Name = "user_id",
+    name: Name = "evict",
 ) -> MemoryNode:
     """A node that moves old messages out of the state, so that LangGraph's checkpoints stay bounded. Nothing is lost.
 
@@ -313,13 +295,13 @@ def evict_node(
         name: The node's, where `add_node` gets none.
 
     Raises:
-        InvalidInputError: when `keep_messages` is below 1 or above `at_messages`; as the node runs, when the state
-            keeps no record, or its list cannot be told to let go of messages.
+        SettingsError: when `keep_messages` is below 1 or above `at_messages`.
+        InvalidInputError: as the node runs, when the state keeps no record, or its list cannot be told to let go of
+            messages.
     """
-    check_integration("evict_node", memory, may_open=True, track=track, user_key=user_key, name=name)
-    if not 1 <= keep_messages <= at_messages:
-        msg = f"keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
-        raise InvalidInputError(msg)
+    if keep_messages > at_messages:
+        msg = f"evict_node: keep_messages must be 1 to at_messages ({at_messages}), not {keep_messages}"
+        raise SettingsError(msg)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state

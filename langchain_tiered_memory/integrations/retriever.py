@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
-from langchain_tiered_memory.integrations.checks import check_integration
-from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
+from langchain_tiered_memory.integrations.checks import Memory, set_up
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, plain_name
+from langchain_tiered_memory.types.arguments import Amount, Count, Name, SessionId  # noqa: TC001 - pydantic reads them
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ class TieredMemoryRetriever(BaseRetriever):
     the name that chains with sources cite by.
     """
 
-    memory: TieredMemory
+    memory: Memory
     """Where to look."""
-    session_id: str
+    session_id: SessionId
     """The one session that is looked at."""
-    user: str | None = None
+    user: Name | None = None
     """Whose session it is; another user's is refused."""
-    k: int = Field(default=10, ge=1)
+    k: Count = 10
     """How many documents at most; the quota of each level bounds it too."""
-    levels: tuple[int, ...] | None = None
+    levels: tuple[Amount, ...] | None = None
     """0 for messages, 1 and more for summaries; all, by default."""
-    tracks: tuple[str, ...] | None = None
+    tracks: tuple[Name, ...] | None = None
     """Lines of the session; all, by default."""
     since: dt.datetime | None = None
     """Nothing said before."""
@@ -61,8 +61,7 @@ class TieredMemoryRetriever(BaseRetriever):
 
         def __init__(self, **choices: object) -> None:
             """Refuse what is no memory in words of our own."""
-            check_integration("TieredMemoryRetriever", choices.get("memory"))
-            super().__init__(**choices)
+            set_up(self, choices, super().__init__)
 
     @model_validator(mode="after")
     def _names_are_good(self) -> Self:

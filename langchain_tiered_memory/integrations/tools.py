@@ -7,19 +7,22 @@ as quoted data within a bound of tokens; an id that does not exist is an answer 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
 from langchain_tiered_memory.text.fencing import plain_label
+from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 from langchain_tiered_memory.types.scopes import Scope
 
@@ -71,15 +74,16 @@ class PinInput(BaseModel):
     keep: bool = Field(default=True, description="False lets go of a message that was pinned before.")
 
 
+@checked(SettingsError)
 def memory_tools(
-    memory: TieredMemory,
+    memory: Memory,
     *,
-    session_id: str | None = None,
-    user: str | None = None,
-    track: str | None = None,
+    session_id: SessionId | None = None,
+    user: Name | None = None,
+    track: Name | None = None,
     scope: Scope | None = None,
-    max_tokens: int = 2000,
-    user_key: str = "user_id",
+    max_tokens: Count = 2000,
+    user_key: Name = "user_id",
 ) -> list[BaseTool]:
     """The tools `recall`, `expand` and `pin`, in this order.
 
@@ -89,7 +93,8 @@ def memory_tools(
         user: Whose session it is, or what `user_key` of the run's config says; another user's is refused.
         track: The line of the session that the agent is on; by its place in the graph, `main` outside of one, if not
             given.
-        scope: What of the session they may show and change. By default the tools of a sub-agent on a track of its own
+        scope: What of the session they may show and change; with one a sub-agent's tools are on its own track, though
+            it has no memory and nothing stands there. By default the tools of a sub-agent on a track of its own
             keep to that track, and those of any other agent search all lines.
         max_tokens: Bounds each result.
         user_key: Key of the config's `configurable` that names the user, where it is there.
@@ -97,16 +102,6 @@ def memory_tools(
     Raises:
         SettingsError: when `max_tokens` is too small for a result.
     """
-    check_integration(
-        "memory_tools",
-        memory,
-        max_tokens=max_tokens,
-        session_id=session_id,
-        user=user,
-        track=track,
-        scope=scope,
-        user_key=user_key,
-    )
     if max_tokens < _LEAST_TOKENS:
         msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
         raise SettingsError(msg)
@@ -235,7 +230,7 @@ class _Verbs:
             )
             raise SettingsError(msg)
         user = self._user if self._user is not None else configurable.get(self._user_key)
-        track, scope = self._seen(config) if configurable.get("thread_id") == named else (None, None)
+        track, scope = self._seen(config, str(named))
         return self._memory.session(
             str(named),
             user=str(user) if user is not None else None,
@@ -243,14 +238,20 @@ class _Verbs:
             scope=self._scope or scope,
         )
 
-    def _seen(self, config: RunnableConfig) -> tuple[str | None, Scope | None]:
+    def _seen(self, config: RunnableConfig, session_id: str) -> tuple[str | None, Scope | None]:
         """The track of the agent that calls, and what it may see, where it is a sub-agent with a track of its own."""
-        place = place_of(config, self._user_key)
+        if not config.get("configurable", {}).get("thread_id"):
+            return None, None
+        place = replace(place_of(config, self._user_key), session_id=session_id)
         if not place.parts:
             return None, None
         track = line_of_agent(self._memory, place, None, (), track=self._track).track
+        if self._scope is not None:
+            return track, None
+        if session_id != str(config["configurable"]["thread_id"]):
+            return None, None
         transcript = self._memory.core.runtime.store.transcript
-        ref = transcript.find(place.session_id)
+        ref = transcript.find(session_id)
         # An agent that goes on with the conversation above it has said nothing on a track of its own.
         if ref is None or track not in transcript.tracks(ref) or not keeps_to_itself(place, track):
             return None, None

@@ -10,6 +10,7 @@ from langchain_tiered_memory.errors import DamagedFileError
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
 from langchain_tiered_memory.runs.files.compression import checksum_of
 from langchain_tiered_memory.runs.files.content_rows import unpack_row
+from langchain_tiered_memory.runs.files.disk import kind_of
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.schema import digest_of, unpacked
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 def of_kept_files(known: Known) -> Iterator[Fault]:
     """Of kept files, their contents, and the state of their tiers."""
     sizes: dict[str, int] = {}
+    binary: set[str] = set()
     yield from _of_dictionaries(known)
-    yield from _of_contents(known, sizes)
+    yield from _of_contents(known, sizes, binary)
     files = list(known.rows(schema.kept_files))
     named = {row["checksum"] for row in known.rows(schema.kept_files, sound=False)}
     for row in files:
@@ -39,6 +41,9 @@ def of_kept_files(known: Known) -> Iterator[Fault]:
         elif row["size"] != sizes[row["checksum"]]:
             remedy = Remedy(schema.kept_files, key, {"size": sizes[row["checksum"]]})
             yield known.fault("wrong_kept_file", what, "its size is not that of its content", remedy)
+        elif row["kind"] != (kind := "binary" if row["checksum"] in binary else kind_of(what, b"")):
+            remedy = Remedy(schema.kept_files, key, {"kind": kind})
+            yield known.fault("wrong_kept_file", what, f"its kind is {row['kind']}, and it is {kind}", remedy)
     for checksum in sorted(set(sizes) - named):
         key = {"session_key": known.session["key"], "checksum": checksum}
         remedy = Remedy(schema.file_contents, key, None)
@@ -63,8 +68,8 @@ def _of_dictionaries(known: Known) -> Iterator[Fault]:
             yield known.fault("damaged_dictionary", row["number"], "it is not what its checksum says", remedy)
 
 
-def _of_contents(known: Known, sizes: dict[str, int]) -> Iterator[Fault]:
-    """Of contents; notes the size of each that is whole."""
+def _of_contents(known: Known, sizes: dict[str, int], binary: set[str]) -> Iterator[Fault]:
+    """Of contents; notes the size of each that is whole, and which are no text."""
     contents = schema.file_contents
     mine = contents.c.session_key == known.session["key"]
     for checksum in known.connection.scalars(
@@ -75,10 +80,12 @@ def _of_contents(known: Known, sizes: dict[str, int]) -> Iterator[Fault]:
         if any(damage_in(contents, row)):
             continue  # named already
         try:
-            unpack_row(known.connection, known.session["key"], row)
+            content = unpack_row(known.connection, known.session["key"], row)
         except DamagedFileError as error:
             key = {name: row[name] for name in ("session_key", "checksum")}
             remedy = Remedy(contents, key, None)
             yield known.fault("damaged_content", row["checksum"][:12], str(error), remedy)
         else:
             sizes[row["checksum"]] = row["size"]
+            if kind_of("", content) == "binary":
+                binary.add(row["checksum"])

@@ -11,7 +11,7 @@ from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.schema import digest_of, unpacked
+from langchain_tiered_memory.sql.schema import digest_of, digest_of_task, unpacked
 from langchain_tiered_memory.types.drafts import FINDING, TOUCHING_ROLES
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
     for task in done:
         key = {"session_key": task["session_key"], "task_digest": task["task_digest"]}
         what = unpacked(task["task_id"])
-        if task["task_digest"] != digest_of(what):
+        if task["task_digest"] != digest_of_task(unpacked(task["track"]), what):
             detail = "its digest is not that of its name: it cannot be finished, and is dropped"
             yield known.fault("wrong_task", what, detail, Remedy(tasks, key, None))
         elif (task["state"] == "finished") != (task["finished_at"] is not None and task["last_seq"] is not None):
@@ -47,7 +47,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
             yield known.fault("wrong_task", what, detail, Remedy(tasks, key, values))
     newest = known.connection.execute(
         select(schema.checkpoints.c.at, schema.checkpoints.c.last_seq)
-        .where(schema.checkpoints.c.session_key == known.session["key"])
+        .where(schema.checkpoints.c.session_key == known.session["key"], schema.checkpoints.c.alone.is_(False))
         .order_by(schema.checkpoints.c.key.desc())
         .limit(1)
     ).one_or_none()

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import role_of, text_of
-from langchain_tiered_memory.messages.shell_paths import paths_in_command
+from langchain_tiered_memory.messages.shell_paths import only_reads, paths_in_command
 from langchain_tiered_memory.types.drafts import FINDING, FileTouch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from langchain_core.messages import BaseMessage
 
@@ -158,6 +158,14 @@ def touches_of_call(call: RequestedCall, settings: FileSettings) -> tuple[FileTo
         if len(found) == _MAX_PATHS:
             break
     return tuple(found.values())
+
+
+def reads_alone(call: RequestedCall, touches: Collection[FileTouch], settings: FileSettings) -> bool:
+    """Whether a call reads the files that it touches and does nothing else: its result is what they say."""
+    if not touches or any(touch.operation != "read" for touch in touches):
+        return False
+    is_shell = _operation(call.name, tuple(settings.tools.items())) is None
+    return not is_shell or all(only_reads(command) for command in _commands(call))
 
 
 def plain_path(written: str) -> str | None:

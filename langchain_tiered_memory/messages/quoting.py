@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Entry
 
-_LINE_TOKENS = 4
+QUOTE_TOKENS = 4
 """A quote's speaker and line break."""
 _LEAST_TOKENS = 24
 """A quote shorter than this says nothing: rather fewer of them."""
@@ -48,7 +48,7 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
     """Quote `entries` within `room` tokens, as much of each as there is room for; at least the newest one a little."""
     kept = list(entries)
     while True:
-        level = water_level([entry.tokens for entry in kept], max(room - _LINE_TOKENS * len(kept), 0))
+        level = water_level([entry.tokens for entry in kept], max(room - QUOTE_TOKENS * len(kept), 0))
         short = level < min(_LEAST_TOKENS, max((entry.tokens for entry in kept), default=0))
         if len(kept) <= 1 or not short:
             break

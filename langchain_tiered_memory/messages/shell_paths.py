@@ -65,6 +65,15 @@ def paths_in_command(command: str) -> Iterator[tuple[str, FileOperation]]:
                 yield (posixpath.normpath(posixpath.join(folder, path)) if folder else path), operation
 
 
+def only_reads(command: str) -> bool:
+    """Whether each command of a line reads files that it names, or goes to a folder, and nothing else is done."""
+    commands = list(_simple_commands(command))
+    return bool(commands) and all(
+        words[0] == "cd" or ((done := list(_named_by(words))) and all(operation == "read" for _, operation in done))
+        for words in commands
+    )
+
+
 def _simple_commands(command: str) -> Iterator[list[str]]:
     """The words of each simple command; a redirection stands in them as `>` or `<` before its file."""
     if len(command) > _MAX_COMMAND_CHARS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.types.outcomes import Window
@@ -41,7 +41,8 @@ def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> B
 
     The caller's `asked` (else `context.max_tokens`) is what the request may take, and never more than the model's
     window allows. Where the window is not known, or is far larger than the budget, the budget is taken for what is
-    allowed, and the window for what would allow it: zones and thresholds then speak of the budget.
+    allowed, and the window for what would allow it: zones and thresholds then speak of the budget. With a
+    `window_share`, zones speak of the model's window, whose share it is.
 
     Args:
         asked: `max_tokens` of the call.
@@ -53,8 +54,6 @@ def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> B
     wished = asked if asked is not None else settings.context.max_tokens
     if known is None:
         return Budget(max_tokens=wished, window=_allowing(wished, buffer))
-    if settings.context.window_share is not None:
-        wished = max(min(wished, math.ceil(known * settings.context.window_share) - 1), 1)
     reserved = told.answer or settings.context.reserved_output_tokens
     window = Window(
         tokens=known,
@@ -62,6 +61,10 @@ def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> B
         buffer_share=buffer,
         source=source,
     )
+    if settings.context.window_share is not None:
+        # Share and zones have one base: what the model's window holds beside its answer.
+        most = max(min(wished, math.ceil(window.limit * settings.context.window_share) - 1), 1)
+        window = replace(window, most=most, source="budget" if most < window.allowed else source)
     if wished >= window.allowed:
         return Budget(max_tokens=window.allowed, window=window)
     return Budget(max_tokens=wished, window=_allowing(wished, buffer))

@@ -77,6 +77,12 @@ class Offer:
     passages: tuple[PassageOffer, ...] = ()
     """All its passages in their order; may be left empty for an entry that is short enough, or must not be cut."""
 
+    place: int | None = None
+    """Its place among what is shown before all else, whatever it costs; `None`: it competes with the others."""
+
+    only_passages: bool = False
+    """Whether it is not shown whole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
@@ -113,16 +119,20 @@ def fill(
     """Choose among `offers`, never above `max_tokens`.
 
     `header_tokens` is what the first entry shown of a sitting costs in addition (its date); a missing sitting costs
-    nothing. The best buy is taken first; one that does not fit is passed over. What is kept for passages is not kept
-    from the entry that scores best: nothing that they show is worth more.
+    nothing. What has a place comes first, whole or, where it is long, by its best passages. Then the best buy is taken
+    first; one that does not fit is passed over. What is kept for passages is not kept from the entry that scores best:
+    nothing that they show is worth more.
     """
     budget = _Budget(max_tokens, header_tokens or {})
+    shown: dict[int, tuple[int, ...] | None] = {}
+    for offer in sorted((one for one in offers if one.place is not None), key=lambda one: (one.place, one.sequence)):
+        _place(offer, budget, shown, max_tokens=max_tokens, weights=weights)
+    offers = [one for one in offers if one.sequence not in shown and not one.only_passages]
     wholes = sorted(offers, key=lambda one: (-_worth(one.score, one.tokens, weights), one.sequence))
     long = [one for one in wholes if one.tokens > max_tokens * weights.long_share]
     pieces = sorted(_pieces(long, weights))
     kept = int(max_tokens * weights.passage_share) if pieces else 0
     best = max((offer.score for offer in offers), default=0.0)
-    shown: dict[int, tuple[int, ...] | None] = {}
     for offer in wholes:
         keeping = kept if offer.score < best else 0
         if budget.buys(offer.tokens, sitting=offer.sitting, keeping=keeping):
@@ -141,6 +151,24 @@ def fill(
         ),
         tokens=max(max_tokens, 0) - budget.left,
     )
+
+
+def _place(
+    offer: Offer,
+    budget: _Budget,
+    shown: dict[int, tuple[int, ...] | None],
+    *,
+    max_tokens: int,
+    weights: FillingWeights,
+) -> None:
+    """Show an entry before all else: whole where it is short enough, or by passages where it has some."""
+    short = not offer.passages or offer.tokens <= max_tokens * weights.long_share
+    if short and not offer.only_passages and budget.buys(offer.tokens, sitting=offer.sitting):
+        shown[offer.sequence] = None
+        return
+    for _, sequence, index, tokens, sitting in sorted(_pieces([offer], weights))[: weights.passages_of_entry]:
+        if budget.buys(tokens, sitting=sitting):
+            shown[sequence] = (*(shown.get(sequence) or ()), index)
 
 
 class _Budget:

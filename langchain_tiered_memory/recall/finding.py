@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
+from langchain_tiered_memory.recall.fusion import idf_of
 from langchain_tiered_memory.recall.indexing import brought_up, queue_lost, report_outage, usable_index
-from langchain_tiered_memory.recall.questions import read_question
+from langchain_tiered_memory.recall.outage import is_left_alone
+from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
 from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
@@ -46,12 +48,14 @@ class Found:
     sittings: Mapping[int, int]
     hits: frozenset[int]
     """`seq`s that an index named; the others only stand beside one."""
-    asked_nats: float
-    """How much the question's terms tell together: the sum of their idf, of those that were looked up."""
-    unique_nats: float
-    """How much a term tells that stands in one passage alone."""
-    rarest: int
-    """Passages that have the rarest of them; 0 where there is none."""
+    stretches: tuple[Stretch, ...]
+    """Of the question: what `RankedEntry.shared` tells of."""
+    known_nats: tuple[float, ...]
+    """For each of them how much its terms tell together that somebody else said."""
+    known_terms: tuple[int, ...]
+    """For each of them how many of its terms that are."""
+    passage_count: int
+    """Of the session."""
 
     def is_hit(self, seq: int) -> bool:
         """Whether an index named this entry."""
@@ -59,7 +63,13 @@ class Found:
 
 
 def find(
-    runtime: Runtime, ref: SessionRef, query: str, *, filters: SearchFilters | None = None, best: int | None = None
+    runtime: Runtime,
+    ref: SessionRef,
+    query: str,
+    *,
+    filters: SearchFilters | None = None,
+    best: int | None = None,
+    asked_at: int | None = None,
 ) -> Found:
     """Rank the messages of a session for a question.
 
@@ -68,7 +78,10 @@ def find(
         ref: The session.
         query: The question.
         filters: Which messages may be found.
-        best: So many of the best hits are read whole, for who needs no more of them; `None`: all that are ranked.
+        best: So many of the best hits are read whole, each text once and earlier askings besides, for who needs no more
+            of them; `None`: all that are ranked.
+        asked_at: `seq` of the message that is the question: it is not its own answer, and what nobody else said tells
+            nothing of what is asked.
     """
     limit = runtime.settings.recall.candidates
     query = asked(query)
@@ -78,65 +91,78 @@ def find(
     lexical = runtime.store.text_index.seqs(ref, weights, limit=limit, filters=filters)
     similar = similar_passages(runtime, ref, query, level=0, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
-    hits = lexical | {passage.seq for passage in dense if passage.level == 0}
+    hits = (lexical | {passage.seq for passage in dense if passage.level == 0}) - {asked_at}
     reach = runtime.settings.recall.neighbours
     around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
+    around |= {asked_at} if asked_at is not None else set()
     transcript = runtime.store.transcript
     near: Sequence[Entry | Moment] = (transcript.by_seq if best is None else transcript.moments)(ref, sorted(around))
     tracks = filters.tracks if filters is not None else None
-    said = {one.seq: one for one in near if tracks is None or one.track in tracks}
+    said = {one.seq: one for one in near if one.seq != asked_at and (tracks is None or one.track in tracks)}
     passages: dict[int, list[Passage]] = {}
-    for passage in runtime.store.text_index.of_entries(ref, sorted(said)):
+    for passage in runtime.store.text_index.of_entries(ref, sorted({*said, *([asked_at] if asked_at else [])})):
         passages.setdefault(passage.seq, []).append(passage)
+    own = [frozenset(passage.terms.split()) for passage in passages.pop(asked_at or 0, ())]
+    elsewhere = {term: n - sum(term in one for one in own) for term, n in statistics.document_frequency.items()}
+    known = {term: count for term, count in elsewhere.items() if count > 0}
+    passage_count = max(statistics.passages - len(own), 1)
     sittings = _sittings(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
     speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
-    last_at = max((one.at for one in said.values()), default=0.0)
+    last_at = max((one.at for one in near if tracks is None or one.track in tracks), default=0.0)
     candidates = [
-        Candidate(
-            sequence=seq,
-            sitting=sittings[seq],
-            passages=tuple(
-                PassageCandidate(terms=passage.terms, similarity=similar.get(passage.id)) for passage in found
-            ),
-            speaker=said[seq].name or "",
-            by_person=_is_person(said[seq]),
-            time=utc(said[seq].at),
-        )
-        for seq, found in passages.items()
+        _candidate(said[seq], found, sitting=sittings[seq], similar=similar) for seq, found in passages.items()
     ]
+    question = read_question(query, speakers=speakers, now=utc(last_at), known=known)
     ranked = rank(
-        read_question(query, speakers=speakers, now=utc(last_at)),
+        question,
         candidates,
-        collection=Collection(
-            passages=statistics.passages,
-            average_terms=statistics.average_terms,
-            document_frequency=statistics.document_frequency,
-        ),
+        collection=Collection(passages=passage_count, average_terms=statistics.average_terms, document_frequency=known),
     )
+    nats = {term: weight * idf_of(known[term], passage_count) for term, weight in question.terms.items()}
     if best is None:
         entries = {one.seq: one for one in said.values() if isinstance(one, Entry)}
     else:
-        entries = _best_hits(runtime, ref, [one.sequence for one in ranked if one.sequence in hits], count=best)
+        best_first = [one.sequence for one in ranked if one.sequence in hits]
+        entries = _best_hits(runtime, ref, best_first, count=best, asks=frozenset(analyse(query)))
     return Found(
         ranked=tuple(ranked),
         entries=entries,
         passages={seq: tuple(found) for seq, found in passages.items()},
         sittings=sittings,
         hits=frozenset(hits),
-        asked_nats=sum(weights.values()),
-        unique_nats=math.log(1 + max(statistics.passages, 1)),
-        rarest=min((statistics.document_frequency[term] for term in weights), default=0),
+        stretches=question.stretches,
+        known_nats=tuple(sum(nats.get(term, 0.0) for term in one.terms) for one in question.stretches),
+        known_terms=tuple(len(one.terms & known.keys()) for one in question.stretches),
+        passage_count=passage_count,
     )
 
 
-def _best_hits(runtime: Runtime, ref: SessionRef, seqs: Sequence[int], *, count: int) -> dict[int, Entry]:
-    """The first `count` of these entries that can be read."""
-    found: dict[int, Entry] = {}
+def _candidate(
+    said: Entry | Moment, passages: Sequence[Passage], *, sitting: int, similar: Mapping[int, float]
+) -> Candidate:
+    return Candidate(
+        sequence=said.seq,
+        sitting=sitting,
+        passages=tuple(PassageCandidate(terms=one.terms, similarity=similar.get(one.id)) for one in passages),
+        speaker=said.name or "",
+        by_person=_is_person(said),
+        time=utc(said.at),
+    )
+
+
+def _best_hits(
+    runtime: Runtime, ref: SessionRef, seqs: Sequence[int], *, count: int, asks: frozenset[str]
+) -> dict[int, Entry]:
+    """The first of these entries that can be read, each text once, until `count` of them are no earlier askings."""
+    found: dict[tuple[str, str], Entry] = {}
     for start in range(0, len(seqs), max(count, 1)):
-        if len(found) >= count:
+        if sum(not repeats(text, asks) for _, text in found) >= count:
             break
-        found |= {one.seq: one for one in runtime.store.transcript.by_seq(ref, seqs[start : start + count])}
-    return found
+        read = {one.seq: one for one in runtime.store.transcript.by_seq(ref, seqs[start : start + count])}
+        for seq in seqs[start : start + count]:
+            if seq in read:
+                found.setdefault((read[seq].role, read[seq].text), read[seq])
+    return {one.seq: one for one in found.values()}
 
 
 def asked(query: str) -> str:
@@ -166,7 +192,7 @@ def telling(statistics: TextStatistics) -> dict[str, float]:
 
 def similar_passages(runtime: Runtime, ref: SessionRef, query: str, *, level: int, limit: int) -> dict[int, float]:
     """The nearest passages of a level, by id, with their cosine; none where there is no index to ask."""
-    index = _index_to_ask(runtime, ref)
+    index = None if is_left_alone(runtime) else _index_to_ask(runtime, ref)
     if index is None:
         return {}
     where = {"level": level}

@@ -1,7 +1,7 @@
 """The arithmetic of ranking: BM25, and how scores are normalised, gathered and spread. Arrays in, arrays out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,24 @@ def bm25(
     terms: Mapping[str, float],
     passages: Sequence[Sequence[str]],
     *,
+    stretches: Sequence[Collection[str]] = (),
     passage_count: int,
     average_terms: float,
     document_frequency: Mapping[str, int],
     k1: float,
     b: float,
-) -> Scores:
+) -> tuple[Scores, Scores]:
     """BM25 of each passage (its terms in `passages`) for the weighted query `terms`; 0 where none occurs.
+
+    A query of several `stretches` is long: it is scored stretch by stretch, and of those the root of the sum of squares
+    is taken, so that a passage which has all of one stands before one that has a word of each.
 
     Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), equation 3.15, with the
     inverse document frequency that Lucene uses (never negative). The last four figures are those of the whole index, so
     that a score does not depend on which candidates stand beside it.
+
+    Returns:
+        The scores, and for each stretch a row of what its terms in each passage tell: the sum of their weights and idf.
     """
     lengths = np.array([len(passage) for passage in passages], dtype=np.float64)
     saturation = k1 * (1 - b + b * lengths / max(average_terms, 1.0))
@@ -35,12 +42,22 @@ def bm25(
             if term not in counts:
                 counts[term] = np.zeros(len(passages))
             counts[term][place] = passage.count(term)
-    scores = np.zeros(len(passages))
+    together = stretches or (frozenset(terms),)
+    scores, shared = np.zeros((2, len(together), len(passages)))
     for term, count in sorted(counts.items()):  # sums in one order, so that equal passages score equally everywhere
-        frequency = min(max(document_frequency.get(term, 0), 1), passage_count)
-        idf = math.log1p((passage_count - frequency + 0.5) / (frequency + 0.5))
-        scores += terms[term] * idf * (k1 + 1) * count / (count + saturation)
-    return scores
+        weight = terms[term] * idf_of(document_frequency.get(term, 0), passage_count)
+        score = weight * (k1 + 1) * count / (count + saturation)
+        for row, stretch in enumerate(together):
+            if term in stretch:
+                scores[row] += score
+                shared[row] += np.where(count > 0, weight, 0.0)
+    return (scores[0] if len(together) == 1 else np.sqrt(np.square(scores).sum(axis=0))), shared
+
+
+def idf_of(frequency: int, passage_count: int) -> float:
+    """How much a term tells that stands in so many of the passages, in nats."""
+    there = min(max(frequency, 1), passage_count)
+    return math.log1p((passage_count - there + 0.5) / (there + 0.5))
 
 
 def over_best(scores: Scores) -> Scores:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.recall.outage import answered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,7 @@ def brought_up(
             done += len(rows)
             if embedded is not None:
                 embedded(len(rows))
+            answered(runtime)
     except (IndexUnavailableError, EmbedderMismatchError) as error:
         report_outage(runtime, error)
         return done, None
@@ -111,10 +113,16 @@ def brought_up(
 
 
 def report_outage(runtime: Runtime, error: Exception, session_id: str | None = None) -> None:
-    """Say why search goes on by words."""
+    """Say why search goes on by words; once, of an index that stays silent, which is left alone."""
+    reason = str(error)
+    if isinstance(error, IndexUnavailableError) and error.is_silent:
+        seconds = runtime.index_outage.begin(runtime.monotonic())
+        if seconds is None:
+            return
+        reason += f"; search goes on by words at once, and it is asked again behind it, first in {seconds:g} s"
     of_another = isinstance(error, EmbedderMismatchError)
     name = EventName.VECTORS_OF_ANOTHER_EMBEDDER if of_another else EventName.VECTORS_UNAVAILABLE
-    runtime.report(name, str(error), session_id=session_id)
+    runtime.report(name, reason, session_id=session_id)
 
 
 def queue_lost(runtime: Runtime) -> bool:
@@ -129,8 +137,11 @@ def queue_lost(runtime: Runtime) -> bool:
             return False
         # SQL first: what is embedded meanwhile makes the index larger, not smaller.
         settled = runtime.store.vector_queue.count_settled(fingerprint=index.fingerprint)
-        if settled and index.count() < settled:
-            _queue_missing(runtime, index)
+        if settled:
+            there = index.count()
+            answered(runtime)
+            if there < settled:
+                _queue_missing(runtime, index)
     except (IndexUnavailableError, EmbedderMismatchError) as error:
         report_outage(runtime, error)
         return False

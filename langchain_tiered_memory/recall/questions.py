@@ -1,5 +1,8 @@
 """Reads a question: which terms to look up, who and when it speaks of, and whether it asks for a time.
 
+What is asked for seldom is all that is said: reasons, greetings and pasted logs stand beside it. So a message is read
+in stretches, as long ones are in passages: what answers one of them answers the message, whatever else stands in it.
+
 The names of the speakers are no search terms here. In a conversation of two, "Anna" stands in the turns that Bert
 addresses to her, while what Anna did is what Anna says: a speaker's name prefers the turns of that speaker, and weighs
 little as a word.
@@ -10,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.text.time_expressions import Interval, find_intervals
 
@@ -19,6 +23,22 @@ _ASKS_WHEN = re.compile(
     re.IGNORECASE,
 )
 
+_ASKS = re.compile(r"[?\uff1f\u061f\u037e]\W{0,16}\Z")
+"""A question mark at the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A sentence or a line of what is asked."""
+
+    text: str
+    terms: frozenset[str]
+
+    @property
+    def asks(self) -> bool:
+        """Whether it ends with a question mark."""
+        return bool(_ASKS.search(self.text))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -26,6 +46,9 @@ class Question:
 
     terms: Mapping[str, float]
     """The terms to look up, each with its weight (1 for a common word, less for a speaker's name)."""
+
+    stretches: tuple[Stretch, ...] = ()
+    """Its sentences and lines; empty where all terms stand together."""
 
     speakers: frozenset[str] = frozenset()
     """The one speaker whom the question names; empty where it names none, or several."""
@@ -37,22 +60,46 @@ class Question:
     """Whether its answer is a point or a length of time."""
 
 
+def stretches_of(text: str) -> tuple[Stretch, ...]:
+    """The sentences and lines of `text` that have terms, each once."""
+    parts = (piece.text for line in text.splitlines() for piece in pieces(line))
+    read = (Stretch(text=part, terms=frozenset(analyse(part))) for part in parts)
+    return tuple({one.terms: one for one in read if one.terms}.values())
+
+
+def repeats(text: str, asked: Collection[str]) -> bool:
+    """Whether `text` asks the same: one stretch has all of the terms `asked` that it has, and says nothing else."""
+    stretches = stretches_of(text)
+    best = max(stretches, key=lambda one: len(one.terms.intersection(asked)), default=None)
+    if best is None or not best.terms.issubset(asked):
+        return False
+    return all(one.terms.intersection(asked) <= best.terms for one in stretches)
+
+
 def read_question(
-    text: str, *, speakers: Collection[str] = (), now: datetime | None = None, name_weight: float = 0.3
+    text: str,
+    *,
+    speakers: Collection[str] = (),
+    now: datetime | None = None,
+    name_weight: float = 0.3,
+    known: Collection[str] | None = None,
 ) -> Question:
     """Read `text`, a question about a conversation between `speakers` whose latest entry is of `now`.
 
     `speakers` are names of persons; leave out labels such as "user" and "assistant", which are words of many questions.
-    Without `now` no time is read. `name_weight` is the weight of a speaker's name as a search term.
+    Without `now` no time is read. `name_weight` is the weight of a speaker's name as a search term. Terms that are not
+    `known` are not looked up.
     """
-    terms = dict.fromkeys(analyse(text), 1.0)
+    said = dict.fromkeys(analyse(text), 1.0)
     names = {speaker: frozenset(analyse(speaker)) for speaker in speakers}
-    named = frozenset(speaker for speaker, parts in names.items() if not parts.isdisjoint(terms))
+    named = frozenset(speaker for speaker, parts in names.items() if not parts.isdisjoint(said))
+    terms = {term: weight for term, weight in said.items() if known is None or term in known}
     for part in frozenset().union(*names.values()):
         if part in terms:
             terms[part] = name_weight
     return Question(
         terms=terms,
+        stretches=stretches_of(text),
         speakers=named if len(named) == 1 else frozenset(),
         intervals=tuple(find_intervals(text, now=now)) if now else (),
         asks_when=bool(_ASKS_WHEN.search(text)),

@@ -91,7 +91,8 @@ class RankingWeights:
     """How much more an entry with time words counts when a time is asked for."""
 
     contentless: float = 0.6
-    """How much less an entry without any term counts ("Wow!"); fades as terms come in."""
+    """How much less an entry without any term counts ("Wow!"); fades as terms come in. So much less counts also what
+    says nothing but the question's own words: an earlier asking is no answer."""
 
     contentless_terms: float = 3.0
     """The number of terms at which that loss has fallen to 1/e."""
@@ -161,6 +162,12 @@ class RankedEntry:
     """Without what the sitting that matches least adds, for every entry gains that much: where all was said in one
     sitting, as much as its best entries are worth. So what matches nothing has next to nothing."""
 
+    shared: tuple[float, ...] = ()
+    """For each stretch of the question how much the terms tell that the best passage shares with it, in nats."""
+
+    adds: bool = True
+    """Whether it says anything that the question does not."""
+
     passage_scores: tuple[float, ...]
     """The fused score of each passage, in their order, 0 to 1."""
 
@@ -178,17 +185,17 @@ def rank(
         return []
     words = [passage.terms.split() for entry in entries for passage in entry.passages]
     owners = np.repeat(np.arange(len(entries)), [len(entry.passages) for entry in entries])
-    lexical = over_best(
-        bm25(
-            question.terms,
-            words,
-            passage_count=collection.passages,
-            average_terms=collection.average_terms,
-            document_frequency=collection.document_frequency,
-            k1=weights.k1,
-            b=weights.b,
-        )
+    matched, shared_nats = bm25(
+        question.terms,
+        words,
+        stretches=[one.terms for one in question.stretches],
+        passage_count=collection.passages,
+        average_terms=collection.average_terms,
+        document_frequency=collection.document_frequency,
+        k1=weights.k1,
+        b=weights.b,
     )
+    lexical = over_best(matched)
     dense = above_floor(
         [passage.similarity for entry in entries for passage in entry.passages], depth=weights.similar_passages
     )
@@ -196,19 +203,26 @@ def rank(
     share = weights.lexical if has_dense else 1.0
     fused = share * best_of_each(lexical, owners, count=len(entries))
     fused += (1 - share) * best_of_each(dense, owners, count=len(entries))
+    shared_of = np.array([best_of_each(row, owners, count=len(entries)) for row in shared_nats])
     around, shared = _around(fused, entries, weights)
+    asked = frozenset(question.terms).union(*(one.terms for one in question.stretches))
+    adds = best_of_each(np.array([not asked.issuperset(one) for one in words]), owners, count=len(entries))
     signals = _signals(question, entries, words, owners, weights)
+    signals[(adds == 0) & (shared_of.sum(axis=0) > 0)] *= 1 - weights.contentless
     scores = around * signals
     own_scores = scores - shared * signals
     order = np.argsort(-scores, kind="stable").tolist()
     # As lists: numbers are taken out of those faster than one by one out of an array.
     totals, owns, pieces = scores.tolist(), own_scores.tolist(), (share * lexical + (1 - share) * dense).tolist()
+    rows, new = shared_of.T.tolist(), (adds > 0).tolist()
     starts = [*np.flatnonzero(np.diff(owners, prepend=-1)).tolist(), len(pieces)]
     return [
         RankedEntry(
             sequence=entries[place].sequence,
             score=totals[place],
             own_score=owns[place],
+            shared=tuple(rows[place]),
+            adds=new[place],
             passage_scores=tuple(pieces[starts[place] : starts[place + 1]]),
         )
         for place in order

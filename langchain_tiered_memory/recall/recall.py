@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, Offer, PassageOffer, fill, price
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.worth import least_score
+from langchain_tiered_memory.recall.worth import judge
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
 from langchain_tiered_memory.types.records import LeftOut
 
@@ -49,6 +49,7 @@ def recall(
     room: int,
     code_room: int,
     shown: frozenset[int],
+    shown_texts: frozenset[str] = frozenset(),
     summaries: Sequence[Summary] = (),
     filters: SearchFilters | None = None,
     said_at: int | None = None,
@@ -63,21 +64,25 @@ def recall(
         room: Tokens of the whole block, fence and headers included.
         code_room: The most that code and tool output may take of it.
         shown: `seq`s of entries that stand in the context already, or are the question itself.
+        shown_texts: What these say: it is not quoted from another entry either.
         summaries: Stand behind the quotes.
         filters: Which messages may be found.
         said_at: `seq` of the message that is the question, where it is what the user said last in a conversation that
-            goes on: then what answers it much less well than it would itself is not worth its room, and small talk
-            brings nothing back.
+            goes on: then only what answers it is worth its room, and what is near that where it asks.
         found: What `find` gave for this question with these filters, where it was asked before.
     """
     count = runtime.counter.count_text
     least = count(recall_block((), sitting_gap_seconds=1.0, summaries=summaries))
     if room <= least + POINTER_TOKENS or not query.strip():
         return Recalled()
-    found = find(runtime, ref, query, filters=filters) if found is None else found
-    worth = least_score(found, query, said_at)
-    ranked = [one for one in found.ranked if one.sequence not in shown and one.own_score >= worth]
-    offers = _offers(found, ranked, code_room=code_room)
+    found = find(runtime, ref, query, filters=filters, asked_at=said_at) if found is None else found
+
+    def is_hidden(seq: int) -> bool:
+        return seq not in shown and found.entries[seq].text not in shown_texts
+
+    judged = judge(found, is_hidden)
+    ranked = judged.worth_quoting() if said_at is not None else judged.hidden
+    offers = _offers(found, ranked, judged.best, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
     best = Recalled()
     budget = room - least
@@ -119,16 +124,19 @@ def _is_code(entry: Entry) -> bool:
     return entry.role == "tool" or entry.kind in ("code", "tool_output") or "```" in entry.text
 
 
-def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> list[Offer]:
+def _offers(found: Found, ranked: Sequence[RankedEntry], best: Sequence[int], *, code_room: int) -> list[Offer]:
+    """What is ranked, `best` before all else: of code that its room does not hold these alone, cut."""
     offers: list[Offer] = []
+    places = {seq: place for place, seq in enumerate(best)}
     code = 0
     for one in ranked:
         entry = found.entries[one.sequence]
-        tokens = price(entry)
+        tokens, is_cut = price(entry), False
         if _is_code(entry) and entry.role != "user":
-            if code + tokens > code_room:
+            is_cut = code + tokens > code_room
+            if is_cut and one.sequence not in places:
                 continue
-            code += tokens
+            code += 0 if is_cut else tokens
         total = max(len(entry.text), 1)
         pieces = tuple(
             PassageOffer(
@@ -144,6 +152,8 @@ def _offers(found: Found, ranked: Sequence[RankedEntry], *, code_room: int) -> l
                 tokens=tokens,
                 sitting=found.sittings[one.sequence],
                 passages=pieces if len(pieces) > 1 else (),
+                place=places.get(one.sequence),
+                only_passages=is_cut,
             )
         )
     return offers

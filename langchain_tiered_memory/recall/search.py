@@ -10,7 +10,10 @@ from langchain_tiered_memory.errors import (
     NotFoundError,
 )
 from langchain_tiered_memory.recall.finding import find
+from langchain_tiered_memory.recall.questions import repeats
+from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.recall.summary_search import find_summaries
+from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import Entry, Hit, SessionRef, Summary
 
 if TYPE_CHECKING:
@@ -69,10 +72,17 @@ def _best(
 
 def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filters: SearchFilters) -> list[Hit]:
     found = find(runtime, ref, query, filters=filters, best=quota)
-    allowed = [one for one in found.ranked if found.is_hit(one.sequence) and one.sequence in found.entries][:quota]
-    best = max((one.score for one in allowed), default=1.0) or 1.0
+    asked = frozenset(analyse(query))
+    scores: dict[int, float] = {}
+    for one in found.ranked:
+        if found.is_hit(one.sequence) and one.sequence in found.entries:
+            # An earlier asking is no answer; one that says nothing else was ranked so already.
+            again = one.adds and repeats(found.entries[one.sequence].text, asked)
+            scores[one.sequence] = one.score * (1 - DEFAULT_WEIGHTS.contentless if again else 1)
+    allowed = sorted((one for one in found.ranked if one.sequence in scores), key=lambda one: -scores[one.sequence])
+    best = max(scores.values(), default=1.0) or 1.0
     hits = []
-    for one in allowed:
+    for one in allowed[:quota]:
         entry = found.entries[one.sequence]
         pieces = found.passages[one.sequence]
         top = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
@@ -82,7 +92,7 @@ def _messages(runtime: Runtime, ref: SessionRef, query: str, *, quota: int, filt
                 id=entry.id,
                 text=entry.text,
                 passage=entry.text[top.start : top.stop],
-                score=one.score / best,
+                score=scores[one.sequence] / best,
                 seq=entry.seq,
                 at=entry.at,
                 track=entry.track,
@@ -116,20 +126,20 @@ def _summaries(
     ]
 
 
-def _named(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str) -> Summary | Entry:
+def _named(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str, alone: bool) -> Summary | Entry:
     """The message whose id is `wanted`; else the one summary, or else the one message, whose id begins so."""
     found: list[Summary | Entry] = []
-    exact = runtime.store.transcript.by_id(ref, [wanted])
+    only = track if alone else None
+    exact = runtime.store.transcript.by_id(ref, [wanted], track=only)
     if exact:
         return _of_track(exact, wanted, track=track)
-    found += runtime.store.tree.by_prefix(ref, wanted)
+    found += runtime.store.tree.by_prefix(ref, wanted, track=only)
     if not found:
-        begun = runtime.store.transcript.by_prefix(ref, wanted)
+        begun = runtime.store.transcript.by_prefix(ref, wanted, track=only)
         copies = {entry.id: [one for one in begun if one.id == entry.id] for entry in begun}
         found += [_of_track(there, message_id, track=track) for message_id, there in copies.items()]
     if not found:
-        msg = f"the session {ref.session_id!r} has no summary and no message {wanted!r}"
-        raise NotFoundError(msg)
+        raise _unknown(ref.session_id, wanted, only)
     if len(found) > 1:
         msg = f"{wanted!r} is the beginning of more than one id in the session {ref.session_id!r}: give more of it"
         raise InvalidInputError(msg)
@@ -146,13 +156,20 @@ def _of_track(copies: Sequence[Entry], message_id: str, *, track: str) -> Entry:
     return own
 
 
+def _unknown(session_id: str, wanted: str, track: str | None) -> NotFoundError:
+    """The same words whether nobody has it, or another track than the one that is asked."""
+    where = f"the track {track!r} of the session {session_id!r}" if track is not None else f"the session {session_id!r}"
+    return NotFoundError(f"{where} has no summary and no message {wanted!r}")
+
+
 def expand(
-    runtime: Runtime, session_id: str, summary_id: str, *, depth: int | None, track: str
+    runtime: Runtime, session_id: str, summary_id: str, *, depth: int | None, track: str, alone: bool = False
 ) -> list[Summary | Entry]:
     """What a summary stands for: the level below it, `depth` levels down, or with `None` the messages.
 
     Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are understood,
-    and a message gives itself: that of the `track`, where several have its id.
+    and a message gives itself: that of the `track`, where several have its id. With `alone` no other track is looked
+    at, nor a summary that merges several.
 
     Raises:
         NotFoundError: when the session has no such summary or message.
@@ -164,9 +181,8 @@ def expand(
         msg = f"depth is {depth}: give 1 for the level below, or None for the messages"
         raise InvalidInputError(msg)
     if ref is None:
-        msg = f"there is no session {session_id!r} yet, and so no summary {summary_id!r}"
-        raise NotFoundError(msg)
-    level: list[Summary | Entry] = [_named(runtime, ref, summary_id, track=track)]
+        raise _unknown(session_id, summary_id, track if alone else None)
+    level: list[Summary | Entry] = [_named(runtime, ref, summary_id, track=track, alone=alone)]
     for _ in range(_DEEPEST if depth is None else max(depth, 1)):
         if not any(isinstance(one, Summary) for one in level):
             break

@@ -1,4 +1,4 @@
-"""Checkpoints: a run's state as compressed JSON with a checksum, written whole or not at all, the newest few kept.
+"""Checkpoints: a run's state as compressed JSON with a checksum, written whole or not at all, a few of each kind kept.
 
 The checksum is SHA-256 over the JSON before compression: what zlib takes for sound and what is sound are two things.
 """
@@ -10,27 +10,30 @@ import hashlib
 import json
 import uuid
 import zlib
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import zstandard
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
-from langchain_tiered_memory.errors import CheckpointError
+from langchain_tiered_memory.errors import CheckpointError, DamagedRowError
+from langchain_tiered_memory.runs.checkpoint_triggers import kinds_of
 from langchain_tiered_memory.runs.run_rows import locked_run, locked_session, none_or
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import checkpoints, packed, runs, unpacked
+from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RunState, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.sql.column_forms import Columns
@@ -56,7 +59,9 @@ class Checkpoints:
     def write(
         self, ref: SessionRef, checkpoint: MemoryCheckpoint, *, keep: int, event: Event | None = None
     ) -> MemoryCheckpoint:
-        """Keep a checkpoint, and of all of its session's the `keep` newest. Returns it with its id and digest.
+        """Keep a checkpoint, and of its session's the `keep` newest of each kind. Returns it with its id and digest.
+
+        Those of a track alone are counted by themselves: they neither displace the session's nor stand for them.
 
         `event` is written down with it.
 
@@ -69,7 +74,6 @@ class Checkpoints:
         said = _to_json(named)
         digest = hashlib.sha256(said).hexdigest()
         payload = zlib.compress(said, _LEVEL)
-        mine = checkpoints.c.session_key == ref.key
         with self.database.write() as connection:
             locked_run(connection, ref, named.at)
             connection.execute(
@@ -83,17 +87,16 @@ class Checkpoints:
                     langgraph_id=none_or(packed, named.langgraph_checkpoint_id),
                     digest=digest,
                     payload=payload,
+                    alone=named.alone,
                 )
             )
-            kept = select(checkpoints.c.key).where(mine).order_by(checkpoints.c.key.desc()).limit(1).offset(keep)
-            oldest_to_go = connection.scalar(kept)
-            if oldest_to_go is not None:
-                connection.execute(delete(checkpoints).where(mine, checkpoints.c.key <= oldest_to_go))
-            connection.execute(
-                update(runs)
-                .where(runs.c.session_key == ref.key)
-                .values(checkpoint_at=named.at, checkpoint_seq=named.state.last_seq)
+            mine = and_(checkpoints.c.session_key == ref.key, checkpoints.c.alone.is_(named.alone))
+            _drop_old(
+                connection, and_(mine, checkpoints.c.track == packed(named.track)) if named.alone else mine, keep=keep
             )
+            if not named.alone:
+                newest = {"checkpoint_at": named.at, "checkpoint_seq": named.state.last_seq}
+                connection.execute(update(runs).where(runs.c.session_key == ref.key).values(newest))
             write_down(connection, event, ref.key)
         return dataclasses.replace(named, digest=digest)
 
@@ -117,9 +120,7 @@ class Checkpoints:
         with self.database.read() as connection:
             row = connection.execute(query.order_by(checkpoints.c.key.desc()).limit(1)).mappings().one_or_none()
         if row is None:
-            wanted = "any checkpoint" if checkpoint_id is None else f"a checkpoint {checkpoint_id!r}"
-            msg = f"the session {ref.session_id!r} does not have {wanted}: none was made, or newer ones took its place"
-            raise CheckpointError(msg)
+            raise CheckpointError(no_checkpoint(ref.session_id, checkpoint_id))
         return _from_row(row)
 
     def archive(self, ref: SessionRef, *, before: float, most: int = 100) -> tuple[int, int]:
@@ -165,11 +166,38 @@ class Checkpoints:
             return connection.execute(query).mappings().one_or_none()
 
 
-def drop_checkpoints_since(connection: Connection, key: int, seq: int) -> None:
-    """Forget the checkpoints that were made when the message `seq` was there: their contents may hold its words."""
+def _drop_old(connection: Connection, mine: ColumnElement[bool], *, keep: int) -> None:
+    """Let go of what no kind keeps: one that is of several kinds stays as long as any of them has it."""
+    found = select(checkpoints.c.key, checkpoints.c.reasons).where(mine)
+    seen, old = Counter[str](), []
+    for row in connection.execute(found.order_by(checkpoints.c.key.desc())).mappings():
+        try:
+            kinds = kinds_of(rows.names_in(checkpoints, row, "reasons"))
+        except DamagedRowError:
+            kinds = kinds_of(())
+        if all(seen[kind] >= keep for kind in kinds):
+            old.append(row["key"])
+        seen.update(kinds)
+    for part in chunks(old):
+        connection.execute(delete(checkpoints).where(checkpoints.c.key.in_(part)))
+
+
+def no_checkpoint(session_id: str, checkpoint_id: str | None) -> str:
+    """Why one cannot be read that is not there, or not for who asks."""
+    wanted = "any checkpoint" if checkpoint_id is None else f"a checkpoint {checkpoint_id!r}"
+    return f"the session {session_id!r} does not have {wanted}: none was made, or newer ones took its place"
+
+
+def drop_checkpoints_since(connection: Connection, key: int, seq: int, *, tracks: Collection[str]) -> None:
+    """Forget the checkpoints that were made when the message `seq` was there: their contents may hold its words.
+
+    Those of other tracks alone than `tracks`, as they are stored, do not.
+    """
     mine = checkpoints.c.session_key == key
-    connection.execute(delete(checkpoints).where(mine, checkpoints.c.last_seq >= seq))
-    newest = select(checkpoints.c.at, checkpoints.c.last_seq).where(mine).order_by(checkpoints.c.key.desc()).limit(1)
+    may_hold = or_(checkpoints.c.alone.is_(False), checkpoints.c.track.in_(tracks))
+    connection.execute(delete(checkpoints).where(mine, checkpoints.c.last_seq >= seq, may_hold))
+    whole = and_(mine, checkpoints.c.alone.is_(False))
+    newest = select(checkpoints.c.at, checkpoints.c.last_seq).where(whole).order_by(checkpoints.c.key.desc()).limit(1)
     row = connection.execute(newest).one_or_none()
     values = {"checkpoint_at": row.at if row else None, "checkpoint_seq": row.last_seq if row else None}
     connection.execute(update(runs).where(runs.c.session_key == key).values(values))
@@ -185,6 +213,7 @@ def _info(row: RowMapping) -> CheckpointInfo:
         last_seq=row["last_seq"],
         stored_bytes=row["stored_bytes"],
         archived=bool(row["archived"]),
+        alone=bool(row["alone"]),
         langgraph_checkpoint_id=none_or(unpacked, row["langgraph_id"]),
     )
 
@@ -237,6 +266,7 @@ def copies_of(row: RowMapping) -> dict[str, Any]:
         "reasons": rows.names_to_json(found.reasons),
         "last_seq": found.state.last_seq,
         "langgraph_id": none_or(packed, found.langgraph_checkpoint_id),
+        "alone": found.alone,
         "digest": digest,
     }
 
@@ -267,6 +297,7 @@ def _to_json(checkpoint: MemoryCheckpoint) -> bytes:
             "last_id": none_or(packed, state.last_message_id),
         },
         "langgraph": none_or(packed, checkpoint.langgraph_checkpoint_id),
+        "alone": checkpoint.alone,
     }
     return json.dumps(stored, separators=(",", ":"), sort_keys=True).encode("ascii")
 
@@ -295,6 +326,7 @@ def _from_json(stored: dict[str, Any], *, digest: str) -> MemoryCheckpoint:
             pinned_seqs=tuple(state.get("pinned_seqs", ())),
         ),
         langgraph_checkpoint_id=none_or(unpacked, stored["langgraph"]),
+        alone=stored.get("alone", False),
         digest=digest,
     )
 

@@ -11,9 +11,29 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.types.outcomes import ZONES, Zone
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from langchain_tiered_memory.settings import CheckpointSettings
 
 _SAVING_ZONES = (Zone.DANGER, Zone.CRITICAL)
+RUN_END = "run_end"
+"""The end of a run."""
+_KINDS = {
+    "task_milestone": "milestone",
+    "phase_transition": "milestone",
+    "risky_operation": "danger",
+    Zone.DANGER.value: "danger",
+    Zone.CRITICAL.value: "danger",
+    "context_size": "routine",
+    "time_interval": "routine",
+    RUN_END: "routine",
+}
+"""Of each reason that is ours, what it stands for; any other is somebody's own name for a checkpoint."""
+
+
+def kinds_of(reasons: Iterable[str]) -> frozenset[str]:
+    """What a checkpoint stands for: each kind is kept by itself, so that none pushes another out."""
+    return frozenset(_KINDS.get(reason, "named") for reason in reasons) or frozenset({"named"})
 
 
 def is_over_share(used_tokens: int, window_tokens: int, *, settings: CheckpointSettings) -> bool:

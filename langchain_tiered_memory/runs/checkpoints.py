@@ -12,6 +12,7 @@ from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, N
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.delivery import deliver
 from langchain_tiered_memory.types.runs import MemoryCheckpoint
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
-    from langchain_tiered_memory.types.runs import FileAccess
+    from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess
 
 __all__ = [
     "FINISHED_TASKS",
     "ViewSnapshot",
     "checkpoint",
+    "checkpoint_infos",
     "file_checksums",
     "last_sound",
+    "of_the_run",
     "read_checkpoint",
     "sound_checkpoint",
 ]
@@ -54,6 +57,8 @@ def checkpoint(
     view: ViewSnapshot | None = None,
     project: dict[str, Any] | None = None,
     langgraph_checkpoint_id: str | None = None,
+    alone: bool = False,
+    figures: dict[str, Any] | None = None,
 ) -> MemoryCheckpoint:
     """Save how a run stands.
 
@@ -66,33 +71,36 @@ def checkpoint(
         project: Whatever the caller wants back, in plain JSON. `None`: what the newest checkpoint has of it, so that
             those that are made in passing carry it too.
         langgraph_checkpoint_id: The LangGraph checkpoint that belongs to it.
+        alone: Whether to save of the track alone: nothing of another is in it, nor what is the whole run's.
+        figures: What its metrics have besides those of the session.
 
     Raises:
         InvalidInputError: when `project` is no JSON.
         NotFoundError: when the session has nothing to save yet.
         StorageError: when the database cannot take it; nothing was written then.
     """
+    only = track if alone else None
     given = _as_json(project)
     ref = runtime.store.transcript.find(session_id)
     if ref is None:
         msg = f"the session {session_id!r} has nothing to save yet: add a message or start a task first"
         raise NotFoundError(msg)
     if project is None:
-        given = _given_before(runtime, ref)
+        given = _given_before(runtime, ref, only)
     runtime.store.kept_files.settle(ref)
-    state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS)
-    context_state = _context_state(runtime, ref, track, view)
+    state = runtime.store.runs.state(ref, newest_finished=FINISHED_TASKS, track=only)
+    context_state = _context_state(runtime, ref, track, view, alone=alone)
     messages = bounded(view.messages)[0] if view is not None else []
     if view is None:
-        messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track)
-    touched = runtime.store.files.latest(ref, track=None, limit=runtime.settings.checkpoints.max_files)
+        messages, context_state["messages"], context_state["summaries"] = _newest(runtime, ref, track, alone=alone)
+    touched = runtime.store.files.latest(ref, track=only, limit=runtime.settings.checkpoints.max_files)
     sums, unread = file_checksums(runtime, [one.path for one in touched if one.operation in _WITH_CONTENT])
-    project_state = {
+    project_state: dict[str, Any] = {
         "phase": state.phase,
         "given": given,
         "files": [_access_to_json(one) for one in touched],
         "unread_files": unread,
-        "tiers": runtime.store.kept_files.placed(ref),
+        "tiers": {"hot": [], "warm": [], "pinned": []} if alone else runtime.store.kept_files.placed(ref),
     }
     made = MemoryCheckpoint(
         id=uuid.uuid4().hex,
@@ -103,11 +111,12 @@ def checkpoint(
         context_state=context_state,
         project_state=project_state,
         tasks=state.tasks,
-        metrics=_metrics(runtime, ref),
+        metrics=_metrics(runtime, ref, only) | (figures or {}),
         conversation=conversation_of(messages),
         file_checksums=sums,
         state=state,
         langgraph_checkpoint_id=langgraph_checkpoint_id,
+        alone=alone,
     )
     event = runtime.event(
         EventName.CHECKPOINT_MADE,
@@ -124,19 +133,39 @@ def checkpoint(
     return kept
 
 
-def read_checkpoint(runtime: Runtime, session_id: str, checkpoint_id: str | None) -> MemoryCheckpoint:
+def checkpoint_infos(runtime: Runtime, ref: SessionRef | None, *, track: str | None = None) -> list[CheckpointInfo]:
+    """A session's checkpoints without their contents, newest first; with a `track` those of that track alone."""
+    infos: list[CheckpointInfo] = runtime.store.checkpoints.infos(ref) if ref is not None else []
+    return infos if track is None else [one for one in infos if one.alone and one.track == track]
+
+
+def of_the_run(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:
+    """Those that are of the whole run."""
+    return [one for one in infos if not one.alone]
+
+
+def read_checkpoint(
+    runtime: Runtime, session_id: str, checkpoint_id: str | None, *, track: str | None = None
+) -> MemoryCheckpoint:
     """What a checkpoint holds; with `None` the newest that is whole. What JSON lacks is read back in its messages.
+
+    With a `track` it is one of that track alone.
 
     Raises:
         CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
     """
     ref = runtime.store.transcript.find(session_id)
-    infos = runtime.store.checkpoints.infos(ref) if ref is not None else []
-    if ref is None or not infos:
+    infos = checkpoint_infos(runtime, ref, track=track)
+    ids = [one.id for one in (of_the_run(infos) if track is None else infos)]
+    if ref is None or not (ids if checkpoint_id is None or track is not None else infos):
         msg = f"the session {session_id!r} has no checkpoint to read"
         raise CheckpointError(msg)
-    ids = [info.id for info in infos] if checkpoint_id is None else []
-    found = sound_checkpoint(runtime, ref, ids)[0] if ids else runtime.store.checkpoints.read(ref, checkpoint_id)
+    if checkpoint_id is None:
+        found = sound_checkpoint(runtime, ref, ids)[0]
+    elif track is not None and checkpoint_id not in ids:
+        raise CheckpointError(no_checkpoint(session_id, checkpoint_id))
+    else:
+        found = runtime.store.checkpoints.read(ref, checkpoint_id)
     return replace(found, conversation=tuple(from_plain(one) for one in found.conversation))
 
 
@@ -173,7 +202,7 @@ def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None)
     Raises:
         CheckpointError: when all are damaged.
     """
-    infos = [info for info in runtime.store.checkpoints.infos(ref) if info.id != besides]
+    infos = [info for info in of_the_run(runtime.store.checkpoints.infos(ref)) if info.id != besides]
     if not infos:
         return None
     calm_first = sorted(infos, key=lambda info: _EMERGENCY in info.reasons)
@@ -200,22 +229,24 @@ def _as_json(project: dict[str, Any] | None) -> dict[str, Any]:
     return given
 
 
-def _given_before(runtime: Runtime, ref: SessionRef) -> dict[str, Any]:
-    """What the caller gave last: what the newest checkpoint that is whole has of it."""
-    for info in runtime.store.checkpoints.infos(ref):
+def _given_before(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:
+    """What the caller gave last, with a `track` for that alone: what the newest checkpoint that is whole has of it."""
+    infos = checkpoint_infos(runtime, ref, track=track)
+    for info in of_the_run(infos) if track is None else infos:
         with suppress(CheckpointError):  # a damaged one is told of by whoever restores it, and by `verify`
             given = runtime.store.checkpoints.read(ref, info.id).project_state.get("given")
             return dict(given) if isinstance(given, dict) else {}
     return {}
 
 
-def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnapshot | None) -> dict[str, Any]:
-    run = runtime.store.runs.read(ref)
+def _context_state(
+    runtime: Runtime, ref: SessionRef, track: str, view: ViewSnapshot | None, *, alone: bool
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "track": track,
         "epoch": ref.epoch,
-        "plans": runtime.store.plans.kept(ref),
-        "zones": run.zones,
+        "plans": [] if alone else runtime.store.plans.kept(ref),
+        "zones": {} if alone else runtime.store.runs.read(ref).zones,
     }
     if view is not None:
         messages, left_out = bounded(view.messages)
@@ -236,7 +267,9 @@ def _context_state(runtime: Runtime, ref: SessionRef, track: str, view: ViewSnap
     return found
 
 
-def _newest(runtime: Runtime, ref: SessionRef, track: str) -> tuple[list[BaseMessage], list[dict[str, Any]], list[str]]:
+def _newest(
+    runtime: Runtime, ref: SessionRef, track: str, *, alone: bool
+) -> tuple[list[BaseMessage], list[dict[str, Any]], list[str]]:
     """The newest messages of a track, what they are, and the summaries that stand for what is before them."""
     newest: list[Entry] = []
     left, up_to = _NEWEST_TOKENS, None
@@ -256,7 +289,7 @@ def _newest(runtime: Runtime, ref: SessionRef, track: str) -> tuple[list[BaseMes
             messages.append(decode(entry.payload))
         except UnknownMessageError as error:
             runtime.report(EventName.CHECKPOINT_INCOMPLETE, str(error), session_id=ref.session_id, message_id=entry.id)
-    roots = runtime.store.tree.roots(ref, limit=_ROOTS)
+    roots = [one for one in runtime.store.tree.roots(ref, limit=_ROOTS) if not alone or one.track == track]
     before = newest[0].seq if newest else 0
     return messages, [_identity(entry) for entry in newest], [one.id for one in roots if one.first_seq < before]
 
@@ -269,12 +302,12 @@ def _access_to_json(access: FileAccess) -> dict[str, Any]:
     return {"path": access.path, "operation": access.operation, "tool": access.tool, "seq": access.seq, "at": access.at}
 
 
-def _metrics(runtime: Runtime, ref: SessionRef) -> dict[str, Any]:
-    """Running figures: nothing here reads through the session."""
-    totals = runtime.store.transcript.totals(ref)
+def _metrics(runtime: Runtime, ref: SessionRef, track: str | None) -> dict[str, Any]:
+    """Running figures: nothing here reads through the session, only, where it is asked for, through one track."""
+    totals = runtime.store.transcript.totals(ref, track=track)
     return {
         "messages": int(totals.get("entries", 0)),
         "tokens": int(totals.get("tokens", 0)),
         "passages": int(totals.get("passages", 0)),
-        "unfinished_summaries": runtime.store.tree.unfinished(ref),
+        "unfinished_summaries": runtime.store.tree.unfinished(ref, track=track),
     }

@@ -1,10 +1,10 @@
 """The list of files that a run touched, as a text for a small room: what was changed first, the latest first.
 
 A path that stands there whole can be copied into the next call, and costs a line. So the files read or changed last are
-written whole in most of the room, and the others are folded: their common folder is said once, and each file is named
-below it. Only what does not fit even so is counted instead of named. On coding transcripts, 5 % of 8,000 tokens named
-98 % of the files that an agent came back to (95 % whole), 5 % of 4,000 named 90 % (87 % whole); folded lists alone
-named about as many, and far fewer whole.
+written whole in most of the room, up to as many as somebody looks through, and the others are folded: their common
+folder is said once, and each file is named below it. Only what does not fit even so is counted instead of named. On
+coding transcripts, 5 % of 8,000 tokens named 98 % of the files that an agent came back to (95 % whole), 5 % of 4,000
+named 90 % (87 % whole); folded lists alone named about as many, and far fewer whole.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.runs.accessed_files import each_once
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation
 
-HEADING = "Files of this run, latest first (tool, message):"
-PLAIN_HEADING = "Files of this run, latest first"
+HEADING = "Files of this run, latest first"
 _SHORT = "\u2026"
 _GROUPS: tuple[tuple[FileOperation, str], ...] = (
     ("write", "changed"),
@@ -31,58 +31,61 @@ _GROUPS: tuple[tuple[FileOperation, str], ...] = (
     ("list", "listed"),
 )
 _NAMES = dict(_GROUPS)
+_FOUND = ("search", "list")
 _RANK = {operation: rank for rank, (operation, _) in enumerate(_GROUPS)}
 
 
 _WHOLE_SHARE = 0.97
 """Of a room that is too small for all paths whole, for those that are."""
+_MOST_WHOLE = 100
+"""Paths in lines of their own: more than a small budget has room for, and no more than are looked through one by one.
+The rest of a longer list is read by its folders."""
 
 
-def files_block(accesses: Sequence[FileAccess], *, room_tokens: int, count: Callable[[str], int]) -> str:
+def files_block(
+    accesses: Sequence[FileAccess],
+    *,
+    room_tokens: int,
+    count: Callable[[str], int],
+    elsewhere: Collection[FileAccess] = (),
+) -> str:
     """A list of touched files that takes at most `room_tokens`; empty where there is nothing, or no room for one.
 
     Grouped into changed, read, found and listed, in this order; in each the latest access first. What goes first when
-    the room is short: tool and message of each access, then whole paths (the others are folded), then the files that
+    the room is short: tool and turn of each access, then whole paths (the others are folded), then the files that
     were only found or listed, then those read or changed longest ago; the last line counts them ("and 7 more"). Every
     folded path can be put together again from its folder and its name.
 
     Args:
-        accesses: What was touched; of two accesses to one path the later one counts, and a change stays a change.
+        accesses: What was touched; of the accesses to one file the latest counts, and a change stays a change.
         room_tokens: What the text may take.
         count: Tokens of a bare text.
+        elsewhere: Those of them that are named beside the list anyway: they are the first to be folded or counted.
     """
-    files = sorted(_distinct(accesses), key=_last_to_go)
+    named_beside = {plain_label(one.path) for one in elsewhere}
+    labelled = (replace(one, path=plain_label(one.path)) for one in each_once(accesses))
+    files = sorted(labelled, key=lambda one: (one.path in named_beside, *_last_to_go(one)))
     everything = len(files)
+    most_whole = min(everything, _MOST_WHOLE)
     if not files or room_tokens <= 0:
         return ""
     for marked in (True, False):
-        if count(text := _text(files, named=everything, whole=everything, marked=marked)) <= room_tokens:
+        if count(text := _text(files, named=everything, whole=most_whole, marked=marked)) <= room_tokens:
             return text
 
     def fits(named: int, whole: int, room: float = room_tokens) -> bool:
         return count(_text(files, named=named, whole=whole)) <= room
 
-    first = _most(0, everything, lambda number: fits(number, number, _WHOLE_SHARE * room_tokens))
+    first = _most(0, most_whole, lambda number: fits(number, number, _WHOLE_SHARE * room_tokens))
     named = _most(first, everything, lambda number: fits(number, first))
-    whole = _most(first, named, lambda number: fits(named, number))
+    whole = _most(first, min(named, most_whole), lambda number: fits(named, number))
     text = _text(files, named=named, whole=whole)
     return text if named and count(text) <= room_tokens else ""
 
 
-def _distinct(accesses: Sequence[FileAccess]) -> list[FileAccess]:
-    """One access for each path."""
-    latest: dict[str, FileAccess] = {}
-    for access in sorted(accesses, key=lambda one: (one.seq, one.at, _RANK[one.operation])):
-        path = plain_label(access.path)
-        before = latest.get(path)
-        changed = before is not None and before.operation == "write"
-        latest[path] = replace(access, path=path, operation="write" if changed else access.operation)
-    return list(latest.values())
-
-
 def _last_to_go(access: FileAccess) -> tuple[bool, int, float, str]:
     """What was read or changed before what was only found or listed; then the latest first."""
-    return access.operation in ("search", "list"), -access.seq, -access.at, access.path
+    return access.operation in _FOUND, -access.seq, -access.at, access.path
 
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:
@@ -99,7 +102,7 @@ def _most(low: int, high: int, fits: Callable[[int], bool]) -> int:
 
 def _text(files: Sequence[FileAccess], *, named: int, whole: int, marked: bool = False) -> str:
     """The list with the first `named` files of `files` in it, of which the first `whole` have their whole path."""
-    lines = [HEADING if marked else PLAIN_HEADING]
+    lines = [HEADING]
     for operation, members in groupby(_in_groups(files[:whole]), key=lambda one: one.operation):
         lines.append(f"{_NAMES[operation]}:")
         lines += [_marked(one) if marked else one.path for one in members]
@@ -110,7 +113,7 @@ def _text(files: Sequence[FileAccess], *, named: int, whole: int, marked: bool =
 
 
 def _marked(access: FileAccess) -> str:
-    return f"{access.path} ({plain_name(access.tool)} #{access.seq})"
+    return f"{access.path} (via {plain_name(access.tool)}, turn {access.turn})"
 
 
 def _folded(files: Sequence[FileAccess]) -> list[str]:

@@ -60,12 +60,12 @@ class Plans:
     def kept(self, ref: SessionRef) -> list[dict[str, Any]]:
         """The rows of all plans that hold under the session's present epoch, as `Runs.restore` takes them back.
 
-        `name` is the digest of a view's name.
+        `name` is the digest of a view's name. A plan that is damaged is left out, and told.
         """
         columns = (plans.c.name, plans.c.border, plans.c.payload, plans.c.written_at)
         query = select(*columns).where(plans.c.session_key == ref.key, plans.c.epoch == ref.epoch)
         with self.database.read() as connection:
-            return [dict(row) for row in connection.execute(query.order_by(plans.c.name)).mappings()]
+            return readable(connection, connection.execute(query.order_by(plans.c.name)).mappings(), _plan)
 
     def calibration(self, model: str, counter: str) -> tuple[float, int] | None:
         """Ratio of billed to counted tokens for a model, and how many samples it rests on."""
@@ -83,6 +83,11 @@ class Plans:
         with self.database.write() as connection:
             write = upsert(connection, calibrations, key=("model", "counter"), values=named | learnt)
             connection.execute(write)
+
+
+def _plan(row: RowMapping) -> dict[str, Any]:
+    check(plans, row)
+    return dict(row)
 
 
 def _calibration(row: RowMapping) -> tuple[float, int]:

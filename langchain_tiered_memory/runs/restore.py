@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CheckpointError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.runs.checkpoints import file_checksums, sound_checkpoint
+from langchain_tiered_memory.runs.checkpoints import checkpoint_infos, file_checksums, of_the_run, sound_checkpoint
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.opening import tell_moves
 from langchain_tiered_memory.types.runs import Difference, MemoryCheckpoint, RestoreReport
@@ -21,7 +21,8 @@ _MISSING = "missing"
 def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None) -> RestoreReport:
     """Put tasks, phase, pins and, where they still hold, the plans of the views back as a checkpoint has them.
 
-    Messages stay: what was said since is named in the report, and remains in the transcript.
+    Of one that is of its track alone only that track's. Messages stay: what was said since is named in the report, and
+    remains in the transcript.
 
     Args:
         runtime: The memory.
@@ -32,15 +33,16 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
         CheckpointError: when it is not there, or is damaged; without an id, when none is whole.
     """
     ref = runtime.store.transcript.find(session_id)
-    infos = runtime.store.checkpoints.infos(ref) if ref is not None else []
-    if ref is None or not infos:
+    infos = checkpoint_infos(runtime, ref)
+    whole = of_the_run(infos)
+    if ref is None or not (whole if checkpoint_id is None else infos):
         msg = f"the session {session_id!r} has no checkpoint: nothing was put back"
         raise CheckpointError(msg)
     skipped: tuple[str, ...] = ()
     if checkpoint_id is not None:
         found = runtime.store.checkpoints.read(ref, checkpoint_id)
     else:
-        found, skipped = sound_checkpoint(runtime, ref, [info.id for info in infos])
+        found, skipped = sound_checkpoint(runtime, ref, [info.id for info in whole])
     differences = [Difference(kind="checkpoint_damaged", what=one, detail="it was passed over") for one in skipped]
     differences += _file_differences(runtime, found)
     differences += _message_differences(runtime, ref, found)
@@ -50,6 +52,7 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
         runtime.now(),
         plans=found.context_state["plans"],
         epoch=found.context_state["epoch"],
+        track=found.track if found.alone else None,
     )
     for one in done.gone_pins:
         differences.append(Difference(kind="message_forgotten", what=one, detail="it was pinned, and is gone"))
@@ -59,7 +62,7 @@ def restore(runtime: Runtime, session_id: str, checkpoint_id: str | None = None)
     files = _restore_tiers(runtime, ref, found)
     report = RestoreReport(
         checkpoint=next(info for info in infos if info.id == found.id),
-        restored=("tasks", "phase", "pins", *(("views",) if done.plans else ()), *files),
+        restored=("tasks", *(() if found.alone else ("phase",)), "pins", *(("views",) if done.plans else ()), *files),
         differences=tuple(differences),
         skipped=skipped,
     )
@@ -80,13 +83,14 @@ def _restore_tiers(runtime: Runtime, ref: SessionRef, found: MemoryCheckpoint) -
     if not hot and not warm:
         return ()
     rules = runtime.settings.tiers
+    begun = runtime.monotonic()
     moves = runtime.store.kept_files.change(
         ref,
         lambda tiers: policy.restore(tiers, hot=hot, warm=warm, pinned=pinned, rules=rules),
         rules=rules,
         paths=[*hot, *warm, *pinned],
     )
-    tell_moves(runtime, ref, moves)
+    tell_moves(runtime, ref, moves, seconds=runtime.monotonic() - begun)
     return ("files",)
 
 

@@ -12,7 +12,16 @@ from langchain_tiered_memory.runs.plans import write_plan
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check, damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
-from langchain_tiered_memory.sql.schema import digest_of, entries, packed, runs, sessions, tasks, unpacked
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    digest_of_task,
+    entries,
+    packed,
+    runs,
+    sessions,
+    tasks,
+    unpacked,
+)
 from langchain_tiered_memory.sql.session_rows import insert_if_absent, lock_session
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.outcomes import Zone
@@ -21,7 +30,7 @@ from langchain_tiered_memory.types.runs import Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.records import SessionRef
@@ -161,15 +170,24 @@ def task_of(row: Columns) -> Task:
 _CHECKED_OF_TASK = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
 
 
-def read_task(connection: Connection, ref: SessionRef, task_id: str) -> RowMapping | None:
-    """The row of a task, if it was started."""
-    mine = and_(tasks.c.session_key == ref.key, tasks.c.task_digest == digest_of(task_id))
-    return connection.execute(select(tasks).where(mine)).mappings().one_or_none()
-
-
-def read_tasks(connection: Connection, ref: SessionRef, *, newest_finished: int) -> list[Task]:
-    """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
+def read_task(
+    connection: Connection, ref: SessionRef, task_id: str, *, track: str, alone: bool = False
+) -> RowMapping | None:
+    """The row of a task, if it was started: the track's own of that name, else, if not `alone`, another's oldest."""
     mine = select(tasks).where(tasks.c.session_key == ref.key)
+    own = mine.where(tasks.c.task_digest == digest_of_task(track, task_id))
+    found = connection.execute(own).mappings().one_or_none()
+    if found is not None or alone:
+        return found
+    anothers = mine.where(tasks.c.task_id == packed(task_id)).order_by(tasks.c.started_at).limit(1)
+    return connection.execute(anothers).mappings().one_or_none()
+
+
+def read_tasks(
+    connection: Connection, ref: SessionRef, *, newest_finished: int, track: str | None = None
+) -> list[Task]:
+    """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
+    mine = select(tasks).where(*_mine(ref, track))
     active = mine.where(tasks.c.state == "active").order_by(tasks.c.started_at)
     waiting = mine.where(tasks.c.state == "waiting").order_by(tasks.c.started_at)
     finished = mine.where(tasks.c.state == "finished").order_by(tasks.c.number.desc()).limit(newest_finished)
@@ -179,14 +197,20 @@ def read_tasks(connection: Connection, ref: SessionRef, *, newest_finished: int)
     return found
 
 
-def restore_tasks(connection: Connection, ref: SessionRef, state: RunState) -> None:
-    """Tasks as the state has them. What was queued, started or finished since is taken out.
+def _mine(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
+    """The tasks of a session, or of one track of it."""
+    mine = tasks.c.session_key == ref.key
+    return (mine,) if track is None else (mine, tasks.c.track == packed(track))
+
+
+def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None) -> None:
+    """Tasks as the state has them, those of one track where it is of that alone. What came since is taken out.
 
     What the state is silent of stays: it names every active task and every one that waits, and of the finished
     ones the last: an unnamed one with a low number is older.
     """
-    named = {digest_of(task.id): task for task in state.tasks}
-    mine = tasks.c.session_key == ref.key
+    named = {digest_of_task(task.track, task.id): task for task in state.tasks}
+    mine = and_(*_mine(ref, track))
     unfinished = tasks.c.state.in_(("active", "waiting"))
     since = or_(tasks.c.number > state.finished_tasks, and_(unfinished, tasks.c.first_seq > state.last_seq))
     connection.execute(delete(tasks).where(mine, since))
@@ -212,9 +236,11 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState) -> N
         connection.execute(insert(tasks), values)
 
 
-def restore_pins(connection: Connection, ref: SessionRef, state: RunState) -> tuple[tuple[str, ...], bool]:
-    """Pins as they were. Returns the pinned messages that are gone, and whether any pin changed."""
-    mine = entries.c.session_key == ref.key
+def restore_pins(
+    connection: Connection, ref: SessionRef, state: RunState, *, track: str | None = None
+) -> tuple[tuple[str, ...], bool]:
+    """Pins as they were, on one track or on all. Returns the pinned messages that are gone, and whether any changed."""
+    mine = and_(entries.c.session_key == ref.key, *([entries.c.track == packed(track)] if track is not None else []))
     present = set(connection.scalars(select(entries.c.seq).where(mine, entries.c.pinned.is_(True))))
     there: set[int] = set()
     if state.pinned_seqs:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.runs.run_rows import (
@@ -28,14 +28,24 @@ from langchain_tiered_memory.runs.run_rows import (
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, entries, packed, runs, sessions, tasks, unpacked
-from langchain_tiered_memory.sql.session_rows import advance_epoch, upsert
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    digest_of_task,
+    entries,
+    packed,
+    runs,
+    sessions,
+    tasks,
+    unpacked,
+)
+from langchain_tiered_memory.sql.session_rows import advance_epoch
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
 from langchain_tiered_memory.types.runs import RunState, Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Select
+    from sqlalchemy import ColumnElement, RowMapping, Select
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
@@ -76,18 +86,22 @@ class Runs:
         with self.database.read() as connection:
             return read_run(connection, ref)
 
-    def state(self, ref: SessionRef, *, newest_finished: int) -> RunState:
-        """Everything that `restore` puts back, and where the conversation is."""
+    def state(self, ref: SessionRef, *, newest_finished: int, track: str | None = None) -> RunState:
+        """Everything that `restore` puts back, and where the conversation is; of one track alone, or of the session."""
         with self.database.read() as connection:
             run = read_run(connection, ref)
+            found = read_tasks(connection, ref, newest_finished=newest_finished, track=track)
             mine = entries.c.session_key == ref.key
+            if track is not None:
+                mine = and_(mine, entries.c.track == packed(track))
+                run = RunRow(started_at=run.started_at, finished_tasks=max((one.number for one in found), default=0))
             chosen = select(entries.c.seq, entries.c.message_id).where(mine, entries.c.pinned.is_(True))
             pinned = connection.execute(chosen.order_by(entries.c.seq)).all()
             newest = select(entries.c.seq, entries.c.message_id).where(mine).order_by(entries.c.seq.desc()).limit(1)
             last = connection.execute(newest).one_or_none()
             return RunState(
                 phase=run.phase,
-                tasks=tuple(read_tasks(connection, ref, newest_finished=newest_finished)),
+                tasks=tuple(found),
                 finished_tasks=run.finished_tasks,
                 pinned_ids=tuple(unpacked(row.message_id) for row in pinned),
                 last_seq=last.seq if last is not None else 0,
@@ -128,11 +142,13 @@ class Runs:
         depends_on: Sequence[str] | None = None,
         now: float,
         waits: bool = False,
+        alone: bool = False,
     ) -> Task:
         """Start a task: what comes now belongs to it. An active one stays as it is; a finished one is opened again.
 
         One that waits is started, and keeps what it depends on unless something else is said. With `waits` a task is
-        queued instead; one that is there already stays as it is.
+        queued instead; one that is there already stays as it is. One of another track comes to this one; with `alone`
+        it is not looked at, and the name is this track's own.
 
         Raises:
             InvalidInputError: for a track or a task whose name is too long.
@@ -142,7 +158,7 @@ class Runs:
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
-            known = read_task(connection, ref, task_id)
+            known = read_task(connection, ref, task_id, track=track, alone=alone)
             if known is not None and (waits or known["state"] == "active"):
                 return task_of(dict(known))
             queued = known is not None and known["state"] == "waiting"
@@ -156,7 +172,7 @@ class Runs:
                 before = None
             values = named | {
                 "session_key": ref.key,
-                "task_digest": digest_of(task_id),
+                "task_digest": digest_of_task(track, task_id),
                 "state": "waiting" if waits else "active",
                 "depends_on": resting,
                 "started_at": now if before is None else max(now, math.nextafter(before, math.inf)),
@@ -165,11 +181,18 @@ class Runs:
                 "last_seq": None,
                 "number": 0,
             }
-            connection.execute(upsert(connection, tasks, key=("session_key", "task_digest"), values=values))
+            if known is not None:
+                connection.execute(delete(tasks).where(_this(known)))
+            connection.execute(insert(tasks).values(values))
             return task_of(values)
 
-    def finish_task(self, ref: SessionRef, task_id: str, now: float) -> tuple[Task, bool]:
-        """Finish a task. Returns it, and whether it was this call that finished it.
+    def finish_task(
+        self, ref: SessionRef, task_id: str, now: float, *, track: str = DEFAULT_TRACK, alone: bool = False
+    ) -> tuple[Task, bool]:
+        """Finish a task: the track's own of that name, else, if not `alone`, another track's.
+
+        Returns:
+            It, and whether it was this call that finished it.
 
         Raises:
             NotFoundError: when no such task was started, or the session was removed.
@@ -177,7 +200,7 @@ class Runs:
         """
         with self.database.write() as connection:
             session = locked_session(connection, ref)
-            known = read_task(connection, ref, task_id)
+            known = read_task(connection, ref, task_id, track=track, alone=alone)
             if known is None:
                 msg = f"no task {task_id!r} was started in the session {ref.session_id!r}"
                 raise NotFoundError(msg)
@@ -191,17 +214,16 @@ class Runs:
                 "last_seq": session["next_seq"] - 1,
                 "number": run["finished_tasks"] + 1,
             }
-            mine = and_(tasks.c.session_key == ref.key, tasks.c.task_digest == digest_of(task_id))
-            connection.execute(update(tasks).where(mine).values(changed))
+            connection.execute(update(tasks).where(_this(known)).values(changed))
             connection.execute(
                 update(runs).where(runs.c.session_key == ref.key).values(finished_tasks=changed["number"])
             )
             return task_of(dict(known) | changed), True
 
-    def tasks(self, ref: SessionRef, *, newest_finished: int) -> list[Task]:
+    def tasks(self, ref: SessionRef, *, newest_finished: int, track: str | None = None) -> list[Task]:
         """Active tasks in the order they were started, those that wait as queued, the last finished, newest first."""
         with self.database.read() as connection:
-            return read_tasks(connection, ref, newest_finished=newest_finished)
+            return read_tasks(connection, ref, newest_finished=newest_finished, track=track)
 
     def current_task(self, ref: SessionRef, track: str) -> str | None:
         """The active task of a track that was started last."""
@@ -225,7 +247,14 @@ class Runs:
         return int(count), int(first or 0), int(last or 0)
 
     def restore(
-        self, ref: SessionRef, state: RunState, now: float, *, plans: Sequence[Mapping[str, Any]] = (), epoch: int = -1
+        self,
+        ref: SessionRef,
+        state: RunState,
+        now: float,
+        *,
+        plans: Sequence[Mapping[str, Any]] = (),
+        epoch: int = -1,
+        track: str | None = None,
     ) -> Restored:
         """Put phase, tasks and pins back as they were, and the views' plans where they still hold.
 
@@ -238,6 +267,7 @@ class Runs:
             now: What time it is.
             plans: As `Plans.kept` gave them.
             epoch: Of the session, when it did: they hold while it has not moved on, and the pins are those of then.
+            track: Of which track alone the state is: nothing of another, and no phase, is touched then.
 
         Raises:
             NotFoundError: when the session was removed.
@@ -245,13 +275,18 @@ class Runs:
         with self.database.write() as connection:
             session = locked_session(connection, ref)
             locked_run(connection, ref, now)
-            values = {"phase": none_or(packed, state.phase), "finished_tasks": state.finished_tasks}
-            connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
-            restore_tasks(connection, ref, state)
-            gone, changed = restore_pins(connection, ref, state)
+            if track is None:
+                values = {"phase": none_or(packed, state.phase), "finished_tasks": state.finished_tasks}
+                connection.execute(update(runs).where(runs.c.session_key == ref.key).values(values))
+            restore_tasks(connection, ref, state, track=track)
+            gone, changed = restore_pins(connection, ref, state, track=track)
             holds = not changed and session["epoch"] == epoch
             if changed:
                 advance_epoch(connection, ref.key)
             if holds:
                 restore_plans(connection, replace(ref, epoch=epoch), plans)
             return Restored(gone_pins=gone, plans=holds and bool(plans))
+
+
+def _this(task: RowMapping) -> ColumnElement[bool]:
+    return and_(tasks.c.session_key == task["session_key"], tasks.c.task_digest == task["task_digest"])

@@ -27,10 +27,12 @@ def start_task(
     track: str,
     depends_on: Sequence[str] | None = None,
     waits: bool = False,
+    alone: bool = False,
 ) -> Task:
     """Start a task: messages that come without one belong to it. Starting an active one again changes nothing.
 
-    With `waits` it is queued instead, behind those that wait already; one that is there already stays as it is.
+    With `waits` it is queued instead, behind those that wait already; one that is there already stays as it is. With
+    `alone` its name is one of its track alone, whatever others have.
 
     Raises:
         InvalidInputError: for a name that cannot be taken.
@@ -39,16 +41,20 @@ def start_task(
     _check(task_id, "task")
     ref = _session(runtime, session_id, user=user, title=title)
     resting = tuple(depends_on) if depends_on is not None else None
-    return runtime.store.runs.start_task(ref, track, task_id, depends_on=resting, now=runtime.now(), waits=waits)
+    return runtime.store.runs.start_task(
+        ref, track, task_id, depends_on=resting, now=runtime.now(), waits=waits, alone=alone
+    )
 
 
-def list_tasks(runtime: Runtime, session_id: str) -> list[Task]:
+def list_tasks(runtime: Runtime, session_id: str, *, track: str | None = None) -> list[Task]:
     """Active tasks, those that wait in the order in which they were queued, and the last finished, newest first."""
     ref = runtime.store.transcript.find(session_id)
-    return runtime.store.runs.tasks(ref, newest_finished=FINISHED_TASKS) if ref is not None else []
+    return runtime.store.runs.tasks(ref, newest_finished=FINISHED_TASKS, track=track) if ref is not None else []
 
 
-def finish_task(runtime: Runtime, session_id: str, task_id: str, *, track: str) -> tuple[Task, MemoryCheckpoint | None]:
+def finish_task(
+    runtime: Runtime, session_id: str, task_id: str, *, track: str, alone: bool = False
+) -> tuple[Task, MemoryCheckpoint | None]:
     """Finish a task; every so many finished tasks a checkpoint is made. Finishing one twice is the same as once.
 
     A checkpoint that cannot be written does not unmake the finished task: it is reported as `checkpoint_failed`.
@@ -60,7 +66,7 @@ def finish_task(runtime: Runtime, session_id: str, task_id: str, *, track: str) 
     if ref is None:
         msg = f"no task {task_id!r} was started in the session {session_id!r}"
         raise NotFoundError(msg)
-    task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now())
+    task, is_new = runtime.store.runs.finish_task(ref, task_id, runtime.now(), track=track, alone=alone)
     reasons = due_reasons(settings=runtime.settings.checkpoints, finished_task=task.number if is_new else None)
     return task, _saved_in_passing(runtime, session_id, track, reasons)
 
@@ -92,7 +98,13 @@ def enter_phase(
 
 
 def before_operation(
-    runtime: Runtime, session_id: str, operation: str, *, track: str, project: dict[str, Any] | None = None
+    runtime: Runtime,
+    session_id: str,
+    operation: str,
+    *,
+    track: str,
+    project: dict[str, Any] | None = None,
+    alone: bool = False,
 ) -> MemoryCheckpoint | None:
     """Say what is about to be done: a risky operation is saved before. Returns the checkpoint, where one is made.
 
@@ -105,7 +117,7 @@ def before_operation(
     reasons = due_reasons(settings=runtime.settings.checkpoints, operation=operation)
     if not reasons:
         return None
-    return checkpoint(runtime, session_id, track=track, reasons=reasons, project=project)
+    return checkpoint(runtime, session_id, track=track, reasons=reasons, project=project, alone=alone)
 
 
 def _session(runtime: Runtime, session_id: str, *, user: str | None, title: str | None) -> SessionRef:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop
-from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.recall.detail import detail_of
-from langchain_tiered_memory.recall.search import expand
 from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import expanded_within
+from langchain_tiered_memory.sessions.scoped_verbs import expand_within
+from langchain_tiered_memory.types.arguments import Count  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.contexts import Detail
 from langchain_tiered_memory.types.records import Entry
 
 
+@checked_verbs
 class DetailVerbs(SessionCore):
     """What a summary stands for, word for word."""
 
-    def reread(self, summary_id: str, *, query: str = "", max_tokens: int = 2000) -> Detail:
+    def reread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
         """The messages that a summary stands for, quoted within `max_tokens`, whatever its level.
 
         Args:
@@ -27,19 +28,12 @@ class DetailVerbs(SessionCore):
             NotFoundError: when the session has no such summary or message, or the handle's scope does not show it.
             InvalidInputError: when several ids begin so, or an argument cannot be used.
         """
-        if not isinstance(query, str) or isinstance(max_tokens, bool) or not isinstance(max_tokens, int):
-            msg = f"reread takes a query in words and a whole number of tokens, not {query!r} and {max_tokens!r}"
-            raise InvalidInputError(msg[:500])
-        if max_tokens < 1:
-            msg = f"max_tokens is {max_tokens}: ask for at least one token"
-            raise InvalidInputError(msg)
         runtime = self.core.checked
-        found = expand(runtime, self.session_id, summary_id, depth=None, track=self.track)
-        expanded_within(self.core, summary_id, found)
+        found = expand_within(self.core, summary_id, depth=None)
         ref = runtime.store.transcript.find(self.session_id)
         entries = [one for one in found if isinstance(one, Entry)]
         return detail_of(runtime, ref, entries, query=query, max_tokens=max_tokens) if ref is not None else Detail()
 
-    async def areread(self, summary_id: str, *, query: str = "", max_tokens: int = 2000) -> Detail:
+    async def areread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
         """See `reread`."""
         return await off_loop(self.reread, summary_id, query=query, max_tokens=max_tokens)

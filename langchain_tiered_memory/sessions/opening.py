@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
@@ -31,7 +32,6 @@ from langchain_tiered_memory.transcript.reread import reread, tell_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
@@ -108,6 +108,8 @@ def open_runtime(
         group_rule=assign_groups,
         read_only=read_only,
         file_mode=settings.file_mode,
+        vectors=_vector_folder(chroma),
+        wait=time.sleep,
     )
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
     runtime = Runtime(
@@ -190,6 +192,16 @@ def _embed_with(choose: Callable[[], Embeddings | None]) -> Callable[[list[str]]
         return chosen.embed_documents(texts) if chosen is not None else None
 
     return embed
+
+
+def _vector_folder(chroma: ChromaChoice) -> Path | None:
+    """The folder of the Chroma that was chosen, where it has one and that is known."""
+    if isinstance(chroma, str | Path):
+        return None if str(chroma).startswith(("http://", "https://")) else Path(chroma)
+    if chroma is None or not hasattr(chroma, "get_settings"):
+        return None
+    known = chroma.get_settings()
+    return Path(known.persist_directory) if known.is_persistent else None
 
 
 def _open_index(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError, StorageError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.runs.checkpoint_triggers import RUN_END
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files.collecting import (
     archive_checkpoints,
@@ -17,46 +18,39 @@ from langchain_tiered_memory.runs.files.collecting import (
     optimise,
     tend_files,
 )
-from langchain_tiered_memory.runs.files.companions import bring_companions
 from langchain_tiered_memory.runs.files.opening import open_file, roots_of
-from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
-from langchain_tiered_memory.types.files import CollectionReport, OpenedFile, RunReport
+from langchain_tiered_memory.runs.files.so_far import RunSoFar
+from langchain_tiered_memory.sessions.run_figures import RunFigures
+from langchain_tiered_memory.types.arguments import as_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
 
-    from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.session_engine import SessionEngine
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.arguments import FilePaths
+    from langchain_tiered_memory.types.files import CollectionReport, OpenedFile, RunReport
 
 _SAVE_SECONDS = 30.0
 """Between two times that what is known of a run is saved, while somebody tends it."""
 
 
-class RunLife:
+@checked_verbs
+class RunLife(RunFigures):
     """What every run does, whatever is opened in it; `Run` has the verbs for files.
 
     Args:
         core: The session.
-        roots: Folders whose files it may open; `None`: those of the settings.
-        critical: Files to load and pin at the start, besides those of the settings.
+        roots: The folder whose files it may open, or several; `None`: those of the settings.
+        critical: A file to load and pin at the start, or several, besides those of the settings.
         background: Whether it starts a collector; without one, `tend` does what is due.
     """
 
-    def __init__(
-        self, core: SessionEngine, *, roots: Sequence[str] | None, critical: Sequence[str], background: bool
-    ) -> None:
-        self.core = core
-        """The session behind the verbs, for integrations: its names may change with any version."""
-        self.session_id = core.session_id
+    def __init__(self, core: SessionEngine, *, roots: FilePaths | None, critical: FilePaths, background: bool) -> None:
+        super().__init__(core)
         self._roots = roots_of(core.runtime, roots)
-        self._critical = tuple(dict.fromkeys([*core.runtime.settings.tiers.critical, *critical]))
-        self._monitor = core.engine.monitors.of(core.session_id)
-        self._collector = FileCollector(self._tend_quietly) if background else None
-        self._started_at = core.runtime.now()
-        self._is_begun = False
-        self._not_loaded: tuple[str, ...] = ()
+        self._critical = tuple(dict.fromkeys([*core.runtime.settings.tiers.critical, *as_paths(critical)]))
+        self._has_collector = background
+        self._collector: FileCollector | None = None
 
     def start(self) -> Self:
         """Load and pin the critical files, and start the collector. What cannot be loaded is an alert, not an error.
@@ -64,34 +58,57 @@ class RunLife:
         Raises:
             PinLimitError: when there are more critical files than hot may hold.
         """
-        runtime = self._runtime
-        self._started_at = runtime.now()
+        self._started_at = self._runtime.now()
         self._monitor.begin(self._started_at)
-        rules = runtime.settings.tiers
-        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
-            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=rules)
-        missing: list[str] = []
-        for path in self._critical:
-            try:
-                self._open(path, pinned=True)
-            except (FileGoneError, FileRefusedError) as error:
-                missing.append(path)
-                self._report(EventName.FILE_NOT_LOADED, str(error), path=path)
-        self._not_loaded, self._is_begun = tuple(missing), True
-        self._report(EventName.RUN_STARTED, f"{len(self._critical) - len(missing)} critical files loaded")
+        self._not_loaded = ()
+        self._not_loaded, self._is_begun = self._load_critical(), True
+        loaded = len(self._critical) - len(self._not_loaded)
+        self._report(EventName.RUN_STARTED, f"{loaded} critical files loaded")
         self._save_under_way(is_new=True)
-        if self._collector is not None and not runtime.store.database.read_only:
-            self._collector.start()
+        self._start_collector()
         return self
 
     async def astart(self) -> Self:
         """See `start`."""
         return await off_loop(self.start)
 
+    def resume(self) -> Self:
+        """Go on with the session's run that nobody ended, whichever process began it; where none is, start one.
+
+        A run that nobody had a part in for the time of warm was left: it is ended, and another is started.
+
+        Raises:
+            PinLimitError: as of `start`.
+        """
+        runtime = self._runtime
+        known = RunSoFar.from_json(runtime.store.kept_files.under_way(self._ref()))
+        if known is None:
+            return self.start()
+        if runtime.now() - known.seen_at >= runtime.settings.tiers.warm.seconds:
+            self._wind_up()
+            return self.start()
+        self._started_at, self._not_loaded, self._is_begun = known.started_at, known.not_loaded, True
+        self._not_loaded = self._load_critical()
+        self._start_collector()
+        return self
+
+    async def aresume(self) -> Self:
+        """See `resume`."""
+        return await off_loop(self.resume)
+
+    def pause(self) -> None:
+        """Leave the run to whoever resumes it: do what is due, save what is known of it, stop the collector."""
+        self._stop_collector()
+        self.tend()
+        self._save_under_way()
+
+    async def apause(self) -> None:
+        """See `pause`."""
+        await off_loop(self.pause)
+
     def end(self) -> RunReport:
         """Stop the collector, archive what is old, drop what is obsolete, save the figures, and report."""
-        if self._collector is not None:
-            self._collector.stop()
+        self._stop_collector()
         return self._wind_up()
 
     def _wind_up(self) -> RunReport:
@@ -102,9 +119,11 @@ class RunLife:
         report = self.report()
         runtime.store.kept_files.save_report(ref, report)
         try:
-            checkpoint(runtime, self.session_id, track=self.core.track, reasons=("run_end",))
+            checkpoint(
+                runtime, self.session_id, track=self.core.track, reasons=(RUN_END,), figures={"run": report.figures()}
+            )
         except StorageError as error:
-            self._report(EventName.CHECKPOINT_FAILED, str(error), reasons=["run_end"])
+            self._report(EventName.CHECKPOINT_FAILED, str(error), reasons=[RUN_END])
         self._report(EventName.RUN_ENDED, str(report))
         return report
 
@@ -152,67 +171,36 @@ class RunLife:
         """See `tend`."""
         return await off_loop(self.tend)
 
-    def report(self) -> RunReport:
-        """How the run goes: sizes, counts, times, contexts, alerts; what another process began is taken up."""
-        runtime, ref = self._runtime, self._ref()
-        runtime.store.kept_files.settle(ref)
-        known = self._known_of_the_run(ref)
-        return RunReport(
-            session_id=self.session_id,
-            started_at=known.started_at,
-            at=runtime.now(),
-            sizes=runtime.store.kept_files.sizes(ref, runtime.settings.tiers),
-            counts=dict(runtime.store.kept_files.times(ref).figures or {}),
-            timings=known.timings,
-            alerts=known.alerts,
-            contexts=self.core.engine.contexts.of(self.session_id),
-            not_loaded=known.not_loaded,
-        )
-
-    async def areport(self) -> RunReport:
-        """See `report`."""
-        return await off_loop(self.report)
-
-    def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
-        """What this process measured, and what was saved by those that had a part in the run."""
-        saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.under_way(ref))
-        known = saved or RunSoFar(started_at=self._started_at)
-        if self._is_begun:
-            known = replace(known, started_at=self._started_at, not_loaded=self._not_loaded)
-        measured = Measured(timings=self._monitor.timings(), alerts=self._monitor.alerts())
-        return known.with_part(self._runtime.worker, measured)
-
-    def _save_under_way(self, *, is_new: bool = False) -> None:
-        """Keep what is known so far: whoever ends the run may be another process."""
-        if self._runtime.store.database.read_only:
-            return
-        ref = self._ref()
-        known = self._known_of_the_run(ref, is_new=is_new)
-        self._runtime.store.kept_files.save_under_way(ref, known.as_json())
-
-    def _open(self, path: str, *, pinned: bool) -> OpenedFile:
-        """A file, and what belongs to it."""
-        runtime, ref = self._runtime, self._ref()
-        with self._monitor.timed() as note:
-            opened = open_file(runtime, ref, path, roots=self._roots, pinned=pinned)
-            note(opened.from_tier or "new")
-        bring_companions(runtime, ref, opened, roots=self._roots)
-        return opened
-
-    @property
-    def _runtime(self) -> Runtime:
-        return self.core.checked
-
-    def _ref(self) -> SessionRef:
-        """The session, made where it is not there yet."""
+    def _load_critical(self) -> tuple[str, ...]:
+        """Load and pin the critical files; gives those that could not be loaded, and tells of each once in a run."""
         runtime = self._runtime
-        ref = runtime.store.transcript.find(self.session_id)
-        if ref is not None:
-            return ref
-        made = runtime.store.transcript.append(
-            self.session_id, (), user=self.core.user, title=self.core.title, now=runtime.now()
-        )
-        return made.ref
+        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
+            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=runtime.settings.tiers)
+        missing: list[str] = []
+        for path in self._critical:
+            try:
+                self._open(path, pinned=True)
+            except (FileGoneError, FileRefusedError) as error:
+                missing.append(path)
+                if path in self._not_loaded:
+                    continue
+                self._report(EventName.FILE_NOT_LOADED, str(error), path=path)
+        return tuple(missing)
+
+    def _start_collector(self) -> None:
+        if self._has_collector and not self._runtime.store.database.read_only:
+            self._collector = FileCollector(self._tend_quietly)
+            self._collector.start()
+
+    def _stop_collector(self) -> None:
+        if self._collector is not None:
+            self._collector.stop()
+
+    def _open(self, path: str, *, pinned: bool, since: float | None = None) -> OpenedFile:
+        with self._monitor.timed(since) as note:
+            opened = open_file(self._runtime, self._ref(), path, roots=self._roots, pinned=pinned)
+            note(opened.from_tier or "new")
+        return opened
 
     def _tend_quietly(self) -> None:
         """What the collector calls: a fault is told, and tried again."""
@@ -222,9 +210,6 @@ class RunLife:
             self.core.engine.report(
                 EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=self.session_id
             )
-
-    def _report(self, name: EventName, reason: str, **details: object) -> None:
-        self.core.engine.report(name, reason, session_id=self.session_id, **details)
 
     def __enter__(self) -> Self:
         """Start it."""

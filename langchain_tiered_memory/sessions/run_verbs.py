@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.runs.checkpoints import checkpoint, read_checkpoint
+from langchain_tiered_memory.runs.accessed_files import accessed_files
+from langchain_tiered_memory.runs.checkpoints import checkpoint, checkpoint_infos, read_checkpoint
 from langchain_tiered_memory.runs.restore import restore
 from langchain_tiered_memory.runs.tasks import (
     before_operation,
@@ -16,18 +18,18 @@ from langchain_tiered_memory.runs.tasks import (
     start_task,
 )
 from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import of_own_track, refuse_whole_session, require_own_task
+from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RestoreReport, Task
+    from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess, MemoryCheckpoint, RestoreReport, Task
 
 
+@checked_verbs
 class RunVerbs(SessionCore):
     """Tasks, phases and checkpoints."""
 
-    def start_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+    def start_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
         """Start a task: messages that come without one belong to it, and its own count most when a view is pruned.
 
         Args:
@@ -36,7 +38,7 @@ class RunVerbs(SessionCore):
         """
         return self._begin_task(task_id, depends_on, waits=False)
 
-    def queue_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+    def queue_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
         """Put a task behind those that wait: `start_task` starts it. Checkpoints have the queue, and restore it.
 
         Args:
@@ -45,24 +47,39 @@ class RunVerbs(SessionCore):
         """
         return self._begin_task(task_id, depends_on, waits=True)
 
-    async def aqueue_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+    async def aqueue_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
         """See `queue_task`."""
         return await off_loop(self.queue_task, task_id, depends_on=depends_on)
 
     def tasks(self) -> list[Task]:
-        """Active tasks, those that wait in the order in which they were queued, and the last 50 finished."""
-        return of_own_track(self.core, list_tasks(self.core.checked, self.session_id))
+        """Active tasks, those that wait in the order in which they were queued, and the last 50 finished.
+
+        A name is one task's on its track. With a scope they are its track's.
+        """
+        return list_tasks(self.core.checked, self.session_id, track=self.core.only_track)
 
     async def atasks(self) -> list[Task]:
         """See `tasks`."""
         return await off_loop(self.tasks)
 
-    def _begin_task(self, task_id: str, depends_on: Sequence[str] | None, *, waits: bool) -> Task:
+    def accessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
+        """The files that the track's tool calls touched lately, the latest first: path, tool, operation, turn and time.
+
+        Each once, by its latest access, under its longest name; `write` where it was ever written.
+
+        Args:
+            limit: How many at most.
+        """
         runtime = self.core.checked
-        require_own_task(self.core, task_id)
-        if isinstance(depends_on, str):
-            msg = f"depends_on is one string: give a list, such as [{depends_on!r}]"
-            raise InvalidInputError(msg)
+        ref = runtime.store.transcript.find(self.session_id)
+        return accessed_files(runtime, ref, track=self.track, limit=limit) if ref is not None else []
+
+    async def aaccessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
+        """See `accessed_files`."""
+        return await off_loop(self.accessed_files, limit=limit)
+
+    def _begin_task(self, task_id: Name, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
+        runtime = self.core.checked
         return start_task(
             runtime,
             self.session_id,
@@ -72,28 +89,29 @@ class RunVerbs(SessionCore):
             track=self.track,
             depends_on=depends_on,
             waits=waits,
+            alone=self.core.scope is not None,
         )
 
-    async def astart_task(self, task_id: str, *, depends_on: Sequence[str] | None = None) -> Task:
+    async def astart_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
         """See `start_task`."""
         return await off_loop(self.start_task, task_id, depends_on=depends_on)
 
-    def finish_task(self, task_id: str) -> Task:
+    def finish_task(self, task_id: Name) -> Task:
         """Finish a task; what was said of it may be condensed from now on. Every fifth one is a checkpoint.
 
         Raises:
             NotFoundError: when no such task was started.
         """
-        require_own_task(self.core, task_id)
-        task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track)
+        alone = self.core.scope is not None
+        task, _ = finish_task(self.core.checked, self.session_id, task_id, track=self.track, alone=alone)
         self.core.wake()
         return task
 
-    async def afinish_task(self, task_id: str) -> Task:
+    async def afinish_task(self, task_id: Name) -> Task:
         """See `finish_task`."""
         return await off_loop(self.finish_task, task_id)
 
-    def phase(self, name: str | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    def phase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint.
 
         Args:
@@ -112,11 +130,11 @@ class RunVerbs(SessionCore):
             project=_plain(project),
         )
 
-    async def aphase(self, name: str | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    async def aphase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """See `phase`."""
         return await off_loop(self.phase, name, project=project)
 
-    def before(self, operation: str, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    def before(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Say what is about to be done; what `settings.checkpoints.operations` calls risky is saved first.
 
         Args:
@@ -127,21 +145,28 @@ class RunVerbs(SessionCore):
             StorageError: when the checkpoint cannot be written: the operation had better wait.
         """
         return before_operation(
-            self.core.checked, self.session_id, operation, track=self.track, project=_plain(project)
+            self.core.checked,
+            self.session_id,
+            operation,
+            track=self.track,
+            project=_plain(project),
+            alone=self.core.scope is not None,
         )
 
-    async def abefore(self, operation: str, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
+    async def abefore(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """See `before`."""
         return await off_loop(self.before, operation, project=project)
 
     def checkpoint(
         self,
-        reason: str = "manual",
+        reason: Words = "manual",
         *,
         project: Mapping[str, Any] | None = None,
-        langgraph_checkpoint_id: str | None = None,
+        langgraph_checkpoint_id: Name | None = None,
     ) -> MemoryCheckpoint:
         """Save how the run stands: tasks, phase, pins, views, the messages of the last view, checksums of files.
+
+        A handle with a scope saves its own track: `restore` of a handle without one takes that only by its id.
 
         Args:
             reason: Why, in a word of yours.
@@ -155,9 +180,6 @@ class RunVerbs(SessionCore):
             StorageError: when it cannot be written; nothing was.
         """
         runtime = self.core.checked
-        if not isinstance(reason, str) or not reason.strip():
-            msg = f"a checkpoint needs a reason in words, not {reason!r}"
-            raise InvalidInputError(msg)
         return checkpoint(
             runtime,
             self.session_id,
@@ -165,29 +187,30 @@ class RunVerbs(SessionCore):
             reasons=(reason,),
             project=_plain(project),
             langgraph_checkpoint_id=langgraph_checkpoint_id,
+            alone=self.core.scope is not None,
         )
 
     async def acheckpoint(
         self,
-        reason: str = "manual",
+        reason: Words = "manual",
         *,
         project: Mapping[str, Any] | None = None,
-        langgraph_checkpoint_id: str | None = None,
+        langgraph_checkpoint_id: Name | None = None,
     ) -> MemoryCheckpoint:
         """See `checkpoint`."""
         return await off_loop(self.checkpoint, reason, project=project, langgraph_checkpoint_id=langgraph_checkpoint_id)
 
     def checkpoints(self) -> list[CheckpointInfo]:
-        """The session's checkpoints without their contents, newest first."""
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
-        return store.checkpoints.infos(ref) if ref is not None else []
+        """The session's checkpoints without their contents, newest first; with a scope those of its track alone."""
+        runtime = self.core.checked
+        ref = runtime.store.transcript.find(self.session_id)
+        return checkpoint_infos(runtime, ref, track=self.core.only_track)
 
     async def acheckpoints(self) -> list[CheckpointInfo]:
         """See `checkpoints`."""
         return await off_loop(self.checkpoints)
 
-    def read_checkpoint(self, checkpoint_id: str | None = None) -> MemoryCheckpoint:
+    def read_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
         """What a checkpoint holds: context and project state, task queue, metrics, conversation, checksums of files.
 
         Its `conversation` is in LangChain's message dicts: `messages_from_dict` makes messages of them.
@@ -198,14 +221,13 @@ class RunVerbs(SessionCore):
         Raises:
             CheckpointError: when there is none, or the named one is damaged.
         """
-        refuse_whole_session(self.core, "read_checkpoint")
-        return read_checkpoint(self.core.checked, self.session_id, checkpoint_id)
+        return read_checkpoint(self.core.checked, self.session_id, checkpoint_id, track=self.core.only_track)
 
-    async def aread_checkpoint(self, checkpoint_id: str | None = None) -> MemoryCheckpoint:
+    async def aread_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
         """See `read_checkpoint`."""
         return await off_loop(self.read_checkpoint, checkpoint_id)
 
-    def restore(self, checkpoint_id: str | None = None) -> RestoreReport:
+    def restore(self, checkpoint_id: Name | None = None) -> RestoreReport:
         """Put tasks, phase, pins and views back as a checkpoint has them: the newest sound one, if none is named.
 
         No message is removed: those that were said since are named in the report, as are files that changed.
@@ -216,7 +238,7 @@ class RunVerbs(SessionCore):
         refuse_whole_session(self.core, "restore")
         return restore(self.core.checked, self.session_id, checkpoint_id)
 
-    async def arestore(self, checkpoint_id: str | None = None) -> RestoreReport:
+    async def arestore(self, checkpoint_id: Name | None = None) -> RestoreReport:
         """See `restore`."""
         return await off_loop(self.restore, checkpoint_id)
 

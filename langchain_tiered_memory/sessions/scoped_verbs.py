@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.recall.search import search
-from langchain_tiered_memory.runs.tasks import list_tasks
+from langchain_tiered_memory.recall.search import expand, search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,35 +60,30 @@ def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
         raise NotFoundError(msg)
 
 
-def require_own_task(core: SessionEngine, task_id: str) -> None:
-    """Where the handle has a scope: that no other track has a task of that name.
-
-    Raises:
-        InvalidInputError: when one has.
-    """
-    if core.scope is None:
-        return
-    there = list_tasks(core.checked, core.session_id)
-    if any(task.id == task_id and task.track != core.track for task in there):
-        msg = f"the task {task_id!r} is another track's of the session {core.session_id!r}: give yours another name"
-        raise InvalidInputError(msg)
-
-
 def of_own_track(core: SessionEngine, found: Iterable[OneOnTrack]) -> list[OneOnTrack]:
     """What a handle may see of these: all, or with a scope those of its own track."""
     return [one for one in found if core.scope is None or one.track == core.track]
 
 
-def expanded_within(core: SessionEngine, wanted: str, found: list[Summary | Entry]) -> list[Summary | Entry]:
-    """What `expand` found, where all of it is the handle's to see.
+def expand_within(core: SessionEngine, wanted: str, *, depth: int | None) -> list[Summary | Entry]:
+    """As `expand`, of what the handle may see: an id of another track is one that is not there.
 
     Raises:
-        NotFoundError: when some of it stands on another track, or merges several.
+        NotFoundError: when the handle sees no such summary or message.
+        InvalidInputError: when several ids begin so, or `depth` is below 1.
     """
-    if core.scope is None or all(one.track == core.track for one in found) or has_sole_track(core):
-        return found
-    msg = f"the track {core.track!r} of the session {core.session_id!r} has no summary and no message {wanted!r}"
-    raise NotFoundError(msg)
+
+    def found(*, alone: bool) -> list[Summary | Entry]:
+        return expand(core.checked, core.session_id, wanted, depth=depth, track=core.track, alone=alone)
+
+    if core.scope is None:
+        return found(alone=False)
+    if has_sole_track(core):
+        with suppress(NotFoundError, InvalidInputError):
+            merged = found(alone=False)
+            if has_sole_track(core):
+                return merged
+    return found(alone=True)
 
 
 def has_sole_track(core: SessionEngine) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
@@ -22,6 +23,7 @@ _MOST_NAMED = 10
 """Tracks that are named in a warning."""
 
 
+@checked_verbs
 class TrackVerbs(SessionCore):
     """What stands on a track, and the tracks of a session."""
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables import Runnable  # noqa: TC002
+
+from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.budget.threshold_resolution import advised
 from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import of_own_track, refuse_whole_session
+from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable
-
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
 
 
+@checked_verbs
 class ViewVerbs(SessionCore):
     """Contexts, and the decisions behind them."""
 
@@ -32,7 +34,7 @@ class ViewVerbs(SessionCore):
         tools: Sequence[Any] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
-        profile: str | None = None,
+        profile: Name | None = None,
         branch: Sequence[str] | None = None,
     ) -> Context:
         """Put together what one model call gets.
@@ -82,7 +84,7 @@ class ViewVerbs(SessionCore):
         tools: Sequence[Any] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
-        profile: str | None = None,
+        profile: Name | None = None,
         branch: Sequence[str] | None = None,
     ) -> Context:
         """See `context`."""
@@ -132,23 +134,23 @@ class ViewVerbs(SessionCore):
             self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view)
         )
 
-    def outcomes(self, *, limit: int = 50) -> list[Outcome]:
+    def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
         """What became of past condensations of this session's views, newest first."""
-        return of_own_track(self.core, outcomes(self.core.checked, self.session_id, limit=limit))
+        return outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track)
 
-    async def aoutcomes(self, *, limit: int = 50) -> list[Outcome]:
+    async def aoutcomes(self, *, limit: Count = 50) -> list[Outcome]:
         """See `outcomes`."""
         return await off_loop(self.outcomes, limit=limit)
 
     def ledger(self) -> list[LedgerRow]:
         """What left the views of this session, and why, newest first. All of it is still in the transcript."""
-        return of_own_track(self.core, dropped(self.core.checked, self.session_id))
+        return dropped(self.core.checked, self.session_id, track=self.core.only_track)
 
     async def aledger(self) -> list[LedgerRow]:
         """See `ledger`."""
         return await off_loop(self.ledger)
 
-    def diff(self, outcome_id: str | None = None) -> ViewDiff:
+    def diff(self, outcome_id: Name | None = None) -> ViewDiff:
         """What a condensation changed in its view: the last one, if none is named.
 
         Raises:
@@ -157,11 +159,11 @@ class ViewVerbs(SessionCore):
         refuse_whole_session(self.core, "diff")
         return diff(self.core.checked, self.session_id, outcome_id)
 
-    async def adiff(self, outcome_id: str | None = None) -> ViewDiff:
+    async def adiff(self, outcome_id: Name | None = None) -> ViewDiff:
         """See `diff`."""
         return await off_loop(self.diff, outcome_id)
 
-    def undo(self, outcome_id: str | None = None) -> Outcome:
+    def undo(self, outcome_id: Name | None = None) -> Outcome:
         """Give a view back what it showed before a condensation: the last one, if none is named.
 
         It is condensed again only when it does not fit its budget. Summaries stay; nothing is made anew.
@@ -173,27 +175,27 @@ class ViewVerbs(SessionCore):
         refuse_whole_session(self.core, "undo")
         return undo(self.core.checked, self.session_id, outcome_id)
 
-    async def aundo(self, outcome_id: str | None = None) -> Outcome:
+    async def aundo(self, outcome_id: Name | None = None) -> Outcome:
         """See `undo`."""
         return await off_loop(self.undo, outcome_id)
 
     def costs(self) -> CostLedger:
         """What condensing this session cost, what it saved, and after how many calls it paid."""
-        return costs(self.core.checked, self.session_id)
+        return costs(self.core.checked, self.session_id, track=self.core.only_track)
 
     async def acosts(self) -> CostLedger:
         """See `costs`."""
         return await off_loop(self.costs)
 
-    def suggest_threshold(self, profile: str | None = None) -> ThresholdAdvice | None:
+    def suggest_threshold(self, profile: Name | None = None) -> ThresholdAdvice | None:
         """The threshold that past condensations of this session speak for; `None` while they say nothing.
 
         It is followed by itself where `settings.condensation.thresholds.adaptive` is on.
         """
         runtime = self.core.checked
         ref = runtime.store.transcript.find(self.session_id)
-        return advised(runtime, ref, profile) if ref is not None else None
+        return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None
 
-    async def asuggest_threshold(self, profile: str | None = None) -> ThresholdAdvice | None:
+    async def asuggest_threshold(self, profile: Name | None = None) -> ThresholdAdvice | None:
         """See `suggest_threshold`."""
         return await off_loop(self.suggest_threshold, profile)

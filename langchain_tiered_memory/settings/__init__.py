@@ -6,6 +6,7 @@ from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at ru
 
 from pydantic import Field, field_validator
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings.base import Frozen
 from langchain_tiered_memory.settings.condensation import (
@@ -85,6 +86,7 @@ class Settings(Frozen):
     """Window assumed for a condensing model that does not tell its own; said once in a warning."""
 
     @classmethod
+    @checked(SettingsError)
     def named(cls, name: SettingsName) -> Settings:
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
@@ -95,11 +97,7 @@ class Settings(Frozen):
         Raises:
             SettingsError: for another name.
         """
-        chosen = NAMED.get(name)
-        if chosen is None:
-            msg = f"there are no settings named {name!r}: the names are {', '.join(NAMED)}"
-            raise SettingsError(msg)
-        return cls.model_validate(chosen)
+        return cls.model_validate(NAMED[name])
 
     @field_validator("file_mode")
     @classmethod

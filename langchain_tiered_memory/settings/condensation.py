@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from langchain_tiered_memory.settings.base import Frozen
 
+_Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
+"""Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
+
 
 class ThresholdSettings(Frozen):
     """When a view is condensed, in percent of the model's window."""
 
-    percent: float = 75.0
+    percent: _Percent = 75.0
     """Where no profile says otherwise. 5 to 100; anything else is warned of once and taken for the default."""
-    profiles: dict[str, float] = Field(default_factory=dict)
+    profiles: dict[str, _Percent] = Field(default_factory=dict)
     """By the name of the model (or the `profile` that a request names); -1 inherits `percent`."""
     minimum: float = Field(default=5.0, ge=0, le=100)
     maximum: float = Field(default=100.0, ge=0, le=100)
@@ -65,7 +68,7 @@ class ValidationSettings(Frozen):
     """Cosine that a summary's meaning must have with that of its sources, by the memory's embedder; 0 takes any, and
     so does a memory without one."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
-    """Share of the sources' identifiers that text and facts must state after the audit; 0 takes any."""
+    """Share of the sources' identifiers that the text must state after the audit; 0 takes any."""
     least_grounded: float = Field(default=0.4, ge=0, le=1)
     """Share of a summary's terms that must stand in its sources, before the audit; 0.1 more with each doubling of the
     sources' distinct terms beyond 250, up to 0.75; 0 takes any. What has fewer is about something else: the model is
@@ -78,7 +81,7 @@ class ValidationSettings(Frozen):
     mark_unsourced: bool = True
     """Mark figures, codes and names that nothing in the sources explains: `[not in the source: 9,400]`."""
     audit: bool = True
-    """Append identifiers, numbers, paths, open questions and unfinished calls that the text dropped."""
+    """Append the statements with figures and paths, what is open, and unfinished calls that the text dropped."""
     audit_share: float = Field(default=0.25, ge=0, le=1)
     """Of a summary's size cap, for what the audit appends, where the text leaves room for it."""
 

@@ -51,8 +51,9 @@ class ContextSettings(Frozen):
     max_tokens: int = Field(default=8000, ge=1)
     """Budget of one context where the call names none; less for a model whose window is smaller."""
     window_share: float | None = Field(default=None, gt=0, le=1)
-    """Of a model's window where it is known: each context stays below this share of it, whatever budget is named. 0.7
-    keeps every request in the zone that calls for no action; `None`: all that leaves room for the answer."""
+    """Of a model's window less its answer, where the window is known: each context stays below this share of it,
+    whatever budget is named, and its zone is measured by the same. 0.7 keeps every request in the zone that calls for
+    no action; `None`: all that leaves room for the answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
     """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
@@ -72,11 +73,12 @@ class ContextSettings(Frozen):
     2.6 % more billed; with half a budget 54 to 88 %, 59 and 16 % more. On five others 65 of 91 in the place of 58, at
     1 % less."""
     cover_share: float = Field(default=0.12, ge=0, lt=1)
-    """The most that summaries of what is older may take, where something is asked."""
+    """The most that summaries of what is older may take beside a caller's own query."""
     facts_share: float = Field(default=0.08, ge=0, lt=1)
-    """The most that the list of facts of what is older may take, where something is asked: recall brings the others."""
+    """The most that the list of facts of what is older may take beside a caller's own query:
+    recall brings the others."""
     spare_for_cover: float = Field(default=0.10, ge=0, le=1)
-    """Of the share that recall does not need without a question, for summaries besides."""
+    """Of `recall_share`, which only a caller's own query has whole, for summaries besides in all other contexts."""
     spare_for_facts: float = Field(default=0.45, ge=0, le=1)
     """Of the same, for facts besides: nothing else says so much of what was stated in so little room. More would make
     the view condense more often."""
@@ -128,6 +130,6 @@ class RecallSettings(Frozen):
     """A pause of this length, or another day, starts a new dated sitting."""
     chroma_seconds: float = Field(default=5.0, gt=0)
     """Longest wait for one answer of a Chroma server. A server that stays silent costs it once: until it answers again,
-    each use waits half a second at most, and search goes on by words."""
+    search goes on by words at once, and asks it in the background; `flush()` and `verify()` wait half a second."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off, so that what is forgotten leaves no text there."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.base import Frozen, Paths
 
 
 class MaskSettings(Frozen):
@@ -72,8 +72,9 @@ class CheckpointSettings(Frozen):
     operations: tuple[str, ...] = ("major_refactor", "large_merge")
     """Operations that `Session.before()` takes for risky."""
     keep: int = Field(default=20, ge=1)
-    """Newest checkpoints kept of a session."""
-    roots: tuple[str, ...] = ()
+    """Newest checkpoints kept of a session, of each kind: those that somebody named, milestones (a phase, every so many
+    tasks), danger (zones, risky operations), and what is saved by the clock, by size and at the end of runs."""
+    roots: Paths = ()
     """Folders whose files may be read for their checksums; none by default."""
     max_files: int = Field(default=200, ge=0)
     """Touched files whose checksums are kept, the latest first."""
@@ -164,8 +165,6 @@ class FileSettings(Frozen):
     filled_share: float = Field(default=0.85, gt=0, le=1)
     """Of a view's room, that is filled with file work word for word after a condensation: with less too little stays,
     with more it would be condensed again too soon."""
-    largest_share: float = Field(default=0.95, gt=0, le=1)
-    """Of a view's room, up to which the newest piece of file work may go where it alone is larger than the rest."""
     ignore: tuple[str, ...] = (
         "*.pyc",
         "*/__pycache__/*",

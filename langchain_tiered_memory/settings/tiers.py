@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.base import Frozen, Paths
 
 Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
 Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete"]
+_FORMER = {
+    "companions": "a run takes in what is opened, and nothing beside it",
+    "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
+}
+"""Settings of older releases, and why they went."""
 
 
 class TierRule(Frozen):
@@ -52,21 +59,24 @@ class TierSettings(Frozen):
     """Age after which a checkpoint is kept more densely."""
     log_seconds: float = Field(default=600.0, gt=0)
     """How often a run's figures are logged."""
-    roots: tuple[str, ...] = ()
+    roots: Paths = ()
     """Folders whose files a run may open, links followed; `checkpoints.roots` where none is named."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
     """A larger file is refused: it would fill a model's window many times."""
     dictionary_bytes: int = Field(default=32_768, ge=0)
     """Of a dictionary that is trained on a session's files for compressing them; 0: none is trained."""
-    critical: tuple[str, ...] = ()
+    critical: Paths = ()
     """Files that a run loads and pins when it starts."""
-    companions: int = Field(default=6, ge=0)
-    """Files that come in with one that is opened (what it imports, its tests, what was opened next before), where there
-    is room for them without sending others away."""
 
-    recent_tasks: int = Field(default=5, ge=0)
-    """Latest tasks, the one in hand among them, whose files stay in warm whatever their time, and come back to it from
-    cold while there is room; pressure sends them down as any other."""
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former_settings(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
+        former = [name for name in _FORMER if isinstance(values, Mapping) and name in values]
+        if not former:
+            return values
+        said = "; ".join(f"tiers.{name}: not used any more, {_FORMER[name]}" for name in former)
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        return {name: value for name, value in values.items() if name not in former}
 
     @field_validator("strategies")
     @classmethod

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.stored_json import read_json
-from langchain_tiered_memory.types.files import Tier
+from langchain_tiered_memory.types.files import FILE_KINDS, Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
 from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
@@ -98,6 +98,8 @@ _NAME = Form(_is_packed, "is no name as names are kept")
 _NAMES = Form(_are_packed, "is no list of names")
 _NUMBER = Form(_is_number, "is no number")
 _AMOUNT = Form(lambda value: _is_number(value) and value >= 0, "is no number of at least 0")
+_MOMENT = Form(_AMOUNT.holds, "is no moment since 1970")
+"""Of this program's clock; a message may have been said before."""
 _SHARE = Form(lambda value: _is_number(value) and 0 <= value <= 1, "is no share between 0 and 1")
 _FLAG = Form(lambda value: value in (0, 1) and not isinstance(value, float), "is neither true nor false")
 _COUNT = _whole(0)
@@ -109,7 +111,7 @@ _CHECKSUM = _hexadecimal(64)
 
 FORMS: Mapping[str, Mapping[str, Form]] = {
     "ltm_meta": {"name": _WORDS, "value": _WORDS},
-    "ltm_migrations": {"number": _PLACE, "name": _WORDS, "applied_at": _NUMBER},
+    "ltm_migrations": {"number": _PLACE, "name": _WORDS, "applied_at": _MOMENT},
     "ltm_sessions": {
         "key": _PLACE,
         "digest": _ID,
@@ -124,8 +126,8 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "passages": _COUNT,
         "terms": _COUNT,
         "last_at": _NUMBER,
-        "created_at": _NUMBER,
-        "ended_at": _NUMBER,
+        "created_at": _MOMENT,
+        "ended_at": _MOMENT,
         "begun_by": _NAME,
         "checkpointer": _WORDS,
         "forgotten": _PLACE,
@@ -162,7 +164,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "revision": _COUNT,
         "payload": _WORDS,
         "digest": _CHECKSUM,
-        "replaced_at": _NUMBER,
+        "replaced_at": _MOMENT,
     },
     "ltm_passages": {
         "id": _PLACE,
@@ -220,10 +222,10 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "information_loss": _SHARE,
         "reason": _one_of(tuple(FailureReason)),
         "from_tools": _FLAG,
-        "created_at": _NUMBER,
+        "created_at": _MOMENT,
         "lease_owner": _WORDS,
-        "lease_until": _NUMBER,
-        "retry_at": _NUMBER,
+        "lease_until": _MOMENT,
+        "retry_at": _MOMENT,
     },
     "ltm_facts": {
         "session_key": _PLACE,
@@ -257,7 +259,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "id": _WORDS,
         "session_key": _PLACE,
         "name": _WORDS,
-        "at": _NUMBER,
+        "at": _MOMENT,
         "reason": _WORDS,
         "details": _MAPPING,
         "deliveries": _COUNT,
@@ -281,9 +283,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     },
     "ltm_removals": {
         "key": _PLACE,
-        "begun_at": _NUMBER,
-        "erased_at": _NUMBER,
-        "finished_at": _NUMBER,
+        "begun_at": _MOMENT,
+        "erased_at": _MOMENT,
+        "finished_at": _MOMENT,
         "entries": _COUNT,
         "revisions": _COUNT,
         "summaries": _COUNT,
@@ -296,15 +298,15 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "epoch": _COUNT,
         "border": _COUNT,
         "payload": _MAPPING,
-        "written_at": _NUMBER,
+        "written_at": _MOMENT,
     },
     "ltm_runs": {
         "session_key": _PLACE,
         "phase": _NAME,
         "finished_tasks": _COUNT,
         "zones": _json(dict[str, Zone]),
-        "started_at": _NUMBER,
-        "checkpoint_at": _NUMBER,
+        "started_at": _MOMENT,
+        "checkpoint_at": _MOMENT,
         "checkpoint_seq": _COUNT,
     },
     "ltm_tasks": {
@@ -314,9 +316,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "track": _NAME,
         "state": _one_of(get_args(TaskState)),
         "depends_on": _NAMES,
-        "started_at": _NUMBER,
+        "started_at": _MOMENT,
         "first_seq": _PLACE,
-        "finished_at": _NUMBER,
+        "finished_at": _MOMENT,
         "last_seq": _COUNT,
         "number": _COUNT,
     },
@@ -325,13 +327,14 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "id": _WORDS,
         "session_key": _PLACE,
         "track": _NAME,
-        "at": _NUMBER,
+        "at": _MOMENT,
         "reasons": _NAMES,
         "last_seq": _COUNT,
         "langgraph_id": _NAME,
         "digest": _CHECKSUM,
         "payload": _BYTES,
         "archived": _FLAG,
+        "alone": _FLAG,
     },
     "ltm_outcomes": {
         "key": _whole(),
@@ -339,12 +342,12 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "session_key": _PLACE,
         "view": _ID,
         "kind": _one_of(tuple(OutcomeKind)),
-        "at": _NUMBER,
+        "at": _MOMENT,
         "last_seq": _COUNT,
         "payload": _MAPPING,
         "plan_before": _MAPPING,
         "plan_after": _MAPPING,
-        "undone_at": _NUMBER,
+        "undone_at": _MOMENT,
     },
     "ltm_files": {
         "session_key": _PLACE,
@@ -359,9 +362,9 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
     "ltm_file_tiers": {
         "session_key": _PLACE,
         "next_order": _PLACE,
-        "collected_at": _NUMBER,
-        "optimised_at": _NUMBER,
-        "crowded_at": _NUMBER,
+        "collected_at": _MOMENT,
+        "optimised_at": _MOMENT,
+        "crowded_at": _MOMENT,
         "figures": _json(dict[str, int]),
         "report": _MAPPING,
     },
@@ -371,13 +374,13 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "path": _NAME,
         "tier": _one_of(get_args(Tier)),
         "pinned": _FLAG,
-        "kind": _WORDS,
+        "kind": _one_of(FILE_KINDS),
         "size": _COUNT,
         "modified_ns": _whole(),
         "checksum": _CHECKSUM,
         "dependencies": _NAMES,
-        "changed_at": _NUMBER,
-        "accessed_at": _NUMBER,
+        "changed_at": _MOMENT,
+        "accessed_at": _MOMENT,
         "access_order": _PLACE,
         "accesses": _PLACE,
         "deleted": _FLAG,
@@ -396,7 +399,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "digest": _CHECKSUM,
         "payload": _BYTES,
     },
-    "ltm_windows": {"model": _WORDS, "tokens": _PLACE, "learned_at": _NUMBER},
+    "ltm_windows": {"model": _WORDS, "tokens": _PLACE, "learned_at": _MOMENT},
     "ltm_calibrations": {"model": _WORDS, "counter": _WORDS, "ratio": _AMOUNT, "samples": _COUNT},
 }
 """By table and column. A column that may be empty may be so whatever its form."""

@@ -11,8 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sqlalchemy import Connection, MetaData, UniqueConstraint, func, insert, inspect, select, update
-from sqlalchemy.schema import CreateTable
+from sqlalchemy import Connection, CreateTable, MetaData, UniqueConstraint, and_, func, insert, inspect, select, update
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
@@ -197,12 +196,36 @@ def _long_runs(connection: Connection) -> None:
         part(connection)
 
 
+def _scopes(connection: Connection) -> None:
+    """Tasks are named on their track; a checkpoint says whether it is of its track alone (of those before, none is).
+
+    Messages that were given a kind are found without a walk through all others.
+    """
+    if "alone" not in {column["name"] for column in inspect(connection).get_columns(schema.checkpoints.name)}:
+        connection.exec_driver_sql(
+            f"ALTER TABLE {schema.checkpoints.name} ADD COLUMN alone BOOLEAN DEFAULT false NOT NULL"
+        )
+    for index in schema.entries.indexes:
+        if index.name == schema.KINDS_INDEX:
+            # Of two equal ones SQLite's planner takes the newest: the index over all messages must be older.
+            index.drop(connection, checkfirst=True)
+            index.create(connection)
+    tasks = schema.tasks.c
+    for row in connection.execute(select(tasks.session_key, tasks.task_digest, tasks.track, tasks.task_id)).all():
+        if row.task_digest != schema.digest_of(schema.unpacked(row.task_id)):
+            continue  # damaged: `verify` names it
+        mine = and_(tasks.session_key == row.session_key, tasks.task_digest == row.task_digest)
+        digest = schema.digest_of_task(schema.unpacked(row.track), schema.unpacked(row.task_id))
+        connection.execute(update(schema.tasks).where(mine).values(task_digest=digest))
+
+
 STEPS: tuple[tuple[str, Step], ...] = (
     ("first schema", _first_schema),
     ("guard", _guard),
     ("soundness", _soundness),
     ("facts", _facts),
     ("long runs", _long_runs),
+    ("scopes", _scopes),
 )
 """Name and step, oldest first."""
 

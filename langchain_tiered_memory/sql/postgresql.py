@@ -18,9 +18,13 @@ from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.retrying import is_passing, until_it_passes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.engine import URL
 
 Outcome = Literal["committed", "aborted", "unknown"]
+_NOT_AVAILABLE = "55P03"
+"""The state of what says that a lock could not be had."""
 _LINES = 7161718
 """Of our advisory locks: any number that other programs are unlikely to take."""
 
@@ -67,6 +71,34 @@ def begin_writing(connection: Connection, line: str | None) -> int:
     place = int(line[:16], 16) ^ _LINES
     signed = place - (1 << 64) if place >= 1 << 63 else place
     return int(connection.exec_driver_sql(f"SELECT txid_current(), pg_advisory_xact_lock({signed})").scalar_one())
+
+
+def vacuum(connection: Connection, tables: Sequence[str]) -> list[str]:
+    """Free the dead rows of tables, waiting for nobody.
+
+    Args:
+        connection: One on which each statement stands alone.
+        tables: Their names.
+
+    Returns:
+        Those that somebody else holds a lock of that does not go with it, such as another `VACUUM`, `ANALYZE` or a
+        dump of the schema: they keep their dead rows for now.
+    """
+    skipped: list[str] = []
+
+    def note(notice: Any) -> None:  # noqa: ANN401 - psycopg's `Diagnostic`
+        said = notice.message_primary or ""
+        if notice.sqlstate == _NOT_AVAILABLE:
+            skipped.extend(table for table in tables if f'"{table}"' in said)
+
+    driver: Any = connection.connection.driver_connection
+    driver.add_notice_handler(note)
+    try:
+        connection.exec_driver_sql("SET client_min_messages = warning")  # a server may be set to say nothing
+        connection.exec_driver_sql(f"VACUUM (SKIP_LOCKED) {', '.join(tables)}")
+    finally:
+        driver.remove_notice_handler(note)
+    return skipped
 
 
 def outcome_of(engine: Engine, number: int, *, seconds: float) -> Outcome:

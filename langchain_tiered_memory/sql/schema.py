@@ -150,6 +150,16 @@ Index(
     sqlite_where=_pinned,
     postgresql_where=_pinned,
 )
+_of_kind = entries.c.kind.is_not(None)
+KINDS_INDEX = "ltm_entries_kinds"
+Index(
+    KINDS_INDEX,
+    entries.c.session_key,
+    entries.c.track,
+    entries.c.seq,
+    sqlite_where=_of_kind,
+    postgresql_where=_of_kind,
+)
 
 open_calls = Table(
     "ltm_open_calls",
@@ -380,6 +390,7 @@ checkpoints = Table(
     Column("digest", String(64), nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Column("archived", Boolean, nullable=False, server_default=text("false")),
+    Column("alone", Boolean, nullable=False, server_default=text("false")),
     Index("ltm_checkpoints_session", "session_key", "key"),
     sqlite_autoincrement=True,
 )
@@ -586,6 +597,11 @@ def storable(value: str) -> str:
 def digest_of(value: str) -> str:
     """A short identity of any string: 128 bits of SHA-256 in hexadecimal."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def digest_of_task(track: str, task_id: str) -> str:
+    """The identity of a task: its name is one on its track, and may be another task's on another."""
+    return digest_of(json.dumps([track, task_id]))
 
 
 def seal_of(

@@ -17,15 +17,15 @@ def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the
     """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`.
 
     Raises:
-        ValueError: when it is no JSON, or not of that type.
+        ValueError: when it is no text (SQLite lets bytes stand in a column of text), no JSON, or not of that type.
     """
-    if not isinstance(value, str | bytes):
+    if not isinstance(value, str):
         msg = "is no text"
         raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did
     try:
         return _adapter(kind).validate_json(value, strict=True)
     except ValueError as error:
-        if isinstance(value, str) and _SURROGATE in value:
+        if _SURROGATE in value:
             return _with_lone_surrogates(value, kind)
         raise ValueError(_DAMAGED) from error
 

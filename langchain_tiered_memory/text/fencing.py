@@ -3,7 +3,8 @@
 Old texts stand in our prompts between tags, with labels before them. Two things could leave that place: a text that
 looks like one of our tags, and a label (a name, an id, a path) with a line or a tag of its own. Texts go through
 `neutralised`, or `neutralised_source` for the prompts of condensing models; labels through `plain_label`, `plain_name`
-or `short_id`. All are idempotent, and leave alone what nobody could take for something else.
+or `short_id`. All are idempotent, and leave alone what nobody could take for something else. What a condensing model
+answers goes through `as_said`: only what is read is changed, what is kept says what was said.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
 _SOURCE_TAGS = ("sources", "source", "facts", "session", "task")
 """Tags of the prompts for condensing."""
-_BATCH_TAGS = ("part", "summary", "stretch", "m")
+_BATCH_TAGS = ("part", "summary", "stretch", "m", "earlier", "again")
 """Further tags of the prompts that ask for several summaries at once."""
 
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -26,20 +27,25 @@ _FULL_WIDTH = 0xFEE0
 """From an ASCII character to its full-width form."""
 
 
-def _lookalike(*tags: str) -> re.Pattern[str]:
+_OPENINGS = "[<\uff1c\u2039\u3008\u27e8\ufe64]"
+_HARMLESS = "\u02c2"  # reads like `<`, closes nothing
+
+
+def _lookalike(*tags: str, opening: str = _OPENINGS) -> re.Pattern[str]:
     """The opening bracket of what reads as one of `tags`, opening or closing, however it is spaced or spelt."""
     spelt = "|".join(
         f"[{_UNSEEN}]*+".join(f"[{char}{chr(ord(char) + _FULL_WIDTH)}{' -' if char == '_' else ''}]" for char in tag)
         for tag in tags
     )
-    opening = "[<\uff1c\u2039\u3008\u27e8\ufe64]"
     return re.compile(rf"{opening}(?={_GAP}(?:[/\uff0f\u2215\u2044]{_GAP})?(?:{spelt})(?!\w))", re.IGNORECASE)
 
 
 _OURS_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG)
 _OURS_IN_PROMPTS = _lookalike(*_SOURCE_TAGS)
 _OURS_IN_BATCHES = _lookalike(*_BATCH_TAGS)
-_HARMLESS = "\u02c2"  # reads like `<`, closes nothing
+_CHANGED_IN_PROMPTS = _lookalike(*_SOURCE_TAGS, *_BATCH_TAGS, opening=_HARMLESS)
+_CHANGED_IN_VIEWS = _lookalike(HISTORY_TAG, RECALL_TAG, STATE_TAG, opening=rf"(?P<bracket>{_OPENINGS})\\")
+_FIRST_WORD = re.compile(r"\w+")
 _BRACKETS = str.maketrans({
     **dict.fromkeys("<>\uff1c\uff1e\u2039\u203a\u3008\u3009\u27e8\u27e9\ufe64\ufe65", " "),
     "[": "(", "]": ")", '"': "'", "`": "'",
@@ -70,6 +76,11 @@ def neutralised_part(text: str) -> str:
     return _OURS_IN_BATCHES.sub(_HARMLESS, neutralised_source(text))
 
 
+def as_said(answer: str) -> str:
+    """What a model answered to a prompt with neutralised texts, as these were said before that."""
+    return _CHANGED_IN_VIEWS.sub(r"\g<bracket>", _CHANGED_IN_PROMPTS.sub("<", answer))
+
+
 def plain_label(text: str, *, max_chars: int = _MAX_LABEL_CHARS) -> str:
     """A path, a title or another label on one line, without brackets, quotes and what is not seen."""
     if len(text) <= max_chars and (text.isalnum() or _PLAIN_PATH.fullmatch(text)):
@@ -80,10 +91,14 @@ def plain_label(text: str, *, max_chars: int = _MAX_LABEL_CHARS) -> str:
 
 
 def plain_name(name: str | None, role: str = "") -> str:
-    """A speaker's or a tool's name as a label: without a colon, and with the role behind one that claims another."""
+    """A speaker's or a tool's name as a label: without a colon, and with the role behind one that claims another.
+
+    A label of ours begins with a role, so a name claims one that begins with it: "assistant Claude" of a user.
+    """
     said = " ".join(plain_label(name or "", max_chars=MAX_NAME_CHARS).replace(":", " ").replace("\uff1a", " ").split())
-    claims = role and said.casefold() in _ROLES and said.casefold() != role
-    return f"{said} ({role})" if claims else said
+    first = _FIRST_WORD.search(said) if role else None
+    claims = first is not None and first[0].casefold() in _ROLES and first[0].casefold() != role
+    return f"{said} ({role})" if claims and not said.endswith(f" ({role})") else said
 
 
 def short_id(identity: str, *, max_chars: int = _ID_CHARS) -> str:

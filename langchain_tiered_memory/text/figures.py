@@ -33,7 +33,6 @@ _OF = re.compile(
 _REPAIRED = re.compile(
     rf"(?P<value>{_VALUE})[, ]+(?:and )?not (?:at |on |the )?(?P<wrong>{_VALUE}|[`\"']?[\w./-]{{1,80}})", re.IGNORECASE
 )
-_MENTIONED = re.compile(_VALUE, re.IGNORECASE)
 
 
 def stated_figures(sentence: str) -> Iterator[re.Match[str]]:
@@ -47,13 +46,6 @@ def repaired_figure(sentence: str) -> re.Match[str] | None:
     """Where a sentence takes back one figure for another ("8443, not 8080"), if it does."""
     match = _REPAIRED.search(sentence)
     return match if match and tells(match["value"]) else None
-
-
-def mentioned_figure(sentence: str) -> re.Match[str] | None:
-    """The first figure of a sentence that is more than a count of one digit."""
-    if not any(char.isdigit() for char in sentence):
-        return None
-    return next((match for match in _MENTIONED.finditer(sentence) if tells(match[0])), None)
 
 
 def tells(value: str) -> bool:

@@ -44,18 +44,13 @@ class Finding:
     """0: nobody could guess it; 1: dates and symbols; 2: names and quotes; 3: a bare figure."""
 
 
-def findings(text: str, *, bare: bool = True) -> Iterator[Finding]:
-    """What `text` names, line by line and kind after kind, repetitions included. Never raises.
-
-    Args:
-        text: Any text.
-        bare: Whether names, quotes and figures without a noun are wanted.
-    """
+def findings(text: str) -> Iterator[Finding]:
+    """What `text` names, line by line and kind after kind, repetitions included. Never raises."""
     for line in text.splitlines():
-        yield from _in_line(line, bare=bare)
+        yield from _in_line(line)
 
 
-def _in_line(line: str, *, bare: bool) -> Iterator[Finding]:
+def _in_line(line: str) -> Iterator[Finding]:
     marks = marks_of(line)
     for kind, start, stop in marks.shapes:
         found = line[start:stop].rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
@@ -68,10 +63,8 @@ def _in_line(line: str, *, bare: bool) -> Iterator[Finding]:
             continue
         is_counted = told.replace(",", "").replace(".", "").isdigit()
         phrase = _with_noun(marks.left, start, stop, figure) if is_counted else figure
-        if bare or phrase != figure or not told.isdigit():
-            yield _finding(phrase, figure, 0 if phrase != figure or not told.isdigit() else _BARE)
-    if bare:
-        yield from _named(marks)
+        yield _finding(phrase, figure, 0 if phrase != figure or not told.isdigit() else _BARE)
+    yield from _named(marks)
 
 
 def _named(marks: Marks) -> Iterator[Finding]:

@@ -10,9 +10,7 @@ from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from langchain_tiered_memory.types.records import Fact
+    from collections.abc import Sequence
 
 IDENTIFIER_WEIGHT = 3.0
 """What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
@@ -20,8 +18,8 @@ IDENTIFIER_WEIGHT = 3.0
 _MAX_MEASURED_CHARS = 400_000
 
 
-def information_loss(sources: Sequence[str], summary: str, facts: Iterable[Fact] = ()) -> float:
-    """Share (0 to 1) of what the sources say that neither the summary nor the facts beside it state.
+def information_loss(sources: Sequence[str], summary: str) -> float:
+    """Share (0 to 1) of what the sources say that the summary does not state.
 
     Counted in terms as the text index knows them (stemmed, without function words), each once however often it occurs.
     A term weighs by its rarity among the lines of the sources, `log(1 + n / lines with it) / log(1 + n)`: what is said
@@ -35,14 +33,13 @@ def information_loss(sources: Sequence[str], summary: str, facts: Iterable[Fact]
     Args:
         sources: What was to be summarised; of all together the first 400,000 characters are measured.
         summary: Its text.
-        facts: Facts that stand beside it.
     """
     lines = _measured(sources)
     words = Counter(term for line in lines for term in set(analyse(line)))
     named = Counter(one for line in lines for one in identifiers(line))
     if not words and not named:
         return 0.0
-    said = [*summary.splitlines(), *(fact.text for fact in facts)]
+    said = summary.splitlines()
     stated = {term for line in said for term in analyse(line)}
     stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
     folded = "\n".join(" ".join(line.casefold().split()) for line in said)

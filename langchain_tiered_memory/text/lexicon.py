@@ -136,6 +136,10 @@ TAKEN_BACK = re.compile(
     r"|i mis(?:spoke|typed)|mixed (?:it|things|that|them) up)\b)"
 )
 """Narrower than `CORRECTION`: enough by itself for a sentence to be kept word for word."""
+CANCELLED = re.compile(
+    r"\b(?:cancell?ed|called off|abgesagt|storniert|annul\u00e9e?s?|cancelad[oa]s?|annullat[oa])\b"
+    r"|\u53d6\u6d88|\u4e2d\u6b62|\u30ad\u30e3\u30f3\u30bb\u30eb"
+)
 REASON = re.compile(
     r"\b(?:because|since|so that|due to|in order to|the reason|as it|parce que|car|weil|damit|porque"
     r"|perch\u00e9)\b|\u56e0\u4e3a|\u306e\u3067"

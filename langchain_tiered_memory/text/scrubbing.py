@@ -22,6 +22,9 @@ _ODD = r"(?=[\w.~+/=*-]{0,80}[A-Z0-9*=])"
 """What no word of plain lower case has: `basic training` and `hf_hub_download` are no keys."""
 _NO_WORDS = r"(?=[\w*-]{0,80}[A-Z0-9*]|[a-z]{12})"
 """As that, or longer than a word between its hyphens."""
+_NO_SENTENCE = r"(?-i:(?![A-Za-z][a-z]{1,10},?[ \t]{1,4}[a-z]{2,20}\b))"
+"""Behind a colon, a short plain word and another one go on with a sentence, such as one of our own: what is said of
+`max_token` is no secret of that name. Behind `=`, in quotes, with a digit or at a line's end it may be one."""
 _PATTERNS = (
     (re.compile(r"(://)[^\s/\"'<>@]{1,600}(?:@[^\s/\"'<>@]{1,200})?@"), rf"\1{HIDDEN}@"),
     (re.compile(r"\b(bearer)[ \t]{1,4}[A-Za-z0-9._~+/=*-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
@@ -58,7 +61,8 @@ _PATTERNS = (
     (re.compile(r"([?&](?:key|auth|code|sig)=)[^&\s\"'<>]{4,}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (
         re.compile(
-            rf"(?<![A-Za-z])((?:x-)?(?:{_NAMED})(?: provided)?\\?[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}"
+            rf"(?<![A-Za-z])((?:x-)?(?:{_NAMED})(?: provided)?\\?[\"']?[ \t]{{0,4}}"
+            rf"(?:=[ \t]{{0,4}}|:[ \t]{{0,4}}{_NO_SENTENCE})"
             rf"(?:\\?[\"']|SecretStr\([\"'])?)"
             rf"(?!{re.escape(HIDDEN)})[^\s\"',;&<>}}\)\]\\]{{4,}}",
             re.IGNORECASE,

@@ -51,9 +51,10 @@ _NEGATED = frozenset(
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")  # accents; Hebrew and Arabic points
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_UNSPACED = _HAN + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\uac00-\ud7a3"  # Thai to Khmer, kana, Hangul
-_LETTER = f"(?:[^\\W_{_UNSPACED}]|[\u0900-\u0963\u0966-\u0dff])"  # Indic vowel signs are letters to us, not to `re`
-_WORD = re.compile(f"([{_UNSPACED}]+)|{_LETTER}+(?:[-_./@'\u2019]{_LETTER}+)*")
+UNSPACED = _HAN + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\uac00-\ud7a3"
+"""Scripts that put no blanks between words: Han, Thai to Khmer, kana, Hangul."""
+_LETTER = f"(?:[^\\W_{UNSPACED}]|[\u0900-\u0963\u0966-\u0dff])"  # Indic vowel signs are letters to us, not to `re`
+_WORD = re.compile(f"([{UNSPACED}]+)|{_LETTER}+(?:[-_./@'\u2019]{_LETTER}+)*")
 _ASCII_WORD = re.compile(r"[a-zA-Z0-9]+(?:[-_./@'][a-zA-Z0-9]+)*")
 """As `_WORD` finds them where a text has no other characters: most have none, and this takes a third of the time."""
 _IDEOGRAPH = re.compile(f"[{_HAN}]")

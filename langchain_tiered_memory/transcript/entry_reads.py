@@ -57,6 +57,11 @@ _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
 _WAITING = (
     _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
 )
+_OF_KINDS = (
+    _OF_SESSION.where(entries.c.kind.is_not(None), _CONDITIONS["track"], _CONDITIONS["after"])
+    .order_by(entries.c.seq.desc())
+    .limit(bindparam("limit"))
+)
 _PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
 
 
@@ -289,17 +294,22 @@ class EntryReads:
         with self.database.read() as connection:
             return read_named(connection, ref, message_ids, track=track)
 
-    def by_prefix(self, ref: SessionRef, message_id: str) -> list[Entry]:
-        """The messages of that id, else those of the ids that begin so: two ids at most. Looks through the session."""
-        exact = self.by_id(ref, [message_id])
+    def by_prefix(self, ref: SessionRef, message_id: str, *, track: str | None = None) -> list[Entry]:
+        """The messages of that id, else those of the ids that begin so: two ids at most. Looks through the session.
+
+        With a `track` no other has a say.
+        """
+        exact = self.by_id(ref, [message_id], track=track)
         if exact or not message_id:
             return exact
         beginning = packed(message_id)
         begins = func.substr(entries.c.message_id, 1, len(beginning)) == beginning  # `LIKE` refuses long patterns
         with self.database.read() as connection:
-            mine = select(entries.c.message_id).where(entries.c.session_key == ref.key, begins).distinct().limit(2)
-            names = [unpacked(name) for name in connection.scalars(mine)]
-        return self.by_id(ref, names)
+            mine = select(entries.c.message_id).where(entries.c.session_key == ref.key, begins)
+            if track is not None:
+                mine = mine.where(entries.c.track == packed(track))
+            names = [unpacked(name) for name in connection.scalars(mine.distinct().limit(2))]
+        return self.by_id(ref, names, track=track)
 
     def tracks(self, ref: SessionRef) -> list[str]:
         """Tracks that have messages, in the order in which they began. One search for each."""
@@ -339,6 +349,11 @@ class EntryReads:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
         with self.database.read() as connection:
             return read_waiting_heads(connection, ref, track=track)
+
+    def of_kinds(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[Entry]:
+        """The newest messages of a track behind a number that were given a kind, newest first."""
+        with self.database.read() as connection:
+            return found(connection, ref, _OF_KINDS, track=packed(track), after=after, limit=limit)
 
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""

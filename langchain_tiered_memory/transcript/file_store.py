@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import files, packed, unpacked
+from langchain_tiered_memory.sql.schema import entries, files, packed, unpacked
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy import RowMapping, Select
 
     from langchain_tiered_memory.sql.database import Database
@@ -117,6 +120,19 @@ class Files:
                 connection, connection.execute(newest).mappings(), lambda row: _access("", row, was_written=False)
             )
         return found[::-1]
+
+    def turns(self, ref: SessionRef, seqs: Collection[int], *, track: str) -> dict[int, int]:
+        """For each of these messages how many of the user's there were up to it on a track."""
+        if not seqs:
+            return {}
+        said = and_(entries.c.session_key == ref.key, entries.c.track == packed(track), entries.c.role == "user")
+        first = min(seqs)
+        before = select(func.count()).select_from(entries).where(said, entries.c.seq <= first)
+        since = select(entries.c.seq).where(said, entries.c.seq > first, entries.c.seq <= max(seqs))
+        with self.database.read() as connection:
+            earlier = int(connection.scalar(before) or 0)
+            later = list(connection.scalars(since.order_by(entries.c.seq)))
+        return {seq: earlier + bisect_right(later, seq) for seq in seqs}
 
     def worked_on(self, ref: SessionRef, *, track: str, before: int, limit: int) -> list[int]:
         """`seq`s of the latest messages before a number whose calls read or wrote a file, newest first."""

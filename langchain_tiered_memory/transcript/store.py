@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, entries, revisions, sessions
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, revisions, sessions
 from langchain_tiered_memory.sql.session_rows import advance_epoch, ensure_session, lock_session
 from langchain_tiered_memory.transcript.append import DropFacts, GroupRule, any_known, rounds_of, write_round
 from langchain_tiered_memory.transcript.entry_reads import read_named
@@ -134,9 +134,18 @@ class Transcript(ViewReads):
             query = select(revisions.c.payload).where(mine).order_by(revisions.c.revision)
             return [str(payload) for payload in connection.scalars(query)]
 
-    def totals(self, ref: SessionRef) -> dict[str, Any]:
-        """Running figures of a session: `entries`, `tokens`, `passages`, `terms`, `last_at`, `next_seq`."""
+    def totals(self, ref: SessionRef, *, track: str | None = None) -> dict[str, Any]:
+        """Running figures of a session: `entries`, `tokens`, `passages`, `terms`, `last_at`, `next_seq`.
+
+        Of one track alone `entries` and `tokens`, which are counted.
+        """
         with self.database.read() as connection:
+            if track is not None:
+                mine = and_(entries.c.session_key == ref.key, entries.c.track == packed(track))
+                counted = select(
+                    func.count().label("entries"), func.coalesce(func.sum(entries.c.tokens), 0).label("tokens")
+                )
+                return dict(connection.execute(counted.where(mine)).mappings().one())
             row = connection.execute(_BY_KEY, {"session": ref.key}).mappings().one_or_none()
             return rows.figures_of(connection, row) if row is not None else {}
 

@@ -9,13 +9,15 @@ from sqlalchemy import bindparam, func, select
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import beside_index, summaries
+from langchain_tiered_memory.sql.schema import beside_index, packed, summaries
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.types.records import SessionRef, Summary, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sqlalchemy import ColumnElement
 
     from langchain_tiered_memory.sql.database import Database
 
@@ -65,12 +67,17 @@ class SummaryReads:
             found |= {summary.id: summary for summary in self._read(_BY_ID, session=ref.key, ids=part)}
         return [found[one] for one in ids if one in found]
 
-    def by_prefix(self, ref: SessionRef, summary_id: str) -> list[Summary]:
-        """The summary whose id begins so: views show the first characters. Several where those are too few."""
+    def by_prefix(self, ref: SessionRef, summary_id: str, *, track: str | None = None) -> list[Summary]:
+        """The summary whose id begins so: views show the first characters. Several where those are too few.
+
+        With a `track` only its own: none that merges several.
+        """
         if not summary_id.isalnum():  # ids are hexadecimal
             return []
         begins = func.substr(summaries.c.id, 1, len(summary_id)) == summary_id  # `LIKE` refuses long patterns
         query = select(summaries).where(summaries.c.session_key == ref.key, begins, summaries.c.state.in_(FINISHED))
+        if track is not None:
+            query = query.where(summaries.c.track == packed(track))
         return self._read(query.limit(2))
 
     def height(self, ref: SessionRef) -> int:
@@ -83,21 +90,21 @@ class SummaryReads:
         query = select(summaries).where(summaries.c.session_key == ref.key)
         return self._read(query.order_by(summaries.c.level, summaries.c.first_seq))
 
-    def root_figures(self, ref: SessionRef) -> tuple[int, int]:
+    def root_figures(self, ref: SessionRef, *, track: str | None = None) -> tuple[int, int]:
         """Tokens of the messages that the highest finished summaries stand for, and tokens of those summaries."""
         covered = (
             select(func.coalesce(func.sum(summaries.c.source_tokens), 0))
-            .where(summaries.c.session_key == ref.key, summaries.c.level == 1, summaries.c.state.in_(FINISHED))
+            .where(*_of_track(ref, track), summaries.c.level == 1, summaries.c.state.in_(FINISHED))
             .scalar_subquery()
         )
         standing = select(func.coalesce(func.sum(summaries.c.tokens), 0)).where(
-            summaries.c.session_key == ref.key, summaries.c.state.in_(ROOT)
+            *_of_track(ref, track), summaries.c.state.in_(ROOT)
         )
         with self.database.read() as connection:
             return int(connection.scalar(select(covered)) or 0), int(connection.scalar(standing) or 0)
 
-    def level_figures(self, ref: SessionRef) -> list[dict[str, Any]]:
-        """Sums per level over the finished summaries of a session, lowest level first."""
+    def level_figures(self, ref: SessionRef, *, track: str | None = None) -> list[dict[str, Any]]:
+        """Sums per level over the finished summaries of a session, or of one track of it alone, lowest level first."""
         query = (
             select(
                 summaries.c.level,
@@ -113,7 +120,7 @@ class SummaryReads:
                 func.avg(summaries.c.kept_identifiers).label("kept_identifiers"),
                 func.avg(summaries.c.information_loss).label("information_loss"),
             )
-            .where(summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
+            .where(*_of_track(ref, track), summaries.c.state.in_(FINISHED))
             .group_by(summaries.c.level)
             .order_by(summaries.c.level)
         )
@@ -123,3 +130,9 @@ class SummaryReads:
     def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
         with self.database.read() as connection:
             return readable(connection, connection.execute(query, named).mappings(), derived_rows.summary)
+
+
+def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:
+    """The summaries of a session; with a track its own, and none that merges several."""
+    mine = summaries.c.session_key == ref.key
+    return (mine,) if track is None else (mine, summaries.c.track == packed(track))

@@ -4,8 +4,9 @@ A tombstone keeps the number that the message had, who spoke, and four digests o
 its id with its words (one for each revision), and of what was said. They are kept as long as the database. The key is
 made with the database and stands in it, so the digests of short words cannot be guessed without the file.
 
-A message is held back where its id was forgotten *with these words*: other words under an old id are new ones. Whoever
-knows more, such as a state's list whose old messages stand in front of the new, asks for `named` and `said` as well.
+A message is held back where its id was forgotten on its track *with these words*: other words under an old id are new
+ones, and ids are unique on a track alone. Whoever knows more, such as a state's list whose old messages stand in front
+of the new, or which was handed down from another track, asks for `named` and `said` as well.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from langchain_tiered_memory.sql.session_rows import insert_all, insert_if_absen
 from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from sqlalchemy import ColumnElement, RowMapping
 
@@ -67,13 +68,13 @@ class Tombstones:
 
     database: Database
 
-    def named(self, session_id: str, ids: Iterable[str]) -> frozenset[str]:
-        """Those of the ids under which messages of the session were forgotten, whatever they said."""
+    def named(self, session_id: str, ids: Iterable[str], *, tracks: Collection[str] | None = None) -> frozenset[str]:
+        """Those of the ids under which messages were forgotten, whatever they said, on these tracks or on any."""
         by_digest = {_digest(self._key, "id", session_id, one): one for one in ids}
-        return self._found(session_id, forgotten.c.id_digest, by_digest)
+        return self._found(session_id, forgotten.c.id_digest, by_digest, tracks)
 
-    def worded(self, session_id: str, digests: Iterable[tuple[str, str]]) -> frozenset[str]:
-        """Those of the ids that were forgotten with these words: pairs of a message's id and of its `digest`."""
+    def worded(self, session_id: str, digests: Iterable[tuple[str, str]], *, tracks: Collection[str]) -> frozenset[str]:
+        """Those of the ids that were forgotten with these words on one of the tracks: pairs of id and `digest`."""
         by_digest = {_digest(self._key, "words", session_id, *one): one for one in digests}
         with self.database.read() as connection:
             key = _session_key(connection, self._key, session_id)
@@ -81,7 +82,9 @@ class Tombstones:
                 return frozenset()
             ids = {_digest(self._key, "id", session_id, message_id) for message_id, _ in by_digest.values()}
             words = _words_of(connection, key, list(ids))
-        return frozenset(message_id for digest, (message_id, _) in by_digest.items() if digest in words)
+        on = {_digest(self._key, "track", track) for track in tracks}
+        there = {digest for digest, track in words if track in on}
+        return frozenset(message_id for digest, (message_id, _) in by_digest.items() if digest in there)
 
     def last_named(self, session_id: str, ids: Iterable[str]) -> frozenset[str]:
         """The one of the ids that a session ended with when it was forgotten whole; none where it is not among them."""
@@ -97,9 +100,9 @@ class Tombstones:
             last = as_bytes(connection.scalar(query))
         return frozenset({by_digest[last]} if last in by_digest else ())
 
-    def said(self, session_id: str, said: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of these digests that something has which was forgotten in the session."""
-        return self._found(session_id, forgotten.c.said_digest, {one: one for one in said})
+    def said(self, session_id: str, said: Iterable[bytes], *, tracks: Collection[str]) -> frozenset[bytes]:
+        """Those of these digests that something has which was forgotten on one of the tracks."""
+        return self._found(session_id, forgotten.c.said_digest, {one: one for one in said}, tracks)
 
     def newest(self, session_id: str, *, track: str, limit: int) -> list[Tombstone]:
         """A track's forgotten messages with the highest numbers, highest first."""
@@ -124,13 +127,17 @@ class Tombstones:
         stored_answers = packed(answers) if answers is not None else None
         return _digest(self._key, "said", session_id, role, storable(text), stored_calls, stored_answers)
 
-    def lift(self, session_id: str, ids: Iterable[str]) -> None:
-        """Let the words of these ids be said again under them: for ids that are made from words and are no names."""
+    def lift(self, session_id: str, ids: Iterable[str], *, track: str) -> None:
+        """Let a track say the words of these ids again under them: for ids that are made from words, and no names."""
         digests = [_digest(self._key, "id", session_id, one) for one in ids]
         with self.database.write() as connection:
             key = _session_key(connection, self._key, session_id)
             for part in chunks(digests) if key is not None else ():
-                mine = and_(forgotten.c.forgotten_session == key, forgotten.c.id_digest.in_(part))
+                mine = and_(
+                    forgotten.c.forgotten_session == key,
+                    forgotten.c.track_digest == _digest(self._key, "track", track),
+                    forgotten.c.id_digest.in_(part),
+                )
                 connection.execute(update(forgotten).where(mine).values(id_digest=None, words_digest=None))
 
     def checkpointer_of(self, session_id: str) -> str | None:
@@ -153,7 +160,13 @@ class Tombstones:
     def _key(self) -> bytes:
         return self.database.forgetting_key
 
-    def _found(self, session_id: str, column: ColumnElement[Any], wanted: dict[bytes, Any]) -> frozenset[Any]:
+    def _found(
+        self,
+        session_id: str,
+        column: ColumnElement[Any],
+        wanted: dict[bytes, Any],
+        tracks: Collection[str] | None,
+    ) -> frozenset[Any]:
         if not wanted:
             return frozenset()
         with self.database.read() as connection:
@@ -163,6 +176,9 @@ class Tombstones:
             found: set[Any] = set()
             for part in chunks(list(wanted)):
                 query = select(column).where(forgotten.c.forgotten_session == key, column.in_(part))
+                if tracks is not None:
+                    on = [_digest(self._key, "track", track) for track in tracks]
+                    query = query.where(forgotten.c.track_digest.in_(on))
                 found |= {wanted[as_bytes(one)] for one in connection.scalars(query)}
         return frozenset(found)
 
@@ -170,7 +186,7 @@ class Tombstones:
 def held_back(
     connection: Connection, secret: bytes, session: RowMapping, incoming: Sequence[Incoming]
 ) -> frozenset[int]:
-    """Places of messages on their way in that were forgotten with these words; the session is locked.
+    """Places of messages on their way in that were forgotten on their track with these words; the session is locked.
 
     One that stands in the session by now, word for word, is none of them: there is nothing to hold back.
     """
@@ -182,7 +198,11 @@ def held_back(
     places = [
         place
         for place, item in enumerate(incoming)
-        if _digest(secret, "words", session_id, item.draft.id, item.draft.digest) in words
+        if (
+            _digest(secret, "words", session_id, item.draft.id, item.draft.digest),
+            _digest(secret, "track", item.draft.track),
+        )
+        in words
     ]
     there: set[tuple[str, str, str]] = set()
     columns = (entries.c.id_digest, entries.c.digest, entries.c.track)
@@ -294,11 +314,13 @@ def _session_key(connection: Connection, secret: bytes, session_id: str) -> int 
     return connection.scalar(select(forgotten_sessions.c.key).where(forgotten_sessions.c.digest == digest))
 
 
-def _words_of(connection: Connection, key: int, ids: list[bytes]) -> set[bytes]:
-    found: set[bytes] = set()
+def _words_of(connection: Connection, key: int, ids: list[bytes]) -> set[tuple[bytes, bytes]]:
+    """What was forgotten under these ids, each time with the track that it was forgotten on."""
+    found: set[tuple[bytes, bytes]] = set()
     for part in chunks(ids):
         mine = and_(forgotten.c.forgotten_session == key, forgotten.c.id_digest.in_(part))
-        found |= {as_bytes(one) for one in connection.scalars(select(forgotten.c.words_digest).where(mine))}
+        there = connection.execute(select(forgotten.c.words_digest, forgotten.c.track_digest).where(mine))
+        found |= {(as_bytes(row.words_digest), as_bytes(row.track_digest)) for row in there}
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
 
 Tier: TypeAlias = Literal["hot", "warm", "cold"]
 """In use now; used lately, or likely to be used next; kept for the session."""
@@ -16,16 +17,39 @@ MoveReason: TypeAlias = Literal[
     "least_recently_used",
     "unused",
     "pinned",
-    "brought_in",
     "cleanup",
     "restored",
     "deleted",
     "limits",
-    "recent_task",
+    "rest",
 ]
 """Why a file changed its tier: it was opened; another took its place; nobody opened it for its tier's time; it was
-pinned; it belongs to one that was opened; the tiers were nearly full; a checkpoint was restored; it is gone from the
-disk; the limits were lowered; one of the last tasks worked on it, and there is room."""
+pinned; the tiers were nearly full; a checkpoint was restored; it is gone from the
+disk; the limits were lowered; hot and warm hold fewer files while that costs nobody a wait."""
+
+LANGUAGES = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".tsx": "typescript",
+    ".java": "java",
+    ".go": "go",
+    ".c": "c",
+    ".h": "c",
+    ".cc": "c++",
+    ".cpp": "c++",
+    ".cxx": "c++",
+    ".hh": "c++",
+    ".hpp": "c++",
+    ".rs": "rust",
+}
+"""What a file is written in, by its ending."""
+
+FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +63,8 @@ class KeptFile:
     size: int
     """In bytes."""
     modified_ns: int | None
-    """When it was changed last, in nanoseconds since the epoch; -1 where that was too short before it was read to be
-    relied on, `None` where its content was given."""
+    """When it was changed last, in nanoseconds since the epoch, to a millisecond: the digits below stand for which file
+    it is. -1 where that was too short before it was read to be relied on, `None` where its content was given."""
     changed_at: float
     """When it was first seen with the content that it has."""
     accessed_at: float
@@ -48,7 +72,7 @@ class KeptFile:
     checksum: str
     """SHA-256 of its content, in hexadecimal."""
     dependencies: tuple[str, ...] = ()
-    """What it imports: paths of files where they were found, else names as they stand in it."""
+    """What it imports, by the names that stand in it."""
     pinned: bool = False
     deleted: bool = False
     """Whether it was gone when it was looked for last."""
@@ -117,6 +141,8 @@ class TierSizes:
     pinned: int
     utilisation: float
     """Hot and warm files, as a share of what the two tiers may hold."""
+    shares: dict[Tier, float] = field(default_factory=dict)
+    """Files in `hot` and in `warm`, each as a share of what that tier may hold."""
 
     @property
     def compression(self) -> float | None:
@@ -178,6 +204,9 @@ class RunAlert:
     reason: str
 
 
+_LOGGED = ("hot", "warm", "cold", "promotion", "demotion")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """How a run went, or goes: its files, their tiers, its contexts."""
@@ -190,8 +219,8 @@ class RunReport:
     """Of the session, whichever process did it: `opened_new`, `opened_hot`, `opened_warm`, `opened_cold`, `promotions`,
     `demotions`, `collections`, `optimisations`, `cleanups`, `offered`, `offered_tokens`."""
     timings: dict[str, Timing]
-    """Of this run in this process, by what was timed: `hot`, `warm`, `cold`, `new` (an access to a file that was in
-    that tier), `collection`, `optimisation`."""
+    """Of this run, by what was timed: `hot`, `warm`, `cold`, `new` (an access to a file that was in that tier),
+    `promotion` and `demotion` (of one file), `collection`, `optimisation`."""
     alerts: tuple[RunAlert, ...] = ()
     """The last 100, oldest first."""
     contexts: tuple[ContextSize, ...] = ()
@@ -199,14 +228,29 @@ class RunReport:
     not_loaded: tuple[str, ...] = ()
     """Critical files that could not be loaded."""
 
+    def figures(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it, as plain JSON: figures, no words of an alert and no path."""
+        return {
+            "started_at": self.started_at,
+            "sizes": asdict(self.sizes),
+            "counts": dict(self.counts),
+            "timings": {name: asdict(one) for name, one in self.timings.items()},
+            "alerts": dict(Counter(one.name for one in self.alerts)),
+            "contexts": len(self.contexts),
+            "largest_context_share": max((one.share for one in self.contexts), default=None),
+            "not_loaded": len(self.not_loaded),
+        }
+
     def __str__(self) -> str:
         """One line for a log."""
         files = ", ".join(f"{count} {tier}" for tier, count in self.sizes.files.items())
+        shares = ", ".join(f"{tier} {share:.0%}" for tier, share in self.sizes.shares.items())
+        full = f"{self.sizes.utilisation:.0%} full" + (f" ({shares})" if shares else "")
         packed = f", compressed {self.sizes.compression:.1f} to 1" if self.sizes.compression else ""
         times = "".join(
-            f", {tier} p99 {self.timings[tier].p99 * 1000:.1f} ms" for tier in self.sizes.files if tier in self.timings
+            f", {name} p99 {self.timings[name].p99 * 1000:.1f} ms" for name in _LOGGED if name in self.timings
         )
         largest = max((one.share for one in self.contexts), default=None)
         window = f", contexts up to {largest:.0%} of the window" if largest is not None else ""
         moved = f"{self.counts.get('promotions', 0)} promotions, {self.counts.get('demotions', 0)} demotions"
-        return f"{files}, {self.sizes.utilisation:.0%} full, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"
+        return f"{files}, {full}, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"

@@ -41,6 +41,16 @@ class OutcomeKind(StrEnum):
     """Condensing was due and did not work; the view stands as it was, for it still fits."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An answer of a condensing model that was not taken."""
+
+    fault: str
+    """What is wrong with it, in a word or two: `too long`, `echo`, `ungrounded`, ..."""
+    why: str
+    """The same in words, as the model is told."""
+
+
 class FailureReason(StrEnum):
     """Why a summary or a condensation of a view did not come about."""
 
@@ -72,6 +82,12 @@ class FailureReason(StrEnum):
     """A condensation of this view was undone; it is not made again while the view fits."""
 
 
+OF_THE_ANSWER = frozenset({
+    FailureReason.EMPTY_SUMMARY, FailureReason.CONTEXT_GREW, FailureReason.REFUSED, FailureReason.VALIDATOR_REJECTED,
+    FailureReason.UNSOUND,
+})  # fmt: skip
+"""Reasons for which an answer that came was not taken: whoever asks again says why."""
+
 StepKind: TypeAlias = Literal["masked", "condensed", "slid", "pruned", "shortened", "minimal", "recovered"]
 """What was done to a view, in the order it can happen. `slid`: the sliding window; `shortened`: messages that must be
 shown stand there head and tail; `recovered`: after an overflow, from the last checkpoint, with the essentials alone."""
@@ -95,6 +111,8 @@ class Window:
     buffer_share: float = 0.1
     """Kept free besides, for counts are not exact."""
     source: WindowSource = "model"
+    most: int | None = None
+    """What a request may take where that is less than the window allows; `None`: as much as it allows."""
 
     @property
     def limit(self) -> int:
@@ -103,8 +121,9 @@ class Window:
 
     @property
     def allowed(self) -> int:
-        """Window without its buffer, minus reserved output."""
-        return max(math.floor(self.tokens * (1 - self.buffer_share) + 1e-9) - self.reserved_tokens, 1)
+        """Window without its buffer, minus reserved output, or what was said to be the most."""
+        allowed = max(math.floor(self.tokens * (1 - self.buffer_share) + 1e-9) - self.reserved_tokens, 1)
+        return allowed if self.most is None else min(allowed, self.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,7 +241,7 @@ class Summary:
     """Who wrote it: a model's name, or `extractive`."""
     spent: Spent = field(default_factory=Spent)
     kept_identifiers: float | None = None
-    """Share of the sources' identifiers, numbers and paths that the summary or its facts still state (0 to 1)."""
+    """Share of the sources' identifiers, numbers and paths that the text still states (0 to 1)."""
     information_loss: float | None = None
     """Share of what its sources say that it does not, by weighted terms and identifiers (0 to 1)."""
     from_tools: bool = False

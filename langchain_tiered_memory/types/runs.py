@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from langchain_tiered_memory.types.records import utc
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 TaskState: TypeAlias = Literal["waiting", "active", "finished"]
 """Queued and not started yet; worked on; done."""
@@ -41,6 +46,13 @@ class FileAccess:
     seq: int
     """The message that made the call."""
     at: float
+    turn: int = 0
+    """How many messages the user had sent by then."""
+
+    @property
+    def time(self) -> dt.datetime:
+        """When it was."""
+        return utc(self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +97,9 @@ class MemoryCheckpoint:
     langgraph_checkpoint_id: str | None = None
     digest: str = ""
     """SHA-256 over everything above, as stored."""
+    alone: bool = False
+    """Whether it is of its track alone: a handle with a scope saved it. It puts nothing of another track back, and
+    is taken only where it is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +115,8 @@ class CheckpointInfo:
     langgraph_checkpoint_id: str | None = None
     archived: bool = False
     """Whether it is kept more densely, for its age; it is read and restored as any other."""
+    alone: bool = False
+    """As of `MemoryCheckpoint`."""
 
 
 DifferenceKind: TypeAlias = Literal[

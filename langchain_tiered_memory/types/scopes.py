@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from langchain_tiered_memory.types.arguments import Amount, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 
@@ -17,9 +18,9 @@ class Scope:
         memory.session("run", track="researcher", scope=Scope(sight_tokens=800))
     """
 
-    sight_tokens: int = 0
+    sight_tokens: Amount = 0
     """What each context and each search may tell of the parent's track, in tokens; 0 for nothing. Read-only."""
-    parent: str = DEFAULT_TRACK
+    parent: Name = DEFAULT_TRACK
     """The track that is seen so: of the agent that calls this one."""
 
     def sight_from(self, track: str) -> str | None:

@@ -19,6 +19,7 @@ DECISIONS = ROOT / "docs" / "decisions"
 PAGES = sorted(DECISIONS.glob("[0-9]*.md"))
 PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 SECTIONS = ["Context", "Decision", "Why", "What it costs", "What would change our minds"]
+README_WORDS = 1000
 GROUPS = "tree|recall|condensation|guard|checkpoints|files|tiers"
 
 each_paper = pytest.mark.parametrize("paper", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -110,7 +111,11 @@ def test_every_setting_that_a_paper_names_is_there(paper: Path) -> None:
 def test_settings_and_links_are_found_at_all() -> None:
     assert sum(len(settings_in(read(paper))) for paper in PAPERS) > 5
     assert not has_setting("tree.no_such_setting")
-    assert {"measured", "in-langchain-and-langgraph"} <= anchors_of(ROOT / "README.md")
+    assert {"use-it", "when-not-to-use-it"} <= anchors_of(ROOT / "README.md")
+
+
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    assert len(read(ROOT / "README.md").split()) <= README_WORDS
 
 
 @each_page
@@ -146,8 +151,9 @@ def test_the_tasks_are_those_that_contributing_names() -> None:
 @pytest.mark.parametrize(
     ("task", "command"),
     [
-        ("fast", '$(PYTHON) -m pytest -m "not slow" -n $(WORKERS)'),
-        ("test", "$(PYTHON) -m pytest -n $(WORKERS)"),
+        ("fast", '$(PYTHON) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal'),
+        ("test", "$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
+        ("exhaustive", "TIERED_MEMORY_EXHAUSTIVE=1 $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal"),
         ("types", "$(PYTHON) -m mypy"),
         ("floors", ".ci/floors"),
         ("ci", ".ci/run"),
@@ -167,6 +173,12 @@ def test_the_workflow_runs_what_can_be_run_here_on_every_version_that_is_promise
     assert run["strategy"]["matrix"]["python"] == promised
     for script in ("run", "floors"):
         assert os.access(ROOT / ".ci" / script, os.X_OK)
+
+
+def test_the_workflow_runs_every_row_where_somebody_asks_for_it_and_once_a_week() -> None:
+    job = workflow()["jobs"]["exhaustive"]
+    assert ".ci/run" in commands_of(job)
+    assert job["env"] == {"TIERED_MEMORY_EXHAUSTIVE": "1"}
 
 
 def test_the_workflow_tries_the_lowest_versions_where_pyproject_changed() -> None:

@@ -40,6 +40,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_engine_loads_neither_chroma_nor_langgraph_nor_onnx_before_it_needs_them() -> None:
     code = (
         "import sys\n"

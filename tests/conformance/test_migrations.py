@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
+pytestmark = pytest.mark.migrates
 ASSETS = Path(__file__).parents[1] / "assets"
 KEPT = sorted(ASSETS.glob("schema_*.sqlite"))
 
@@ -258,6 +259,7 @@ def test_messages_of_an_old_file_are_in_the_table_that_a_new_one_has_and_their_i
     assert entries_objects(old) == entries_objects(new)
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_fails_at_any_statement_is_done_whole_or_not_at_all_and_the_next_one_does_it(
     tmp_path: Path,
 ) -> None:

@@ -97,6 +97,7 @@ def test_threads_that_write_one_session_lose_nothing(store: SqlStore) -> None:
     check_writers(store, WRITERS)
 
 
+@pytest.mark.migrates
 def test_processes_that_open_a_new_database_at_once_and_write_one_session_lose_nothing(
     shared_where: str | Path,
 ) -> None:

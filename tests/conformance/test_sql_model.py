@@ -183,5 +183,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.tree.unfinished() == len(unfinished)
 
 
-StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
 TestStoreAgainstItsModel = StoreMachine.TestCase

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from tests.servers import PostgresServer
 
 
+pytestmark = pytest.mark.migrates
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that other users can reach, as pytest's own are not."""

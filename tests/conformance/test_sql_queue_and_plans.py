@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select, text, update
+import pytest
+from sqlalchemy import LargeBinary, delete, select, text, type_coerce, update
 
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.records import PassageDraft
-from tests.store_builders import NOW, append, claim, ids, incoming, plan, session_with, summarised
+from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, summarised
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.store import SqlStore
 
 
@@ -118,6 +120,26 @@ def test_the_oldest_of_too_many_plans_is_dropped(store: SqlStore) -> None:
         store.plans.write(ref, f"view{number}", "{}", now=NOW + number)
     kept = [number for number in range(40) if store.plans.read(ref, f"view{number}") is not None]
     assert kept == list(range(8, 40))
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xfe", b"{}", "[", "[1]"], ids=repr)
+def test_a_damaged_plan_is_left_out_of_what_a_checkpoint_keeps_and_told(payload: str | bytes) -> None:
+    store = open_store()
+    ref = session_with(store, 1)
+    for name in ("sound", "damaged"):
+        store.plans.write(ref, name, "{}", now=NOW)
+    with store.database.write() as connection:
+        damaged = schema.plans.c.name == schema.digest_of("damaged")
+        connection.execute(
+            update(schema.plans)
+            .where(damaged)
+            .values(payload=payload if isinstance(payload, str) else type_coerce(payload, LargeBinary))
+        )
+    told: list[DamagedRowError] = []
+    store.database.damage.tell = told.append
+    assert [row["name"] for row in store.plans.kept(ref)] == [schema.digest_of("sound")]
+    assert [(error.table, error.column) for error in told] == [("ltm_plans", "payload")]
+    store.database.close()
 
 
 def test_a_calibration_is_kept_by_model_and_counter(store: SqlStore) -> None:

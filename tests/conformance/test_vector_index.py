@@ -72,7 +72,6 @@ def test_an_empty_index_finds_and_holds_nothing(index: ChromaIndex) -> None:
     assert index.search("anything", session_keys=[1], limit=5) == []
     assert index.ids() == set()
     assert index.remove([1, 2]) == 0
-    assert index.stale_collections() == []
 
 
 def test_adding_and_removing_nothing_does_nothing(index: ChromaIndex) -> None:
@@ -205,7 +204,7 @@ def test_rows_are_there_after_reopening(opened: Callable[..., ChromaIndex], requ
     assert opened().ids() == {1}
 
 
-def test_another_embedder_starts_empty_and_names_the_old_collection(
+def test_another_embedder_starts_empty_beside_the_old_collection(
     opened: Callable[..., ChromaIndex], request: pytest.FixtureRequest
 ) -> None:
     if "memory" in request.node.name:
@@ -214,11 +213,9 @@ def test_another_embedder_starts_empty_and_names_the_old_collection(
     old.add([row(1), row(2)])
     assert new.ids() == set()
     new.add([row(1)])
-    assert [(stale.fingerprint, stale.rows) for stale in new.stale_collections()] == [(old.fingerprint, 2)]
+    assert old.fingerprint != new.fingerprint
     assert new.remove([1, 2]) == 1
     assert old.ids() == set()
-    assert new.drop_stale() == 1
-    assert new.stale_collections() == []
     new.clear()
     assert new.ids() == set()
 

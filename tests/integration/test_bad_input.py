@@ -243,15 +243,15 @@ def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_boun
 
     model = ScriptedModel(answers=answer)
     clock = FrozenClock(NOW)
-    memory = open_memory(None, model=model, clock=clock, settings=quick_settings(messages=10, sources=5))
+    memory = open_memory(None, model=model, clock=clock, settings=quick_settings(messages=6, sources=3))
     session = memory.session("s")
-    for number in range(60):
+    for number in range(24):
         told(call_style, session.add_messages, turn(number))
         clock.advance(30)
         if number % 6 == 5:
             told(call_style, session.flush)
             sound(session, call_style, max_tokens=1200)
-    assert model.calls <= 2 * 12 * 9, "two calls an attempt, attempts ever farther apart, 12 summaries"
+    assert model.calls <= 2 * 8 * 9, "two calls an attempt, attempts ever farther apart, 8 summaries"
     for _ in range(4):
         clock.advance(4000)
         told(call_style, session.flush)
@@ -262,7 +262,7 @@ def test_whatever_the_summariser_does_the_context_stays_valid_and_the_calls_boun
     if mood in CUT:
         assert broken == []
         assert all(one.tokens <= 120 for one in summaries), "the level's cap"
-        context = session.context("", max_tokens=1200)
+        context = session.context("", max_tokens=600)
         sent = "".join(str(one.content) for one in context.messages)
         ours = sum(context.section(name) is not None for name in ("history", "facts"))
         assert sent.count("<conversation_history>") == sent.count("</conversation_history>") == ours > 0

@@ -19,14 +19,17 @@ from benchmarks import (
     condensing,
     cost_curve,
     cover_facts,
+    direct,
     embedding,
     fact_depth,
     faults,
+    file_readings,
     hops,
     long_run,
     mixed_parts,
     prefix,
     recall,
+    tier_workloads,
     transcript_probes,
     turn_cost,
     unsound,
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
 
 Run = Callable[..., tuple[dict[str, Any], str]]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.seldom(4)]
 DRIVER = """
 class Work: ...
 class Ask: ...
@@ -132,12 +135,30 @@ def test_turn_cost_gives_times_ratios_and_memory_for_each_size(run: Run) -> None
 
 
 @pytest.mark.slow
+def test_tiers_are_measured_beside_the_sources_own_algorithm(run: Run) -> None:
+    found, printed = run(tier_workloads.main, "--quick")
+    rows = found["figures"]
+    assert rows["loop of 48"]["cold: source"] >= rows["loop of 48"]["cold"]
+    assert all(row["cleanups"] == row["in use left"] == 0 for row in rows.values())
+    assert "CPU ms" in printed
+
+
+@pytest.mark.slow
 def test_summaries_under_the_number_of_another_part_are_noticed(run: Run) -> None:
     found, printed = run(mixed_parts.main)
     (figures,) = found["figures"].values()
     assert figures["own refused by both"] <= 0.05 * figures["own"]
     assert figures["mixed refused by both"] >= max(figures["mixed refused"], 0.7 * figures["mixed"])
     assert "made-up" in printed
+
+
+def test_direct_asks_for_each_fact_in_each_form_within_each_budget(run: Run) -> None:
+    given = ("--turns", "30", "--facts", "1", "--kinds", "talk", "--forms", "bare,order", "--budgets", "600,1000")
+    found, printed = run(direct.main, *given)
+    cells = found["figures"]["cells"]
+    assert {(one["form"], one["budget"]) for one in cells} == {(f, b) for f in ("bare", "order") for b in (600, 1000)}
+    assert all(one["asked"] == one["answered"] == 1 and not one["free_where_missing"] for one in cells)
+    assert "greeting" not in printed
 
 
 @pytest.mark.postgres
@@ -334,6 +355,14 @@ def test_transcript_probes_measure_a_made_up_run_beside_every_window(run: Run) -
     assert not found["figures"]["faults"]
     assert cost["counted_calls"] > 0
     assert "window+paths" in printed
+
+
+def test_file_readings_of_an_agent_with_its_own_tools_are_each_held_against_their_text(run: Run) -> None:
+    pytest.importorskip("deepagents", reason="deepagents is not installed: pip install deepagents")
+    found, _ = run(file_readings.main, "--turns", "4", "--budgets", "16000")
+    (sent,) = found["figures"]["runs"]
+    assert sent["pointed"] > 0
+    assert sent["astray"] == 0
 
 
 def test_a_long_run_goes_on_after_a_kill_and_tells_of_every_tier(run: Run, tmp_path: Path) -> None:

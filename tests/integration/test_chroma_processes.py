@@ -16,7 +16,7 @@ from tests.embedders import ScatteringEmbeddings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.seldom(2)]
 
 ROOT = Path(__file__).parents[2]
 EMBEDDER = ScatteringEmbeddings(16)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.reports import Event
 
 pytestmark = pytest.mark.slow
 
@@ -261,6 +262,38 @@ def test_nothing_hangs_on_a_stopped_server_and_search_goes_on_by_words(
             told(call_style, memory.session("s2").add_messages, [HumanMessage("And one for the worker.")])
             told(call_style, memory.close)
         server.thaw()
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_server_that_stays_silent_is_asked_once_then_behind_the_questions_until_it_answers(
+    tmp_path: Path, call_style: CallStyle
+) -> None:
+    with chroma_server(tmp_path / "rows") as server:
+        memory = open_with_vectors(tmp_path / "memory.db", chroma=server.url)
+        filled(memory)
+        events: list[Event] = []
+        memory.subscribe(events.append)
+        index = memory.core.runtime.open_index()
+        assert index is not None
+        asked: list[str] = []
+        plain = index.search
+        index.search = lambda *given, **named: (asked.append("it"), plain(*given, **named))[1]  # type: ignore[method-assign]
+        server.freeze()
+        for _ in range(20):
+            assert told(call_style, memory.session("s0").search, "bolts", k=1)  # by words
+            told(call_style, memory.session("s0").context, "bolts?", max_tokens=2000)
+        assert asked == ["it"]
+        assert [(one.name, "in 1 s" in one.reason) for one in events] == [("vectors_unavailable", True)]
+        server.thaw()
+        for _ in range(600):
+            told(call_style, memory.session("s0").search, "bolts", k=1)
+            if events[-1].name == "vectors_back":
+                break
+            time.sleep(0.05)
+        assert [one.name for one in events] == ["vectors_unavailable", "vectors_back"]
+        assert found_by_vectors(memory, call_style)
+        memory.close()
 
 
 @pytest.mark.service

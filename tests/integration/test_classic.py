@@ -25,9 +25,9 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.tools import tool
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.testing import ScriptedModel
@@ -356,11 +356,11 @@ def test_recall_can_be_asked_for_something_else_than_what_the_user_said() -> Non
 
 def test_keys_that_collide_and_fields_that_do_not_exist_are_refused() -> None:
     with open_memory() as memory:
-        with pytest.raises(ValidationError, match="must differ"):
+        with pytest.raises(SettingsError, match="must differ"):
             of(memory, summary_key="history")
-        with pytest.raises(ValidationError, match="max_token_limit"):
+        with pytest.raises(SettingsError, match="max_token_limit"):
             of(memory, max_token_limit=5)
-        with pytest.raises(ValidationError, match="session id is empty"):
+        with pytest.raises(SettingsError, match="session_id must be a string that is not empty"):
             ConversationTieredMemory(memory=memory, session_id="")
 
 

@@ -68,6 +68,7 @@ def test_every_command_explains_itself(command: str) -> None:
     assert "bool" not in shown.output, "a switch has no type to show"
 
 
+@pytest.mark.seldom(2)
 def test_replaying_the_sample_needs_nothing_else() -> None:
     shown = called("replay", "--no-embeddings")
     assert shown.exit_code == 0

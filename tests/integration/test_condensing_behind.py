@@ -21,13 +21,14 @@ from tests.memory_builders import SUBJECTS, quick_settings, ref_of, summaries_of
 from tests.openai_server import OpenAIServer, Reply, calls, overflow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.reports import Event
     from tests.openai_server import Recorded, Scripted
 
+pytestmark = pytest.mark.slow
 BEGINS = "The conversation ends above"
 BUDGET = 4000
 TURNS = 18
@@ -39,6 +40,8 @@ class Provider:
     def __init__(self) -> None:
         self.behind: Scripted | None = None
         """In the place of the summaries that a request with a message behind it gets."""
+        self.looks_up = False
+        """Whether each turn of the user has a tool called first."""
 
     def __call__(self, body: dict[str, Any]) -> Scripted:
         if is_behind(body["messages"]) and self.behind is not None:
@@ -47,7 +50,10 @@ class Provider:
             model = summarising_model()
             assert callable(model.answers)
             return str(model.answers(convert_to_messages(body["messages"])))
-        return spoken(sum(one["role"] == "user" for one in body["messages"]))
+        asks = sum(one["role"] == "user" for one in body["messages"])
+        if self.looks_up and body["messages"][-1]["role"] == "user":
+            return calls("look_up", {"order": asks})
+        return spoken(asks)
 
 
 def is_behind(messages: list[dict[str, Any]]) -> bool:
@@ -393,17 +399,38 @@ def test_a_caller_who_sends_something_else_is_not_taken_at_his_word(server: Open
         assert not behind(server)
 
 
-def test_messages_changed_behind_the_middleware_are_not_taken_for_what_was_sent(server: OpenAIServer) -> None:
+def reminded(messages: list[BaseMessage]) -> list[BaseMessage]:
+    return [*messages, HumanMessage("Be brief.")]
+
+
+def masked(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The arguments of calls say nothing any more; what is said stays."""
+
+    def without(call: Any) -> Any:
+        return {**call, "args": dict.fromkeys(call["args"], "hidden")}
+
+    return [
+        one.model_copy(update={"tool_calls": [without(call) for call in one.tool_calls]})
+        if isinstance(one, AIMessage)
+        else one
+        for one in messages
+    ]
+
+
+@pytest.mark.parametrize("change", [reminded, masked])
+def test_messages_changed_behind_the_middleware_are_not_taken_for_what_was_sent(
+    server: OpenAIServer, provider: Provider, change: Callable[[list[BaseMessage]], list[BaseMessage]]
+) -> None:
     from langchain.agents.middleware import wrap_model_call  # noqa: PLC0415 - of this test alone
 
     @wrap_model_call
-    def reminding(request: Any, handler: Any) -> Any:
-        more: list[BaseMessage] = [*request.messages, HumanMessage("Be brief.")]
-        return handler(request.override(messages=more))
+    def changing(request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=change(request.messages)))
 
+    provider.looks_up = change is masked
     model = openai_model(server)
     with open_memory(model=model, settings=lazily()) as memory:
-        run_agent(memory, model, behind=[reminding])
+        run_agent(memory, model, behind=[changing])
         assert usual(server)
         assert not behind(server)
 

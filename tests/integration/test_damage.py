@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from sqlalchemy import Boolean, Float, Integer, LargeBinary, text
 
-from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError, TieredMemoryError, UnknownMessageError
+from langchain_tiered_memory.errors import (
+    DamagedRowError,
+    InvalidInputError,
+    NotFoundError,
+    TieredMemoryError,
+    UnknownMessageError,
+)
 from langchain_tiered_memory.integrations.nodes import remember_node
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.sql import schema
@@ -36,6 +42,7 @@ from tests.graph_builders import ChatState, Runner, thread
 from tests.memory_builders import conversation, open_memory, store_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from langchain_tiered_memory.memory import TieredMemory
@@ -123,7 +130,6 @@ NOT_CHECKABLE = {
     "ltm_kept_files.changed_at": "a moment of which nothing else speaks",
     "ltm_kept_files.tier": "where it was is kept nowhere else; limits are settings of the day, put in force when read",
     "ltm_kept_files.pinned": "a user's wish, kept nowhere else",
-    "ltm_kept_files.kind": "what it was taken for when it was read",
     "ltm_kept_files.modified_ns": "another time has the file read again, and compared",
     "ltm_kept_files.dependencies": "what was read in it when it was opened",
     "ltm_kept_files.accessed_at": "a moment of which nothing else speaks",
@@ -253,37 +259,70 @@ def are_named(damages: list[Damage], problems: tuple[Problem, ...]) -> bool:
     return len(named) >= len(damages)
 
 
-@pytest.mark.parametrize("columns", in_groups(COLUMNS), ids=lambda columns: "-".join(map(str, columns)))
-def test_a_value_that_cannot_be_there_is_named_and_mended_and_nothing_dies_of_it(
+in_each_group = pytest.mark.parametrize("columns", in_groups(COLUMNS), ids=lambda columns: "-".join(map(str, columns)))
+in_each_checked_column = pytest.mark.parametrize(
+    "column", [one for one in COLUMNS if str(one) not in NOT_CHECKABLE], ids=str
+)
+
+
+@in_each_group
+def test_a_value_that_cannot_be_there_is_named(healthy: Path, tmp_path: Path, columns: list[Any]) -> None:
+    for together in misshapen_together(healthy, columns):
+        named(healthy, tmp_path, together)
+
+
+@pytest.mark.sweep(24)
+@in_each_group
+def test_of_a_value_that_cannot_be_there_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, columns: list[Any]
 ) -> None:
-    for together in zip_longest(*(misshapen_cases(healthy, column) for column in columns), fillvalue=()):
-        tried(healthy, tmp_path, [list(damages) for damages in together if damages])
+    for together in misshapen_together(healthy, columns):
+        tried(healthy, tmp_path, together)
 
 
-@pytest.mark.parametrize("column", [one for one in COLUMNS if str(one) not in NOT_CHECKABLE], ids=str)
-def test_a_value_that_is_wrong_beside_others_is_named_and_mended_and_nothing_dies_of_it(
+@in_each_checked_column
+def test_a_value_that_is_wrong_beside_others_is_named(healthy: Path, tmp_path: Path, column: Any) -> None:
+    for value in others_for(column, present_value(healthy, column.table, column))[:1]:
+        named(healthy, tmp_path, [[Damage(column.table, column, value)]])
+
+
+@pytest.mark.sweep(24)
+@in_each_checked_column
+def test_of_a_value_that_is_wrong_beside_others_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, column: Any
 ) -> None:
     for value in others_for(column, present_value(healthy, column.table, column))[:1]:
         tried(healthy, tmp_path, [[Damage(column.table, column, value)]])
 
 
+def misshapen_together(healthy: Path, columns: list[Any]) -> Iterator[list[list[Damage]]]:
+    """The damage of a few columns, by what is planted in one copy."""
+    for together in zip_longest(*(misshapen_cases(healthy, column) for column in columns), fillvalue=()):
+        yield [list(damages) for damages in together if damages]
+
+
+def openable(by_column: list[list[Damage]]) -> list[Damage]:
+    """The damage with which a database is opened at all."""
+    return [damage for own in by_column for damage in own if str(damage.column) not in REFUSED]
+
+
+def named(healthy: Path, tmp_path: Path, by_column: list[list[Damage]]) -> None:
+    """Damage of a few columns in one copy, which is looked at before anything is done with it."""
+    path, there = damaged_copy(healthy, tmp_path, openable(by_column))
+    if there:
+        with opened(path) as memory:
+            assert are_all_named(there, memory.verify().problems), f"{' and '.join(map(str, there))} is not named"
+
+
 def tried(healthy: Path, tmp_path: Path, by_column: list[list[Damage]]) -> None:
-    """Damage of a few columns in one copy, which is used, looked at and mended."""
-    damages = [damage for own in by_column for damage in own if str(damage.column) not in REFUSED]
-    path, there = damaged_copy(healthy, tmp_path, damages)
+    """Damage of a few columns in one copy, which is used and mended."""
+    path, there = damaged_copy(healthy, tmp_path, openable(by_column))
     if not there:
         return
-    said = " and ".join(str(one) for one in there)
     with opened(path) as memory:
         use(memory)
-        report = memory.doctor()
-    if not are_all_named(there, report.found):  # a row of a view is written anew when the view is asked for
-        path, there = damaged_copy(healthy, tmp_path, damages)
-        with opened(path) as memory:
-            assert are_all_named(there, memory.verify().problems), f"{said} is not named"
-    assert {one.table.name for one in there} <= TRUTH or not report.left, f"{said} leaves {report.left}"
+        left = memory.doctor().left
+    assert {one.table.name for one in there} <= TRUTH or not left, f"{' and '.join(map(str, there))} leaves {left}"
 
 
 def are_all_named(damages: list[Damage], problems: tuple[Problem, ...]) -> bool:
@@ -300,6 +339,8 @@ def use(memory: TieredMemory) -> None:
     try:
         session.context(ASKED, max_tokens=BUDGET)
         session.search("crane")
+        with suppress(NotFoundError):  # its row is not found under a digest that is damaged
+            session.checkpoint()
     except DamagedRowError as error:
         assert error.table in TRUTH  # noqa: PT017 - either is right
     memory.flush(timeout=0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 deepagents = pytest.importorskip("deepagents", reason="deepagents is not installed: pip install deepagents")
 files = pytest.importorskip("deepagents.backends.utils", reason="this deepagents keeps its files elsewhere")
 
-pytestmark = pytest.mark.parametrize("call_style", CALL_STYLES)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("call_style", CALL_STYLES)]
 
 LONG = "The bolts of this order came late, and the register has to say so. " * 14
 WINDOW = 16_000
@@ -123,3 +123,41 @@ def test_its_general_purpose_sub_agent_has_the_one_of_that_name_too(call_style: 
         mine = [str(one.text) for one in memory.session("alice").messages()]
         assert (mine[0], mine[-1]) == ("Where is it?", "Done.")
         assert "Look for it." not in mine
+
+
+def test_a_sub_agents_track_has_its_name(call_style: CallStyle) -> None:
+    subs = [
+        {"name": name, "description": name, "system_prompt": f"You are the {name}."} for name in ("researcher", "main")
+    ]
+
+    def reply(messages: Sequence[BaseMessage]) -> str | AIMessage:
+        if messages[-1].type == "tool":
+            return "Done."
+        if "Look for it" in str(messages[-1].content):
+            return "It is in the shed."
+        tasks = [("researcher", "Look for it in the barn."), ("main", "Look for it in the yard.")]
+        return AIMessage(
+            "",
+            tool_calls=[
+                {"name": "task", "args": {"description": what, "subagent_type": who}, "id": f"c{number}"}
+                for number, (who, what) in enumerate(tasks)
+            ],
+        )
+
+    with open_memory() as memory:
+        for one in subs:
+            one["middleware"] = [TieredMemoryMiddleware(memory)]
+        agent = deepagents.create_deep_agent(
+            model=windowed(reply),
+            tools=[],
+            subagents=subs,
+            middleware=[TieredMemoryMiddleware(memory)],
+            checkpointer=InMemorySaver(),
+            name="boss",
+        )
+        said(call_style, agent, "Where is it?")
+        said(call_style, agent, "And now?")
+        assert sorted(memory.session("alice").tracks()) == ["main", "researcher", "tools"]
+        there = [str(one.text) for one in memory.session("alice", track="researcher").messages()]
+        assert there == ["Look for it in the barn.", "It is in the shed."] * 2
+        assert [str(one.text) for one in memory.session("alice").messages()].count("Done.") == 2

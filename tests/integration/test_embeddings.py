@@ -64,14 +64,18 @@ class Wrapping(Embeddings):
         return self.underlying_embeddings.embed_query(text)
 
 
-@pytest.fixture(scope="module")
+MINILM, CHROMAS = MiniLMEmbeddings(FOLDER), ChromasOwn()
+"""Each loads its model once, when it is asked first."""
+
+
+@pytest.fixture
 def minilm() -> MiniLMEmbeddings:
-    return MiniLMEmbeddings(FOLDER)
+    return MINILM
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def chromas_own() -> ChromasOwn:
-    return ChromasOwn()
+    return CHROMAS
 
 
 @pytest.fixture
@@ -86,21 +90,18 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @needs_model
 def test_the_vectors_are_those_of_chromas_own_function(minilm: MiniLMEmbeddings, chromas_own: ChromasOwn) -> None:
-    texts = [*ODD_TEXTS, *(f"sentence {number} about " + "ships and harbours " * (number % 17) for number in range(60))]
+    texts = [*ODD_TEXTS, *(f"sentence {number} about " + "ships and harbours " * (number % 17) for number in range(20))]
     ours = np.array(minilm.embed_documents(texts))
     assert np.abs(ours - np.array(chromas_own(texts))).max() < 1e-5
     assert np.allclose(np.linalg.norm(ours, axis=1), 1.0, atol=1e-5)
 
 
 @needs_model
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), min_size=1, max_size=5))
 def test_any_text_has_the_vector_that_chroma_gives_it(texts: list[str]) -> None:
     ours, theirs = np.array(MINILM.embed_documents(texts)), np.array(CHROMAS(texts))
     assert np.abs(ours - theirs).max() < 1e-5
-
-
-MINILM, CHROMAS = MiniLMEmbeddings(FOLDER), ChromasOwn()
 
 
 @needs_model

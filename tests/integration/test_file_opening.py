@@ -273,16 +273,25 @@ def test_crowded_tiers_are_told_of_once_until_they_are_not_and_collected_early(d
     for number in range(7):
         desk.open(desk.write(f"f{number}.py"))
     reports = tend_files(desk.runtime, desk.ref)
-    assert [one.reason for one in reports] == ["100% full", "100% full"]
-    assert reports[1].strategies == (*desk.runtime.settings.tiers.strategies, "aggressive")
+    assert [one.reason for one in reports] == ["100% full"]
     assert desk.events().count("files_crowded") == 1
-    assert reports[1].utilisation == pytest.approx(3 / 7)
-    desk.clock[0] += 61
+    assert len([one for one in places(desk.runtime.store, desk.ref).values() if one != "cold"]) == 6
+    assert {one.details["cause"] for one in desk.told if one.name == "file_demoted"} == {"least_recently_used", "rest"}
+    desk.clock[0] += 3700
+    tend_files(desk.runtime, desk.ref)
     tend_files(desk.runtime, desk.ref)
     for number in range(7):
         desk.open(desk.write(f"g{number}.py"))
     tend_files(desk.runtime, desk.ref)
     assert desk.events().count("files_crowded") == 2
+
+
+def test_tiers_that_no_strategy_makes_less_full_are_halved(desk: Desk) -> None:
+    for number in range(7):
+        desk.open(desk.write(f"f{number}.py"))
+    report = optimise(desk.runtime, desk.ref)
+    assert report.strategies == (*desk.runtime.settings.tiers.strategies, "aggressive")
+    assert report.utilisation == pytest.approx(3 / 7)
 
 
 def test_an_optimisation_stops_as_soon_as_enough_is_freed(desk: Desk) -> None:

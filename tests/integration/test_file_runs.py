@@ -22,7 +22,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
-from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files import collecting
 from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.testing import FrozenClock
@@ -107,7 +107,14 @@ def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: 
         assert report.contexts[-1].share > 0
         assert report.sizes.compression is not None
         assert "3 hot, 3 warm, 0 cold" in str(report)
-        assert memory.session("s").checkpoints()[0].reasons == ("run_end",)
+        assert report.sizes.shares == {"hot": 1.0, "warm": 3 / 4}
+        assert report.timings["promotion"].count == report.counts["promotions"]
+        assert report.timings["demotion"].count == report.counts["demotions"]
+        saved = memory.session("s").read_checkpoint()
+        assert saved.reasons == ("run_end",)
+        assert saved.metrics["run"]["counts"] == report.counts
+        assert saved.metrics["run"]["alerts"] == {"file_not_loaded": 1}
+        assert "missing.py" not in str(saved.metrics)
         assert memory.verify().problems == ()
 
 
@@ -200,14 +207,80 @@ def test_a_block_that_fails_is_what_is_raised_whatever_becomes_of_the_end(tmp_pa
         raise ZeroDivisionError
 
 
-def test_the_report_of_a_run_that_ended_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_report_of_a_run_that_ended_is_told_while_the_next_goes_on(tmp_path: Path, call_style: CallStyle) -> None:
     folder = project(tmp_path, "a.py")
     with opened(tmp_path) as memory:
-        with memory.run("s", roots=[str(folder)], background=False) as run:
-            run.open("a.py")
-        with memory.core.runtime.store.database.read() as connection:
-            kept = json.loads(connection.exec_driver_sql("SELECT report FROM ltm_file_tiers").scalar_one())
-        assert kept["counts"]["opened_new"] == 1
+        run = memory.run("s", roots=[str(folder)], critical=["missing.py"], background=False)
+        assert told(call_style, run.last_report) is None
+        run.start().open("a.py")
+        memory.session("s").add_messages(conversation(1))
+        memory.session("s").context(max_tokens=1000)
+        ended = told(call_style, run.end)
+        assert len(ended.contexts) == 1
+    with opened(tmp_path) as memory:
+        memory.run("s", background=False).start()
+        assert memory.run("s", background=False).last_report() == replace(ended, contexts=())
+        with memory.core.runtime.store.database.write() as connection:  # as a release before wrote it
+            connection.exec_driver_sql("UPDATE ltm_file_tiers SET report = json_extract(report, '$.ended')")
+        assert memory.run("s", background=False).last_report() == replace(ended, contexts=())
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_run_that_is_taken_up_again_is_one_run_until_nobody_comes_for_an_hour(
+    tmp_path: Path, call_style: CallStyle
+) -> None:
+    folder, clock, heard = project(tmp_path, "a.py"), FrozenClock(START), []
+    with opened(tmp_path, clock) as memory:
+        memory.subscribe(lambda event: heard.append(event.name))
+        for _ in range(3):
+            run = memory.run("s", roots=[str(folder)], critical=["a.py", "missing.py"])
+            told(call_style, run.resume).open("a.py")
+            told(call_style, run.pause)
+            clock.advance(3000.0)
+        assert (heard.count("run_started"), heard.count("run_ended")) == (1, 0)
+        assert (run.report().started_at, heard.count("file_not_loaded")) == (START, 1)
+        assert not any(one.name == "tiered-memory-files" for one in threading.enumerate())
+        clock.advance(600.0)
+        run = memory.run("s", roots=[str(folder)], background=False).resume()
+        assert (heard.count("run_started"), heard.count("run_ended")) == (2, 1)
+        last = run.last_report()
+        assert last is not None
+        assert (last.started_at, last.not_loaded) == (START, ("missing.py",))
+        assert run.report().started_at == clock()
+        assert run.report().alerts == ()
+
+
+def test_what_an_agent_waits_for_a_file_is_timed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = project(tmp_path, "a.py")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        store, waited = memory.core.runtime.store, [0.0]
+        found = store.transcript.find
+        monkeypatch.setattr(run._monitor, "_monotonic", lambda: waited[0])
+
+        def slow(session_id: str) -> Any:
+            waited[0] += 3.0
+            return found(session_id)
+
+        monkeypatch.setattr(type(store.transcript), "find", lambda _, session_id: slow(session_id))
+        run.open("a.py")
+        assert run.report().timings["new"].largest == 3.0
+
+
+def test_deleted_files_are_found_however_long_ago_they_were_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"f{number}.py" for number in range(12)]
+    folder = project(tmp_path, *names)
+    monkeypatch.setattr(collecting, "_LOOKED_FOR", 4)
+    with opened(tmp_path, hot=1, warm=1) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        for name in names:
+            run.open(name)
+        for name in names[:10]:
+            (folder / name).unlink()
+        for _ in range(3):
+            run.collect()
+        assert sorted(file.path for file in run.files()) == sorted(str(folder / name) for name in names[10:])
 
 
 def test_a_run_belongs_to_its_sessions_owner(tmp_path: Path) -> None:
@@ -284,41 +357,6 @@ def test_a_checkpoint_holds_the_tiers_and_a_restore_puts_them_back(tmp_path: Pat
         assert memory.verify().problems == ()
 
 
-@pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_what_belongs_to_an_opened_file_comes_in_where_there_is_room(tmp_path: Path, call_style: CallStyle) -> None:
-    folder = project(tmp_path, "src/app.py", "src/store.py", "src/other.py", "tests/test_app.py")
-    (folder / "src" / "app.py").write_text("import os\nfrom store import keep\nfrom . import missing\n")
-    with opened(tmp_path, hot=4) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
-        events: list[Any] = []
-        memory.subscribe(events.append)
-        file = told(call_style, run.open, "src/app.py")
-        assert {one.path for one in run.files("hot")} == {
-            str(folder / name) for name in ("src/app.py", "src/store.py", "tests/test_app.py")
-        }
-        kept = next(one for one in run.files() if one.path == file.path)
-        assert kept.dependencies == (str(folder / "src/store.py"),)
-        assert [one.details["cause"] for one in events if one.name == "file_promoted"] == [
-            "opened",
-            "brought_in",
-            "brought_in",
-        ]
-        told(call_style, run.open, "src/other.py")
-        for number in range(9):
-            run.keep(f"given {number}", "x")
-        before = [one.path for one in run.files()]
-        told(call_style, run.open, "src/app.py")
-        assert sorted(one.path for one in run.files()) == sorted(before)
-        assert len(run.files("hot")) <= 4
-        assert memory.verify().problems == ()
-
-
-def test_a_run_without_companions_brings_none(tmp_path: Path) -> None:
-    folder = project(tmp_path, "app.py", "test_app.py")
-    with opened(tmp_path, companions=0) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
-        run.open("app.py")
-        assert len(run.files()) == 1
-
-
 def test_a_run_that_other_processes_took_steps_of_reports_all_of_it(tmp_path: Path) -> None:
     where, folder = tmp_path, project(tmp_path, "a.py")
     with opened(where) as first, opened(where) as second:
@@ -373,45 +411,32 @@ def test_what_was_saved_of_a_run_and_cannot_be_read_is_passed_over() -> None:
     assert len(known.parts) == 20
 
 
-def test_warm_keeps_the_files_of_the_last_tasks_and_takes_them_back_while_there_is_room(tmp_path: Path) -> None:
-    clock = FrozenClock(START)
-    with opened(tmp_path, clock, hot=2, warm=8, recent_tasks=2) as memory:
-        session, run = memory.session("s"), memory.run("s", background=False)
-        session.add_messages(conversation(1))
-        for number in range(3):
-            session.start_task(f"t{number}")
-            run.keep(f"f{number}.py", f"x = {number}\n")
-            clock.advance(10.0)
-            session.finish_task(f"t{number}")
-        for seconds in (700.0, 3700.0):
-            clock.advance(seconds)
-            run.collect()
-        tiers = {one.path: one.tier for one in run.files()}
-        assert tiers == {"f0.py": "cold", "f1.py": "warm", "f2.py": "warm"}
-        store, ref = memory.core.runtime.store, ref_of(session)
-        store.kept_files.change(
-            ref,
-            lambda tiers: policy.Tiers({path: replace(one, tier="cold") for path, one in tiers.files.items()}),
-            rules=memory.core.runtime.settings.tiers,
-        )
-        assert {one.tier for one in run.files()} == {"cold"}
-        moves = {(one.path, one.after, one.reason) for one in run.collect().moves}
-        assert moves == {("f1.py", "warm", "recent_task"), ("f2.py", "warm", "recent_task")}
-        session.start_task("t3")
-        clock.advance(3700.0)
-        run.collect()
-        assert {one.path: one.tier for one in run.files()} == {"f0.py": "cold", "f1.py": "cold", "f2.py": "warm"}
+def test_only_what_is_opened_comes_in_and_a_file_tells_what_it_imports(tmp_path: Path) -> None:
+    folder = project(tmp_path, "app.py", "store.py", "test_app.py", "notes.txt")
+    (folder / "app.py").write_text("import os\nfrom store import keep\n")
+    (folder / "notes.txt").write_text("import store\n")
+    with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:
+        run.open("notes.txt")
+        run.open("app.py")
+        assert [(file.path, file.accesses, file.dependencies) for file in run.files()] == [
+            (str(folder / "app.py"), 1, ("os", "store", "store.keep")),
+            (str(folder / "notes.txt"), 1, ()),
+        ]
 
 
-def test_without_tasks_time_alone_counts(tmp_path: Path) -> None:
+def test_warm_keeps_a_file_for_its_hour_whatever_task_was_started(tmp_path: Path) -> None:
     clock = FrozenClock(START)
     with opened(tmp_path, clock) as memory:
-        run = memory.run("s", background=False)
+        session, run = memory.session("s"), memory.run("s", background=False)
+        session.add_messages(conversation(1))
+        session.start_task("t")
         run.keep("a.py", "x = 1\n")
-        for seconds in (700.0, 3700.0):
+        tiers = []
+        for seconds in (700.0, 2000.0, 1000.0):
             clock.advance(seconds)
             run.collect()
-        assert [one.tier for one in run.files()] == ["cold"]
+            tiers += [one.tier for one in run.files()]
+        assert tiers == ["warm", "warm", "cold"]
 
 
 def test_a_run_that_is_tended_by_ever_other_objects_logs_and_saves_its_figures_in_time(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import TieredMemory
 
@@ -53,14 +56,22 @@ def said(call_style: CallStyle, runnable: Any, text: str) -> dict[str, Any]:
     return asyncio.run(runnable.ainvoke(state, THREAD))
 
 
-def agent_of(memory: TieredMemory, folder: Path, *replies: AIMessage, **choices: Any) -> Any:
+def agent_with(memory: TieredMemory, folder: Path, model: ToolModel, **choices: Any) -> Any:
     files = FileRunMiddleware(memory, roots=[str(folder)], **choices)
     middleware = [files, TieredMemoryMiddleware(memory)]
-    return create_agent(ToolModel(answers=list(replies)), [], middleware=middleware, checkpointer=InMemorySaver())
+    return create_agent(model, [], middleware=middleware, checkpointer=InMemorySaver())
+
+
+def agent_of(memory: TieredMemory, folder: Path, *replies: AIMessage, **choices: Any) -> Any:
+    return agent_with(memory, folder, ToolModel(answers=list(replies)), **choices)
+
+
+def tool_texts(messages: Sequence[BaseMessage]) -> list[str]:
+    return [message.text for message in messages if message.type == "tool"]
 
 
 def results(state: dict[str, Any]) -> list[str]:
-    return [message.text for message in state["messages"] if message.type == "tool"]
+    return tool_texts(state["messages"])
 
 
 @pytest.fixture(params=CALL_STYLES)
@@ -68,37 +79,64 @@ def call_style(request: pytest.FixtureRequest) -> CallStyle:
     return request.param
 
 
-def test_a_file_that_stands_in_the_conversation_unchanged_is_pointed_to(folder: Path, call_style: CallStyle) -> None:
+def test_a_file_that_stands_in_the_request_unchanged_is_pointed_to(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         events: list[Any] = []
         memory.subscribe(events.append)
         replies = [asks("a.py"), asks("./a.py"), asks("a.py", again=True), AIMessage("Done.")]
-        shown = results(said(call_style, agent_of(memory, folder, *replies), "Look at a.py."))
+        model = ToolModel(answers=replies)
+        kept = results(said(call_style, agent_with(memory, folder, model), "Look at a.py."))
+        assert kept[1] == kept[0]
+        shown = tool_texts(model.prompts[-1])
         assert "lines 1 to 60 of 60" in shown[0]
         assert shown[0].endswith("line 60 = 420")
-        assert "did not change since you opened it" in shown[1]
+        assert "'a.py' is unchanged since message 3 above" in shown[1]
         assert len(shown[1]) < len(shown[0]) / 3
-        assert shown[2] == shown[0]
+        assert "shown once more" in shown[2]
+        assert shown[2].split("\n")[1:] == shown[0].split("\n")[1:]
         counts = memory.run("alice").report().counts
         assert counts["offered"] == 1
         assert counts["offered_tokens"] > 100
         names = [one.name for one in events]
-        assert names.count("file_offered") == names.count("run_started") == names.count("run_ended") == 1
+        assert names.count("file_offered") == names.count("run_started") == 1
+
+
+def test_a_run_spans_the_calls_of_an_agent_and_pushes_out_no_checkpoint_of_anybody(
+    folder: Path, call_style: CallStyle
+) -> None:
+    with open_memory() as memory:
+        session, events = memory.session("alice"), []
+        memory.subscribe(events.append)
+        replies = [one for _ in range(4) for one in (asks("a.py"), AIMessage("Done."))]
+        agent = agent_of(memory, folder, *replies, critical=["missing.py"])
+        for number in range(4):
+            said(call_style, agent, f"Turn {number}.")
+            if number == 0:
+                session.checkpoint("before the great change")
+        names = [one.name for one in events]
+        assert (names.count("run_started"), names.count("run_ended")) == (1, 0)
+        assert [one.reasons for one in session.checkpoints()] == [("before the great change",)]
+        report = memory.run("alice").end()
+        assert report.timings["new"].count + report.timings["hot"].count == 4
+        assert len(report.contexts) == 8  # each request once
+        assert report.not_loaded == ("missing.py",)
+        for _ in range(30):
+            memory.run("alice", background=False).start().end()
+        reasons = [one.reasons[0] for one in session.checkpoints()]
+        assert (reasons.count("run_end"), reasons.count("before the great change")) == (20, 1)
 
 
 def test_a_page_that_was_not_shown_is_shown_and_one_that_was_is_pointed_to(folder: Path, call_style: CallStyle) -> None:
     with open_memory() as memory:
         pages = [asks("a.py", start_line=line) for line in (1, 8)]
         again = [asks("./a.py", start_line=line) for line in (1, 8)]
-        last = [asks("././a.py"), AIMessage("Done.")]
-        state = said(call_style, agent_of(memory, folder, *pages, *again, *last, max_tokens=150), "Read a.py.")
-        shown = results(state)
-        ids = [message.id for message in state["messages"] if message.type == "tool"]
+        model = ToolModel(answers=[*pages, *again, asks("././a.py"), AIMessage("Done.")])
+        said(call_style, agent_with(memory, folder, model, max_tokens=150), "Read a.py.")
+        shown = tool_texts(model.prompts[-1])
         assert "lines 1 to" in shown[0]
         assert "lines 8 to" in shown[1]
-        for place, meant in ((2, 0), (3, 1), (4, 0)):  # never to a message that only points itself
-            assert "did not change" in shown[place]
-            assert ids[meant] in shown[place]
+        for place, number in ((2, 3), (3, 5), (4, 3)):  # never to a message that only points itself
+            assert f"unchanged since message {number} above" in shown[place]
 
 
 def test_a_changed_file_is_shown_again_and_a_deleted_one_as_it_was(folder: Path, call_style: CallStyle) -> None:

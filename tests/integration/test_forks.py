@@ -187,6 +187,7 @@ def _fork_with_chroma_unused(folder: str) -> None:
 
 
 @pytest.mark.service
+@pytest.mark.seldom(2)
 def test_children_of_a_parent_that_uses_a_chroma_server_have_vectors(tmp_path: Path) -> None:
     with chroma_server(tmp_path / "server") as server:
         memory = open_busily(tmp_path / "memory.db", embeddings=HashingEmbeddings(), chroma=server.url)

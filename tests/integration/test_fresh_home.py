@@ -75,6 +75,7 @@ def test_a_memory_writes_its_database_and_its_index_and_nothing_else(tmp_path: P
     assert len(ours) > (0 if embeddings == "none" else 1)
 
 
+@pytest.mark.seldom(2)
 @pytest.mark.skipif(find_minilm() is None, reason="the MiniLM files are not at hand")
 def test_a_replay_on_the_command_line_leaves_nothing_in_the_home(tmp_path: Path) -> None:
     said = [{"role": "user" if number % 2 == 0 else "assistant", "content": f"bolt {number}"} for number in range(20)]

@@ -91,7 +91,8 @@ async def test_a_long_run_opens_a_file_once_and_points_to_it_then(loaded: Any) -
             result = await graph.ainvoke({"messages": [HumanMessage("Open parts.py")]}, thread())
     shown = [one.text for one in result["messages"] if one.type == "tool"]
     assert "What the graphs here share" in shown[0]
-    assert "did not change since you opened it" in shown[1]
+    assert shown[1] == shown[0]
+    assert "is unchanged since message" in result["messages"][-1].text, "the model was sent a pointer"
     counts = sys.modules["parts"].memory().run("t").report().counts
     assert (counts["opened_new"], counts["opened_hot"], counts["offered"]) == (1, 1, 1)
 

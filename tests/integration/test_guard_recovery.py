@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from sqlalchemy import update
 
@@ -58,11 +59,12 @@ LIMIT = WINDOW - 500
 WHOLE = 100_000
 
 
-class Model:
+class Model(FakeListChatModel):
     """What tells a window, and nothing else."""
 
-    model_name = "m"
-    profile: ClassVar = {"max_input_tokens": WINDOW, "max_output_tokens": 500}
+    responses: list[str] = []  # noqa: RUF012 - a pydantic field
+    model_name: str = "m"
+    profile: Any = {"max_input_tokens": WINDOW, "max_output_tokens": 500}  # noqa: RUF012 - likewise
 
 
 class Scene:
@@ -142,6 +144,17 @@ def test_each_zone_alerts_with_its_recommendation(
     assert event.details["recommendation"] == alert.recommendation
     assert event.details["ratio"] == alert.ratio == context.guard.used_tokens / LIMIT >= share
     assert [record.levelno for record in logged] == [logging.WARNING]
+
+
+@both
+def test_a_long_history_that_is_condensed_as_intended_alerts_nobody(call_style: CallStyle) -> None:
+    scene = Scene(call_style)
+    scene.says(conversation(200))
+    told(call_style, scene.memory.flush)
+    context = scene.asks(max_tokens=2500, model=None)
+    assert (context.guard.zone, context.guard.steps) == (Zone.CRITICAL, ("condensed",))
+    assert context.guard.alert is None
+    assert not [one for one in scene.events if one.name.startswith("zone_")]
 
 
 @both

@@ -72,6 +72,7 @@ def stepped(run: Run, clock: Clock, step: tuple[Any, ...]) -> object:
 
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
+@pytest.mark.slow
 def test_what_is_written_behind_ends_as_what_is_written_at_once(steps: list[tuple[Any, ...]]) -> None:
     clocks = Clock(), Clock()
     with opened(None, clocks[0]) as behind, opened(None, clocks[1]) as at_once:

@@ -113,7 +113,7 @@ def test_a_second_overflow_is_raised_as_it_is(call_style: CallStyle) -> None:
 )
 def test_other_failures_pass_through_and_lose_nothing(call_style: CallStyle, failure: Scripted, words: str) -> None:
     with OpenAIServer(script=[failure]) as server, open_memory() as memory:
-        agent = built(memory, openai_model(server, timeout=0.3))
+        agent = built(memory, openai_model(server, timeout=1.5))
         with pytest.raises(Exception, match=words):
             said(call_style, agent, "What about order 1?")
         assert len(server.requests) == 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 anthropic = pytest.importorskip("langchain_anthropic")
 anthropic_middleware = pytest.importorskip("langchain_anthropic.middleware")
 
-pytestmark = pytest.mark.parametrize("call_style", CALL_STYLES)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("call_style", CALL_STYLES)]
 
 _TURNS = 12
 _BUDGET = 1500

@@ -171,6 +171,11 @@ def test_what_the_state_is_given_is_plain_and_private() -> None:
         assert "tiered_memory" not in agent.get_input_jsonschema()["properties"]
         assert "tiered_memory" not in agent.get_output_jsonschema()["properties"]
         assert isinstance(state["messages"][-1], AIMessage)
+        asked: Any = {"messages": [("user", "And now?")]}
+        for mode in ("values", "updates"):
+            shown = list(agent.stream(asked, THREAD, stream_mode=mode, output_keys=["messages"]))
+            assert shown
+            assert "tiered_memory" not in str([one if mode == "values" else list(one.values()) for one in shown])
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

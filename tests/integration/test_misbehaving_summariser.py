@@ -110,9 +110,9 @@ def whole(summary: str) -> str:
     return summary + "".join(f"\n## {heading}\nNone." for heading in missing if f"## {heading}" not in summary)
 
 
-def handoffs(**changes: Any) -> Settings:
-    """Level 1 as a handoff, so that half of its sections is a fault; a deadline that a test can wait for."""
-    settings = quick_settings(levels=LEVELS, deadline_seconds=0.25, **changes)
+def handoffs(*, deadline: float = 30.0) -> Settings:
+    """Level 1 as a handoff, so that half of its sections is a fault."""
+    settings = quick_settings(levels=LEVELS, deadline_seconds=deadline)
     condensation = CondensationSettings(
         eager=True, strategies=StrategySettings(level_1="handoff"), max_calls_per_minute=30
     )
@@ -156,7 +156,7 @@ def test_a_summariser_that_goes_wrong_in_every_way_in_turn_costs_no_message_and_
     call_style: CallStyle,
 ) -> None:
     model, clock = moody("in turn"), FrozenClock(NOW)
-    memory = open_memory(None, model=model, clock=clock, settings=handoffs())
+    memory = open_memory(None, model=model, clock=clock, settings=handoffs(deadline=0.5))  # waited for at each hang
     spoken(memory, clock, call_style, turns=TURNS)
     sound(memory, call_style)
     chunks = TURNS * 2 // 10

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
-from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.nodes import (
     amodel_input,
     checkpoint_run,
@@ -274,7 +274,7 @@ def test_a_list_that_holds_no_messages_gets_a_sentence() -> None:
     with open_memory() as memory:
         with pytest.raises(InvalidInputError, match="input_key"):
             remember_node(memory, messages_key="question").invoke({"question": "hello"}, thread())
-        with pytest.raises(InvalidInputError, match="keep_messages"):
+        with pytest.raises(SettingsError, match="keep_messages"):
             evict_node(memory, keep_messages=0)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 anthropic = pytest.importorskip("langchain_anthropic")
 openai = pytest.importorskip("langchain_openai")
 
+pytestmark = pytest.mark.slow
 _TURNS = 16
 _TRIGGER = 900
 _BUDGET = 4000

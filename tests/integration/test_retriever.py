@@ -10,9 +10,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.messages import HumanMessage
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from pydantic import ValidationError
 
-from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError, SettingsError
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import conversation, open_memory, tool_turn
@@ -106,9 +105,9 @@ def test_vectors_take_part_where_there_are_embeddings() -> None:
 
 def test_wrong_settings_are_refused_at_once() -> None:
     memory = filled()
-    with pytest.raises(ValidationError):
+    with pytest.raises(SettingsError):
         TieredMemoryRetriever(memory=memory, session_id="s", k=0)
-    with pytest.raises(ValidationError, match="session id is empty"):
+    with pytest.raises(SettingsError, match="session_id must be a string that is not empty"):
         TieredMemoryRetriever(memory=memory, session_id="")
     with pytest.raises(InvalidInputError):
         TieredMemoryRetriever(memory=memory, session_id="s").invoke("crane", k="three")

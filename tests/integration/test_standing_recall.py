@@ -18,7 +18,7 @@ from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.recall.finding import find
-from langchain_tiered_memory.recall.worth import goes_on
+from langchain_tiered_memory.recall.worth import goes_on, judge
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import as_bytes, entries_of, open_memory, quick_settings, ref_of, tool_turn
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.types.contexts import Context
 
+pytestmark = pytest.mark.slow
 BUDGET = 2000
 ONSETS, VOWELS = "bdfgklmnprstvz", "aeiou"
 
@@ -293,7 +294,7 @@ def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallSty
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_beside_a_long_message_recall_keeps_to_a_small_share(call_style: CallStyle) -> None:
+def test_beside_a_long_message_stands_what_answers_it_within_the_share_of_talk(call_style: CallStyle) -> None:
     with open_memory() as memory:
         session = memory.session("s")
         with_history(session)
@@ -302,7 +303,7 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(call_style: CallSty
         names = " ".join(word(10 * number + at) for number in range(20) for at in range(3))
         long = recalled(ask(call_style, session, f"I sorted them anew: {names}. Tell me what you make of it.", "ask2"))
         assert brief
-        assert sum(len(text) for text in long[1:]) < 6 * BUDGET * 0.1
+        assert 0 < sum(len(text) for text in long[1:]) < 4 * BUDGET * 0.25
 
 
 @pytest.mark.parametrize(
@@ -311,7 +312,10 @@ def test_beside_a_long_message_recall_keeps_to_a_small_share(call_style: CallSty
         pytest.param("What belongs to whom?", 0.26, 0.5, id="a brief question that much matches"),
         pytest.param("Tell me about {pair}.", 0.06, 0.25, id="a request that something old answers"),
         pytest.param("Whose is the {pair}?", 0.06, 0.25, id="a brief question that little matches"),
-        pytest.param("Today I saw {pair}, cats, dogs, birds, rain and snow.", 0.0, 0.05, id="what asks for nothing"),
+        pytest.param(
+            "Today I saw {pair}, cats, dogs, birds.", 0.06, 0.07, id="what names something old, and asks nothing"
+        ),
+        pytest.param("Today I saw cats, dogs, birds, rain and snow.", 0.0, 0.0, id="what names nothing old"),
     ],
 )
 @pytest.mark.parametrize("call_style", CALL_STYLES)
@@ -370,9 +374,10 @@ def test_a_message_goes_on_with_the_last_answer_where_nothing_older_matches_it_a
         told(call_style, session.add_messages, before)
         question = asks.format(**words)
         told(call_style, session.add_messages, [HumanMessage(question, id="why")])
-        found = find(session.core.runtime, ref_of(session), question)
         newest = [one.seq for one in entries_of(session)][-3:]
-        assert goes_on(found, said_at=newest[-1], shown_from=newest[0]) is on
+        found = find(session.core.runtime, ref_of(session), question, asked_at=newest[-1])
+        judged = judge(found, lambda seq: seq < newest[0])
+        assert goes_on(found, judged, shown_from=newest[0]) is on
         required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
         said = said_last(session.core.runtime, ref_of(session), "v", required, total=BUDGET, track=None)
         assert said.leaves_what_stands is on

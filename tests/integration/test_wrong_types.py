@@ -88,7 +88,7 @@ def test_a_time_that_is_none_is_refused(memory: TieredMemory, at: Any) -> None:
 def test_ids_to_forget_may_come_from_a_generator_and_not_as_one_string(memory: TieredMemory) -> None:
     session = memory.session("s")
     ids = session.add_messages([HumanMessage("one"), HumanMessage("two")])
-    with pytest.raises(InvalidInputError, match="give a list"):
+    with pytest.raises(InvalidInputError, match="put it in a list"):
         session.forget(message_ids=ids[0])
     made: Any = (one for one in ids)
     assert session.forget(message_ids=made).entries == 2

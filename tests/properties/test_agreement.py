@@ -18,7 +18,7 @@ from tests.properties.test_cover import distinct
 from tests.strategies import broken_histories, healthy_histories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from langchain_core.messages import BaseMessage
@@ -48,16 +48,6 @@ def plant(memory: TieredMemory, *statements: str) -> None:
     with store_of(memory).database.write() as connection:
         for statement in statements:
             connection.execute(text(statement))
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[TieredMemory]:
-    """A memory on disk with embedded Chroma, a dozen turns, everything condensed and embedded."""
-    with open_memory(tmp_path / "memory.db", embeddings=HashingEmbeddings()) as opened:
-        opened.session("s").add_messages(conversation(12))
-        opened.session("other").add_messages(conversation(3))
-        opened.flush()
-        yield opened
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -184,6 +174,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sweep(6)  # that each is named, `test_doctor` shows too
 @pytest.mark.parametrize(("kind", "statement"), FAULTS.values(), ids=FAULTS.keys())
 def test_verify_names_the_fault_and_rebuilding_mends_it(memory: TieredMemory, kind: str, statement: str) -> None:
     assert memory.verify().problems == ()

@@ -7,29 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.embedders import HashingEmbeddings
-from tests.memory_builders import conversation, open_memory
 from tests.properties.test_agreement import FAULTS, ids_everywhere, index_of, plant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from langchain_tiered_memory.memory import TieredMemory
 
 pytestmark = pytest.mark.slow
 
 BEYOND_MENDING = {"message_changed", "unreadable_message"}
 """What a message said cannot be derived from anything."""
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[TieredMemory]:
-    with open_memory(tmp_path / "memory.db", embeddings=HashingEmbeddings()) as opened:
-        opened.session("s").add_messages(conversation(12))
-        opened.session("other").add_messages(conversation(3))
-        opened.flush()
-        yield opened
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)

@@ -94,6 +94,7 @@ def holds_whatever_came_first(store: SqlStore, telling: Any, gone: set[int], *, 
 gone_ones = st.sets(st.integers(1, MESSAGES), max_size=4)
 
 
+@settings(max_examples=30)
 @given(tellings(), gone_ones)
 def test_a_facts_standing_depends_on_the_facts_there_are_and_not_on_their_order(telling: Any, gone: set[int]) -> None:
     store = open_store()
@@ -101,7 +102,7 @@ def test_a_facts_standing_depends_on_the_facts_there_are_and_not_on_their_order(
     store.database.close()
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_so_it_does_on_postgresql(postgres_url: str, data: st.DataObject) -> None:
     store = open_store(postgres_url)
@@ -122,6 +123,7 @@ steps = st.lists(
 )
 
 
+@settings(max_examples=25)
 @given(steps)
 def test_edits_and_forgetting_leave_no_fact_of_words_that_are_gone(told: list[tuple[str, Any, Any]]) -> None:
     memory = open_memory(None, settings=quick_settings(messages=3))

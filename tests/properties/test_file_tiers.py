@@ -80,17 +80,6 @@ class FileTiers(RuleBasedStateMachine):
             )
             self.pinned.discard(path)
 
-    @rule(paths=st.lists(PATHS, unique=True, max_size=4), fault=FAULTS)
-    def bring_in(self, paths: list[str], fault: int | None) -> None:
-        coming = [seen_file(path, self.contents.get(path, path.encode())) for path in paths]
-        try:
-            with faults_in(self.stores[0], Fault(fault)):
-                moves = self.stores[0].kept_files.bring_in(self.ref, coming, now=self.now, rules=RULES)
-        except StorageError:
-            return
-        assert {move.path for move in moves} <= set(paths), "nobody was sent away"
-        self.contents |= {path: path.encode() for path in paths if path not in self.contents}
-
     @rule(seconds=st.sampled_from([-100.0, 1.0, 601.0, 3601.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -165,4 +154,4 @@ def _machine(**options: Any) -> Any:
     return case
 
 
-TestFileTiers = _machine(max_examples=40, stateful_step_count=30)
+TestFileTiers = _machine(max_examples=15, stateful_step_count=30)

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, in_parts, summarising_model
@@ -36,7 +37,8 @@ STEPS = st.one_of(
     st.tuples(st.just("mood"), st.sampled_from(("good", "down", "loses parts", "no parts"))),
     st.tuples(st.just("wait"), st.sampled_from((70, 5000))),
 )
-QUIETLY = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+pytestmark = pytest.mark.slow
+QUIETLY = settings(max_examples=4)
 
 
 class Moody:

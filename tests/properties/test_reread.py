@@ -16,7 +16,7 @@ from tests.memory_builders import conversation, open_memory, summaries_of
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(3, 40), st.integers(1, 3000), st.integers(1, 60), st.booleans())
 def test_every_message_of_a_summary_is_quoted_or_named(turns: int, budget: int, length: int, asks: bool) -> None:  # noqa: FBT001 - drawn
     with open_memory() as memory:

@@ -79,7 +79,7 @@ def answers(session: Session, word: str, budget: int, view: str) -> list[str]:
     return shown
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(says, st.sampled_from(sorted(WORDS)), st.sampled_from(VIEWS), st.integers(400, 4000), st.booleans())
 def test_a_scope_without_sight_shows_its_own_track_alone(
     script: list[tuple[str, str, int]],
@@ -104,7 +104,7 @@ def test_a_scope_without_sight_shows_its_own_track_alone(
             assert all(word not in below for word in others(track))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(
     says, st.sampled_from(["researcher", "writer"]), st.sampled_from(VIEWS), st.integers(600, 4000), st.integers(0, 900)
 )
@@ -127,7 +127,7 @@ def test_a_sight_shows_the_parent_alone_and_within_its_tokens(
         assert sum(count(hit.text) for hit in hits if hit.track == "main") <= cap
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8)
 @given(says, st.integers(200, 900))
 def test_a_sub_agent_changes_nothing_of_its_parent(script: list[tuple[str, str, int]], cap: int) -> None:
     with open_memory() as memory:
@@ -148,12 +148,12 @@ def test_a_sub_agent_changes_nothing_of_its_parent(script: list[tuple[str, str, 
             lambda: session.unpin(pins[0]),
             lambda: session.revisions(pins[0]),
             lambda: session.finish_task("report"),
-            lambda: session.start_task("report"),
             lambda: session.search("order", tracks=["researcher"]),
         ]
         for verb in refused:
             with pytest.raises((InvalidInputError, NotFoundError)):
                 verb()
+        assert session.start_task("report").track == "writer", "a name is one on its track"
         session.add_messages([HumanMessage("The dipper has the last word.")])
         session.context("kingfisher", max_tokens=900)
         memory.flush()
@@ -161,7 +161,8 @@ def test_a_sub_agent_changes_nothing_of_its_parent(script: list[tuple[str, str, 
         assert [(one.id, one.text, one.pinned, one.task) for one in after] == [
             (one.id, one.text, one.pinned, one.task) for one in before
         ]
-        assert (main.tasks(), main.tracks()) == (tasks, tracks)
+        assert [one for one in main.tasks() if one.track == "main"] == tasks
+        assert main.tracks() == tracks
         assert memory.verify().problems == ()
 
 

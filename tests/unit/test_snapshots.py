@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
     from langchain_tiered_memory.types.contexts import Context
 
+pytestmark = pytest.mark.migrates  # an identity of a database is the first of the ids in a row
 FOLDER = Path(__file__).parents[1] / "snapshots"
 RANDOM = {("ltm_meta", "identity"), ("ltm_meta", "forgetting_key")}
 """Rows whose value is random on purpose, each by its table and name."""

@@ -82,6 +82,7 @@ def split(
     fixed: int,
     ratio: float,
     has_query: bool,
+    own_query: bool = False,
     view: View,
     settings: ContextSettings,
     files_share: float = 0.0,
@@ -97,7 +98,8 @@ def split(
         max_tokens: The budget, in the model's tokens.
         fixed: Raw tokens of the system prompt and the tool schemas.
         ratio: Billed tokens per raw token, from calibration.
-        has_query: Whether something is asked.
+        has_query: Whether something is looked up.
+        own_query: Whether the caller names what is looked up, in the place of the last user message.
         view: `default` for a conversation that goes on, `recall` for a question over a history.
         settings: Shares and caps.
         files_share: Of the budget, for the list of touched files.
@@ -120,8 +122,9 @@ def split(
     else:
         share = settings.recall_share if recall_share is None else min(recall_share, settings.recall_share)
         recall = max(round(share * (total - fixed)), 0) if has_query else 0
-        # Without a question parts of what recall would take go to facts and cover; recent messages grow into the rest.
-        spare = 0.0 if has_query else settings.recall_share * total
+        # Whatever the last message says, the record has the same room: a plan outlives the message it was made beside.
+        # Only a caller's own query gives recall what facts and summaries would take of its share.
+        spare = 0.0 if own_query else settings.recall_share * total
         cover = round(settings.cover_share * total + settings.spare_for_cover * spare)
         facts = round(settings.facts_share * total + settings.spare_for_facts * spare)
         if facts_share is not None:

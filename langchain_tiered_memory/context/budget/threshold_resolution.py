@@ -9,11 +9,12 @@ from langchain_tiered_memory.context.budget.adaptive import advice
 from langchain_tiered_memory.context.budget.thresholds import configured_percent, threshold_of
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import ThresholdQuestion
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.outcomes import ThresholdAdvice, Zone
+    from langchain_tiered_memory.types.outcomes import ThresholdAdvice, Window, Zone
     from langchain_tiered_memory.types.records import SessionRef
 
 _LEARNT_FROM = 20
@@ -28,7 +29,7 @@ def percent_for(runtime: Runtime, ref: SessionRef, question: ViewQuestion, *, us
     learnt: ThresholdAdvice | None = None
     resolver = runtime.condenser.views.threshold_resolver
     if settings.adaptive or resolver is not None:
-        learnt = advised(runtime, ref, question.profile)
+        learnt = advised(runtime, ref, question.profile, window=question.window)
     resolved: float | None = None
     if resolver is not None:
         asked = ThresholdQuestion(
@@ -50,9 +51,21 @@ def percent_for(runtime: Runtime, ref: SessionRef, question: ViewQuestion, *, us
     return threshold.percent
 
 
-def advised(runtime: Runtime, ref: SessionRef, profile: str | None) -> ThresholdAdvice | None:
-    """The threshold that past condensations of a session speak for."""
+def advised(
+    runtime: Runtime,
+    ref: SessionRef,
+    profile: str | None,
+    *,
+    window: Window | None = None,
+    track: str | None = None,
+) -> ThresholdAdvice | None:
+    """The threshold that past condensations of a session, or of one track, speak for, as far as the window allows."""
     settings = runtime.settings.condensation.thresholds
-    outcomes = runtime.store.outcomes.read(ref, limit=_LEARNT_FROM)
+    if window is None and (known := runtime.settings.guard.window) is not None:
+        window = budget_of(known, ModelProfile(), settings=runtime.settings).window
+    if window is not None:
+        most = math.floor(100 * window.allowed / window.tokens)
+        settings = settings.model_copy(update={"adaptive_maximum": min(settings.adaptive_maximum, most)})
+    outcomes = runtime.store.outcomes.read(ref, limit=_LEARNT_FROM, track=track)
     present = configured_percent(settings, profile=profile)
     return advice(outcomes, present_percent=present, settings=settings)

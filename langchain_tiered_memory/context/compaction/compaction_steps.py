@@ -20,7 +20,12 @@ from langchain_tiered_memory.context.compaction.deadlines import until
 from langchain_tiered_memory.context.compaction.forecast import standing_before
 from langchain_tiered_memory.context.compaction.growth import best_size, cheaper_due, does_not_pay, filled_as_pays
 from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
-from langchain_tiered_memory.context.compaction.shrinking import masked_view, pruned_view, slid_view
+from langchain_tiered_memory.context.compaction.shrinking import (
+    masked_view,
+    pruned_view,
+    slid_view,
+    without_pruned_kinds,
+)
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
 from langchain_tiered_memory.context.view.held_calls import with_shorter_held
 from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -71,7 +76,9 @@ def propose(
     if before is not None and _shows_all(before.plan) and before.tokens <= inputs.room + _of_recall(inputs):
         inputs = _without_recall(inputs)
     used = billed(inputs, start.tokens if whole else max(start.tokens, total))
-    zone = zone_of(used, question.window.limit, settings=runtime.settings.guard)
+    # What is beyond the share that was chosen leaves in any case: it is no reason for an alert.
+    judged = used if question.window.most is None else min(used, question.window.most)
+    zone = zone_of(judged, question.window.limit, settings=runtime.settings.guard)
     if inputs.allocation.is_full:  # no smaller view helps: nobody waits for a summary
         why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
         return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
@@ -106,7 +113,7 @@ def propose(
         why=why,
         due_at=due_at,
     )
-    return _refilled((yield from _made_smaller(runtime, question, proposal)))
+    return _refilled(_without_pruned_kinds((yield from _made_smaller(runtime, question, proposal))))
 
 
 def _why(
@@ -168,6 +175,9 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
     inputs, before, zone = proposal.inputs, proposal.before, proposal.zone
     target = pruning_target(inputs, question)
     if before is not None:
+        lean = _without_pruned_kinds(proposal)
+        if lean is not proposal and lean.rendered.tokens <= target:
+            return lean
         proposal = _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.rendered.tokens > target:
         proposal = yield from _condensed(runtime, question, proposal, complete=before is not None)
@@ -230,6 +240,14 @@ def _slid(proposal: Proposal, *, room: int) -> Proposal:
     if proposal.kind is OutcomeKind.NOT_NEEDED:
         return _failed(proposal, FailureReason.TOO_FEW_MESSAGES, _NOTHING)
     return proposal
+
+
+def _without_pruned_kinds(proposal: Proposal) -> Proposal:
+    rendered, left = without_pruned_kinds(proposal.inputs, proposal.rendered)
+    if rendered is proposal.rendered:
+        return proposal
+    kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.TRUNCATED
+    return replace(proposal.stepped(rendered, "pruned", left), kind=kind)
 
 
 def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Proposal:

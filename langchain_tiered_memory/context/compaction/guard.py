@@ -29,6 +29,7 @@ from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_o
 from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import (
     CUTTING_STEPS,
+    ZONES,
     GuardReport,
     Outcome,
     OutcomeKind,
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import Alert, Window
     from langchain_tiered_memory.types.records import SessionRef
+
+
+_INTENDED_STEPS: frozenset[StepKind] = frozenset({"masked", "condensed", "slid"})
+"""What a full view is there for: a plan that stands from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +80,11 @@ def decide(
     proposal = yield from propose(runtime, ref, question, inputs_for)
     _tell_of_provider(runtime, ref, question, proposal)
     standing = _with_pruning_plan(ref, question, proposal, standing)
-    alert = _alert(runtime, ref, question, proposal, standing)
+    judged = _judged(runtime, question, proposal)
+    alert = _alert(runtime, ref, question, judged, standing)
     saved = _checkpointed(runtime, ref, question, proposal, standing)
     # Before anything can be raised: who asks again is not alerted again, and nothing is saved twice.
-    noted = _noted(runtime, ref, question, proposal, standing, saved=saved is not None)
+    noted = _noted(runtime, ref, question, judged, standing, used_tokens=proposal.used_tokens, saved=saved is not None)
     if proposal.refused:
         refuse(runtime, ref, question, proposal, noted)
     taken = pieces_of(runtime, ref, question, proposal, checkpoint_id=saved)
@@ -171,6 +177,21 @@ def _with_pruning_plan(
     return replace(standing, pruning=pruning_plan(inputs, rendered, target=target), pruning_of=of)
 
 
+def _judged(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Proposal:
+    """The proposal with zone and size by which it is told of: as they are after what was due was done as intended.
+
+    A long history that a view is opened on is far over its room, and condensed: that is no news to anybody. Where
+    nothing was condensed, where messages had to be cut, or it stayed too large, it is told as it was before.
+    """
+    steps = set(proposal.steps)
+    if _INTENDED_STEPS.isdisjoint(steps) or CUTTING_STEPS & steps or not proposal.fits:
+        return proposal
+    zone = zone_of(proposal.tokens, question.window.limit, settings=runtime.settings.guard)
+    if ZONES.index(zone) >= ZONES.index(proposal.zone):
+        return proposal
+    return replace(proposal, zone=zone, used_tokens=proposal.tokens)
+
+
 def _noted(
     runtime: Runtime,
     ref: SessionRef,
@@ -178,6 +199,7 @@ def _noted(
     proposal: Proposal,
     standing: ViewStanding,
     *,
+    used_tokens: int,
     saved: bool,
 ) -> ViewStanding:
     """Remember the zone of a view, also for other processes; and when its run was saved."""
@@ -187,7 +209,7 @@ def _noted(
     noted = replace(
         standing,
         zone=proposal.zone,
-        over_share=is_over_share(proposal.used_tokens, question.window.tokens, settings=runtime.settings.checkpoints),
+        over_share=is_over_share(used_tokens, question.window.tokens, settings=runtime.settings.checkpoints),
         checkpoint_at=runtime.now() if saved else standing.checkpoint_at,
     )
     runtime.view_cache.note(ref.key, question.name, noted)

@@ -61,6 +61,8 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
     whole = sum(piece.tokens for piece in pieces)
     if whole <= room:
         return _in_order(inputs, head, pieces)
+    # What a pointer leads to may be cut below.
+    pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
     recall = inputs.allocation.recall
     lent = min(max(_least_of(pieces) - room, 0), round(_LENT_SHARE * recall))
     cut: list[Piece] | None = None
@@ -151,8 +153,12 @@ def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, lea
     room = inputs.room + inputs.allocation.recall
     opening = frozenset(entry.seq for entry in goal)
     pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
-    if sum(entry.tokens for entry in wanted) <= room:
-        return pieces
+    taken = sum(entry.tokens for entry in wanted)
+    if taken <= room:
+        # What is always kept for its kind is essential, too, where it is not there already.
+        always = rendered.head if rendered is not None and rendered.plan.always else ()
+        kept = [piece for piece in always if piece.part == "pinned" and piece.tokens <= room - taken]
+        return [*pieces[: len(goal)], *kept, *pieces[len(goal) :]]
     level = water_level([entry.tokens for entry in wanted], room)
     cut = _cut(inputs, pieces, level, room=room) if level >= least_tokens else None
     head = folding_head(wanted)

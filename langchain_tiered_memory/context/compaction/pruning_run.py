@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.pruning_reads import RECENT_GROUPS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.context.compaction.pruning_reads import GroupReading
-    from langchain_tiered_memory.types.records import Group
+    from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, Task
 
 ACTIVE_FILES = 3
@@ -44,24 +44,29 @@ class RunFacts:
     must_stay: frozenset[int] = frozenset()
 
     def task_of(self, group: Group) -> str | None:
-        """The task that a group's messages name, else the latest one that was being worked on when they came."""
-        named = next((entry.task for entry in group.entries if entry.task is not None), None)
-        if named is not None:
-            return named
-        seq, track = group.first_seq, group.entries[0].track
-        within = [
-            task
-            for task in self.tasks.values()
-            if task.state != "waiting"
-            and task.track == track
-            and task.first_seq <= seq
-            and (task.last_seq is None or seq <= task.last_seq)
-        ]
-        return max(within, key=lambda task: task.first_seq).id if within else None
+        """The task that a group belongs to."""
+        return task_of(group.entries, self.tasks.values())
 
     def belongs(self, task: str | None) -> bool:
         """Whether something of `task` belongs to the current one: it does, or is of no task in particular."""
         return task is None or self.current is None or task == self.current.id
+
+
+def task_of(entries: Sequence[Entry], tasks: Iterable[Task]) -> str | None:
+    """The task that messages name, else the latest one that was being worked on when they came."""
+    named = next((entry.task for entry in entries if entry.task is not None), None)
+    if named is not None:
+        return named
+    seq, track = entries[0].seq, entries[0].track
+    within = [
+        task
+        for task in tasks
+        if task.state != "waiting"
+        and task.track == track
+        and task.first_seq <= seq
+        and (task.last_seq is None or seq <= task.last_seq)
+    ]
+    return max(within, key=lambda task: task.first_seq).id if within else None
 
 
 def run_facts(

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.compaction.masking import masks
 from langchain_tiered_memory.context.compaction.pruning import prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
+from langchain_tiered_memory.context.compaction.pruning_kinds import priority_of
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
 from langchain_tiered_memory.context.view.call_fingerprints import same_looks
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
+from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.compaction.scoring import Priority
     from langchain_tiered_memory.summaries.tree.cover import GapReason
     from langchain_tiered_memory.types.records import Entry, Group
 
@@ -50,12 +53,14 @@ def masked_view(
         return rendered, ()
     seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
     groups = as_groups(rendered.tail)
-    twins = same_looks(groups)
+    # A result that only points to an earlier one says nothing in its place.
+    pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
+    twins = {seq: key for seq, key in same_looks(groups).items() if seq not in pointing}
     batch = masks(
         groups,
         settings=settings,
         unseen_from=seen,
-        already=frozenset(seq for seq, _ in rendered.plan.masked),
+        already=frozenset(seq for seq, _ in rendered.plan.masked) | pointing,
         tokens_to_free=rendered.tokens - target,
         twins=twins,
         least_tokens=least,
@@ -87,8 +92,9 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
         groups = as_groups(rendered.tail)
         room = room_tokens - rendered.head_tokens - _LINE_TOKENS + rendered.masked_away
         required = _required(inputs, groups, since=rendered.plan.since)
-        critical = critical_groups(groups) if not attempt else frozenset[int]()
-        going = _selected(inputs, groups, must_stay=required, room=room)
+        critical = critical_groups(groups) | _of_priority(groups, 2) if not attempt else frozenset[int]()
+        going = _leaving_first(groups, must_stay=required, room=room)
+        going |= _selected(inputs, groups, must_stay=required, room=room)
         rest = [group for group in groups if group.first_seq not in going]
         going |= set(_window(inputs, rest, must_stay=required | critical, room=room, begins=rendered.plan.border == 0))
         if critical and _tokens(groups, without=going) > room:
@@ -125,15 +131,45 @@ def _with_fewer_parts(
 def _required(inputs: AssemblyInputs, groups: Sequence[Group], *, since: int) -> frozenset[int]:
     """Groups that no step takes out of a view; `since`: that of the provider's compaction which it begins with."""
     recent = inputs.required.recent
+    always = _of_priority(groups, 1)
     return (
         recent.held
         | {since}
+        | _newest([group for group in groups if group.first_seq in always], room=inputs.allocation.pins)
         | frozenset(
             group.first_seq
             for group in groups
             if group.last_seq >= recent.guard or any(entry.pinned for entry in group.entries)
         )
     )
+
+
+def _of_priority(groups: Sequence[Group], *rows: Priority) -> frozenset[int]:
+    """The groups that the caller gave kinds of these rows of the matrix."""
+    return frozenset(group.first_seq for group in groups if priority_of(group.entries) in rows)
+
+
+def _leaving_first(groups: Sequence[Group], *, must_stay: frozenset[int], room: int) -> set[int]:
+    """What leaves before any other: all that is always pruned, then what is kept if there is space, oldest first."""
+    pruned, spare = _of_priority(groups, 4) - must_stay, _of_priority(groups, 3) - must_stay
+    going = set(pruned)
+    for group in groups:
+        if _tokens(groups, without=going) <= room:
+            break
+        if group.first_seq in spare:
+            going.add(group.first_seq)
+    return going
+
+
+def without_pruned_kinds(inputs: AssemblyInputs, rendered: RenderedView) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` without what the caller gave a kind that is always pruned, in whichever way it becomes smaller."""
+    groups = as_groups(rendered.tail)
+    going = _of_priority(groups, 4) - _required(inputs, groups, since=rendered.plan.since)
+    if not going:
+        return rendered, ()
+    kinds = {group.first_seq: f"its kind is {group.entries[0].kind}" for group in groups if group.first_seq in going}
+    earlier = count_earlier(inputs, rendered.plan, rendered.tail)
+    return _without(inputs, rendered, going, why="pruned", earlier=earlier, reasons=kinds)
 
 
 def _newest(groups: Sequence[Group], *, room: int) -> frozenset[int]:
@@ -274,6 +310,7 @@ def _without(
         left_spans=tuple(gap for gap in merged_gaps(spans) if isinstance(gap, Gap)),
         queries=tuple(users),
         provisional=True,
+        always=kept_by_kind(inputs, plan),
     )
     rows = tuple(
         LeftOut(

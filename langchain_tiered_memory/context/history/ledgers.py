@@ -26,8 +26,8 @@ _LOOKED_BACK = 20
 _CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
-def outcomes(runtime: Runtime, session_id: str, *, limit: int) -> list[Outcome]:
-    """Kept outcomes, newest first.
+def outcomes(runtime: Runtime, session_id: str, *, limit: int, track: str | None = None) -> list[Outcome]:
+    """Kept outcomes, of one track or of all, newest first.
 
     Raises:
         InvalidInputError: when `limit` is below 1.
@@ -36,12 +36,12 @@ def outcomes(runtime: Runtime, session_id: str, *, limit: int) -> list[Outcome]:
         msg = f"limit is {limit}: ask for at least one outcome"
         raise InvalidInputError(msg)
     ref = runtime.store.transcript.find(session_id)
-    return runtime.store.outcomes.read(ref, limit=limit) if ref is not None else []
+    return runtime.store.outcomes.read(ref, limit=limit, track=track) if ref is not None else []
 
 
-def dropped(runtime: Runtime, session_id: str) -> list[LedgerRow]:
+def dropped(runtime: Runtime, session_id: str, *, track: str | None = None) -> list[LedgerRow]:
     """Everything that left a view, newest first, as far back as outcomes are kept."""
-    kept = outcomes(runtime, session_id, limit=runtime.settings.condensation.monitoring.history)
+    kept = outcomes(runtime, session_id, limit=runtime.settings.condensation.monitoring.history, track=track)
     return [
         LedgerRow(
             outcome_id=one.id,
@@ -57,11 +57,11 @@ def dropped(runtime: Runtime, session_id: str) -> list[LedgerRow]:
     ]
 
 
-def costs(runtime: Runtime, session_id: str) -> CostLedger:
-    """What condensing cost, and what it saved by now."""
-    kept = outcomes(runtime, session_id, limit=runtime.settings.condensation.monitoring.history)
+def costs(runtime: Runtime, session_id: str, *, track: str | None = None) -> CostLedger:
+    """What condensing cost, and what it saved by now, on one track or on all."""
+    kept = outcomes(runtime, session_id, limit=runtime.settings.condensation.monitoring.history, track=track)
     ref = runtime.store.transcript.find(session_id)
-    spent = spent_on(runtime, ref) if ref is not None else Spent()
+    spent = spent_on(runtime, ref, track=track) if ref is not None else Spent()
     calls: dict[str, int] = {}
     if ref is not None:
         for one in kept:

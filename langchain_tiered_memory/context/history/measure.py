@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 _MILLION = 1_000_000
 
 
-def measure(runtime: Runtime, session_id: str) -> SessionMetrics:
-    """Read a session's figures; all 0 for one that has no message yet."""
+def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> SessionMetrics:
+    """Read a session's figures, or those of one track alone; all 0 where there is no message yet."""
     ref = runtime.store.transcript.find(session_id)
-    totals = runtime.store.transcript.totals(ref) if ref is not None else {}
-    figures = runtime.store.tree.level_figures(ref) if ref is not None else []
-    covered, standing = runtime.store.tree.root_figures(ref) if ref is not None else (0, 0)
-    failed = runtime.store.tree.unfinished(ref) if ref is not None else 0
+    tree = runtime.store.tree
+    totals = runtime.store.transcript.totals(ref, track=track) if ref is not None else {}
+    figures = tree.level_figures(ref, track=track) if ref is not None else []
+    covered, standing = tree.root_figures(ref, track=track) if ref is not None else (0, 0)
+    failed = tree.unfinished(ref, track=track) if ref is not None else 0
     spent = _spent(figures)
     tokens = int(totals.get("tokens", 0))
     saved = max(covered - standing, 0)
@@ -56,9 +57,9 @@ def measure(runtime: Runtime, session_id: str) -> SessionMetrics:
     )
 
 
-def spent_on(runtime: Runtime, ref: SessionRef) -> Spent:
-    """What the model calls for a session's summaries took."""
-    return _spent(runtime.store.tree.level_figures(ref))
+def spent_on(runtime: Runtime, ref: SessionRef, *, track: str | None = None) -> Spent:
+    """What the model calls for a session's summaries took, or for those of one track alone."""
+    return _spent(runtime.store.tree.level_figures(ref, track=track))
 
 
 def _spent(figures: Sequence[Mapping[str, Any]]) -> Spent:

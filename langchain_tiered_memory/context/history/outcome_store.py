@@ -108,14 +108,20 @@ class Outcomes:
             write_down(connection, event, ref.key)
         return True
 
-    def read(self, ref: SessionRef, *, limit: int, kinds: Collection[str] | None = None) -> list[Outcome]:
-        """The last outcomes of a session, of all its views, newest first."""
+    def read(
+        self, ref: SessionRef, *, limit: int, kinds: Collection[str] | None = None, track: str | None = None
+    ) -> list[Outcome]:
+        """The last outcomes of a session, of all its views or of those of one track, newest first."""
         query = select(outcomes).where(outcomes.c.session_key == ref.key)
         if kinds is not None:
             query = query.where(outcomes.c.kind.in_([str(kind) for kind in kinds]))
         with self.database.read() as connection:
-            found = connection.execute(query.order_by(outcomes.c.key.desc()).limit(limit)).mappings()
-            return readable(connection, found, outcome_of)
+            newest = query.order_by(outcomes.c.key.desc())
+            if track is None:
+                newest = newest.limit(limit)
+            found = readable(connection, connection.execute(newest).mappings(), outcome_of)
+        # The track stands in the payload alone; few outcomes of a session are kept.
+        return [one for one in found if track in (None, one.track)][:limit]
 
     def get(self, ref: SessionRef, outcome_id: str) -> StoredOutcome:
         """An outcome with the plans before and after it.

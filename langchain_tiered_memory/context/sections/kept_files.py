@@ -1,6 +1,6 @@
 """A ready section: what a run keeps of its files, in the place of reading them again.
 
-It lists the files in hot and warm that did not change since they were read, the last opened first, and quotes the one
+It lists the files in hot and warm that were opened and did not change since, the last opened first, and quotes the one
 that the question names, where there is room for it and it is not shown already.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.extensions import SectionQuestion
     from langchain_tiered_memory.types.files import KeptFile
 
-_HEADING = "Files kept in this run as they are on the disk now, last opened first: no need to read them again for that."
+_HEADING = "Files opened before that have not changed since, last opened first:"
 _LISTED = 20
 """Files that are looked at: what hot holds."""
 _LEAST_NAME_CHARS = 4
@@ -53,7 +53,8 @@ class KeptFiles:
 
 
 def _line(file: KeptFile) -> str:
-    return f"- {plain_label(file.path)} ({file.tier}, {file.size:,} bytes)"
+    given = ", as it was given" if file.modified_ns is None else ""
+    return f"- {plain_label(file.path)} ({file.tier}, {file.size:,} bytes{given})"
 
 
 def _is_named(file: KeptFile, query: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.recall.search import search
+from langchain_tiered_memory.runs.accessed_files import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.types.drafts import SearchFilters
 
@@ -49,9 +50,8 @@ class SectionReads:
         return [hit for hit in found if hit.seq not in self.off]
 
     def files(self, limit: int) -> list[FileAccess]:
-        """Files that the track touched, the latest first, one access for each path."""
-        found = self.runtime.store.files.latest(self.ref, track=self.track, limit=limit + len(self.off))
-        return [one for one in found if one.seq not in self.off][:limit]
+        """Files that the track touched, the latest first, one access for each."""
+        return accessed_files(self.runtime, self.ref, track=self.track, limit=limit, off=self.off)
 
     def kept_files(self, tier: Tier | None = None, *, limit: int | None = None) -> list[KeptFile]:
         """Files that runs of the session keep, the last opened first."""

@@ -10,16 +10,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import SectionError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.extensions import ContextSection  # noqa: TC001 - read at the border
+from langchain_tiered_memory.settings import Settings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from langchain_tiered_memory.extensions import ContextSection
-    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
@@ -112,6 +113,7 @@ class SectionRegistry:
         self._report = report
         self.caller.configure(seconds=seconds)
 
+    @checked(SectionError)
     def register(self, section: ContextSection) -> None:
         """Show a section in every context from now on, but in the view `minimal`.
 
@@ -135,6 +137,7 @@ class SectionRegistry:
                 raise SectionError(msg)
             self._choose(kept)
 
+    @checked(SectionError)
     def remove(self, name: str) -> None:
         """No longer show a registered section; a built-in one whose place it took is shown again.
 
@@ -148,6 +151,7 @@ class SectionRegistry:
                 raise SectionError(msg)
             self._choose(kept)
 
+    @checked(SectionError)
     def listed(self, settings: Settings) -> tuple[SectionInfo, ...]:
         """All sections with their shares, the built-in ones first."""
         chosen = self.chosen

@@ -65,7 +65,10 @@ def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap:
 
 
 def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
-    """What the original selection shows of everything up to `border`; what it leaves out stands there as headlines."""
+    """What the original selection shows of everything up to `border`; what it leaves out stands there as headlines.
+
+    The selection knows neither facts nor quoted questions: how much room there is, is judged before they take theirs.
+    """
     tree, library = inputs.runtime.store.tree, inputs.library
     settings, parts = inputs.runtime.settings.context, CoverParts(inputs)
     top: Node | None = None
@@ -82,6 +85,7 @@ def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[C
         [parts.whole(one) for one in level_2 if not parts.barred.of(one)],
         [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
         room=room,
+        before_facts=room + inputs.allocation.facts + inputs.allocation.queries,
         threshold=settings.selection_threshold_tokens,
         share=settings.selection_share,
     )

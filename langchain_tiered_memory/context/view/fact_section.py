@@ -63,6 +63,7 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
         track=inputs.track if inputs.alone else None,
         without=inputs.off,
         limit=_CANDIDATES_EACH * (left // _TOKENS_EACH + 1),
+        alike=left // _TOKENS_EACH + 1,
         first=corrections,
     )
     chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)

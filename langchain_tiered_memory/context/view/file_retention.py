@@ -21,6 +21,7 @@ from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.runs.accessed_files import accessed_files
 from langchain_tiered_memory.runs.file_list import files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 
@@ -151,27 +152,27 @@ def texts_of_group(
 
 
 def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
-    """`rendered` with the list of touched files that nothing in it names, within its own room, the message included.
+    """`rendered` with the list of touched files, within its own room, the message included.
 
-    Looked for in what is shown, for an output that is masked or cut names nothing any more.
+    Without those that were not changed and that something in it names anyway. That is looked for in what is shown, for
+    an output that is masked or cut names nothing any more.
     """
     plan, settings = rendered.plan, inputs.runtime.settings.files
     if not (settings.enabled and (plan.border or plan.left or plan.left_spans)):
         return rendered
-    touched = inputs.runtime.store.files.latest(inputs.ref, track=inputs.track, limit=_LISTED_FILES)
+    touched = accessed_files(inputs.runtime, inputs.ref, track=inputs.track, limit=_LISTED_FILES, off=inputs.off)
     cut = {seq for seq, _ in plan.masked}
     shown = "\n".join(entry.payload for entry in rendered.tail if entry.seq not in cut)
     parts = plan.parts
-    unseen = [
-        one
-        for one in touched
-        if one.seq not in inputs.off and one.path not in parts and json.dumps(one.path)[1:-1] not in shown
-    ]
+    named = {one for one in touched if one.path in parts or json.dumps(one.path)[1:-1] in shown}
+    elsewhere = {one for one in named if one.operation == "write"}
+    listed = [one for one in touched if one not in named or one in elsewhere]
     counter = inputs.runtime.counter
     room, block = inputs.allocation.files, ""
     framing = ours("", part="files", counter=counter).tokens
     for slack in _SLACK_TOKENS:
-        block = files_block(unseen, room_tokens=room - framing - slack, count=counter.count_text)
+        left = room - framing - slack
+        block = files_block(listed, room_tokens=left, count=counter.count_text, elsewhere=elsewhere)
         if not block or ours(block, part="files", counter=counter).tokens <= room:
             break
     else:

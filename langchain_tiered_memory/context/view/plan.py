@@ -66,6 +66,7 @@ class _Stored(TypedDict):
     facts: str
     held: bool
     since: NotRequired[int]
+    always: NotRequired[list[int]]
 
 
 @cache
@@ -110,6 +111,9 @@ class ViewPlan:
     """`seq` of the message with the provider's own compaction that the view begins with: it stands for all before it,
     and is shown whole. 0: none."""
 
+    always: tuple[int, ...] = ()
+    """`seq`s of messages that their kinds keep in view, the most important last; quoted where they do not stand."""
+
     def to_json(self) -> str:
         """As kept in the database."""
         return json.dumps(
@@ -132,6 +136,7 @@ class ViewPlan:
                 "held": self.held,
                 # Left out where there is none: plans of versions that knew of no compaction stay what they were.
                 **({"since": self.since} if self.since else {}),
+                **({"always": self.always} if self.always else {}),
             },
             separators=(",", ":"),
         )
@@ -162,6 +167,7 @@ class ViewPlan:
             facts=stored["facts"],
             held=stored["held"],
             since=stored.get("since", 0),
+            always=tuple(stored.get("always", ())),
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
+from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.plan import ViewPlan
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         kept=tuple(sorted(kept)),
         since=since,
         facts=facts_of_view(inputs, appended, border=border, room=inputs.allocation.facts),
+        always=kept_by_kind(inputs, previous),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_files
+from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
 from langchain_tiered_memory.messages.content_blocks import compacts
@@ -41,6 +42,7 @@ def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> Rende
         ratio=inputs.ratio,
         masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
         facts=facts_of_view(inputs, (), border=border, room=inputs.allocation.facts),
+        always=kept_by_kind(inputs, rendered.plan),
     )
     return with_files(inputs, render_view(inputs, plan))
 

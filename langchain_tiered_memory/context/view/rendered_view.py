@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
-from langchain_tiered_memory.messages.quoting import quotes_within
+from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
+from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.summaries.rendering import facts_block, history_block, parts_block, pins_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
@@ -40,7 +41,7 @@ class RenderedView:
     tail: tuple[Entry, ...]
     """The recent messages that are shown, and before them those that are kept."""
     masks: tuple[Piece, ...] = ()
-    """Those of them that stand there by head, pointer and tail."""
+    """Those of them that stand there by head, pointer and tail, or by a pointer to what another one says."""
 
     @property
     def recent_from(self) -> int:
@@ -91,8 +92,8 @@ def seen_with(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> 
     )
     head = _head(inputs, plan, stays)
     kept = dict(plan.masked)
-    masks = tuple(_masked(inputs, entry, kept[entry.seq]) for entry in stays if entry.seq in kept)
-    return RenderedView(plan=plan, head=tuple(head), tail=stays, masks=masks)
+    masks = [_masked(inputs, entry, kept[entry.seq]) for entry in stays if entry.seq in kept]
+    return RenderedView(plan=plan, head=tuple(head), tail=stays, masks=(*masks, *_pointers(inputs, stays, kept)))
 
 
 def _masked(inputs: AssemblyInputs, entry: Entry, keep_tokens: int) -> Piece:
@@ -102,6 +103,19 @@ def _masked(inputs: AssemblyInputs, entry: Entry, keep_tokens: int) -> Piece:
     if key not in known:
         known[key] = masked(entry, keep_tokens=keep_tokens, counter=inputs.runtime.counter)
     return known[key]
+
+
+def _pointers(inputs: AssemblyInputs, tail: Sequence[Entry], cut: Collection[int]) -> Iterator[Piece]:
+    """Readings of files that say what another message of the view says; each is rendered once in a request."""
+    known, settings = inputs.library.pointers, inputs.runtime.settings.files
+    asked = inputs.library.asked
+    for read in repeated_reads(tail, settings, not_whole=cut, reworded=inputs.reworded, known=asked):
+        key = (read.entry.seq, read.stands_in.seq)
+        if key not in known:
+            known[key] = pointing(read, counter=inputs.runtime.counter)
+        piece = known[key]
+        if piece is not None:
+            yield piece
 
 
 def _tail(inputs: AssemblyInputs, plan: ViewPlan) -> list[Entry]:
@@ -169,8 +183,11 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     ]
     opening = {entry.seq for entry in begins}
     pinned = [entry for entry in inputs.required.pinned if entry.seq not in opening | standing]
-    if pinned:
-        head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned))
+    shown_already = opening | standing | {entry.seq for entry in pinned}
+    always = [entry for entry in in_order(inputs, plan.always) if entry.seq not in shown_already]
+    if pinned or always:
+        head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned, always=always))
+    pinned += always
     users = [
         seq
         for seq in plan.queries
@@ -196,22 +213,42 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
 
 
 def _queries(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
-    """User messages by their numbers, in order; those that are gone are left out. Each is read once in a request."""
+    """User messages by their numbers, in the order of the conversation."""
+    return in_order(inputs, sorted(set(seqs)))
+
+
+def in_order(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
+    """Messages by their numbers, as these stand; those that are gone are left out. Each is read once in a request."""
     known = inputs.library.users
     known |= {entry.seq: entry for entry in inputs.required.recent.users}
     missing = [seq for seq in seqs if seq not in known]
     if missing:
         found = {entry.seq: entry for entry in inputs.runtime.store.transcript.by_seq(inputs.ref, missing)}
         known |= {seq: found.get(seq) for seq in missing}
-    read = (known[seq] for seq in sorted(set(seqs)))
+    read = (known[seq] for seq in seqs)
     return [entry for entry in read if entry is not None]
 
 
-def pinned_piece(runtime: Runtime, allocation: BudgetAllocation, pinned: Sequence[Entry]) -> Piece:
-    """Pinned messages as one quoting message, within their room."""
-    quotes = quotes_within(pinned, room=allocation.pins, count=runtime.counter.count_text)
-    block = pins_block(quotes.texts, quotes.left_out)
-    return ours(block, part="pinned", counter=runtime.counter, quoted=quotes.whole, passages=quotes.cut)
+def pinned_piece(
+    runtime: Runtime, allocation: BudgetAllocation, pinned: Sequence[Entry], *, always: Sequence[Entry] = ()
+) -> Piece:
+    """Pinned messages as one quoting message within their room, and those whose kinds keep them, the last first.
+
+    A message that is kept for its kind stands whole, or not at all where others stand; what has no room is named.
+    """
+    room = allocation.pins - sum(entry.tokens + QUOTE_TOKENS for entry in pinned)
+    beside: list[Entry] = []
+    for entry in reversed(always):
+        if entry.tokens + QUOTE_TOKENS <= room or not (beside or pinned):
+            beside.append(entry)
+            room -= entry.tokens + QUOTE_TOKENS
+    shown = [*reversed(beside), *pinned]
+    quotes = quotes_within(shown, room=allocation.pins, count=runtime.counter.count_text)
+    left_out = (*(entry for entry in always if entry not in beside), *quotes.left_out)
+    block = pins_block(sorted(quotes.texts, key=lambda one: one[0].seq), left_out)
+    return ours(
+        block, part="pinned", counter=runtime.counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out
+    )
 
 
 def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
@@ -238,6 +275,7 @@ def plan_name(
     *,
     max_tokens: int,
     has_query: bool,
+    own_query: bool,
     model: str | None,
     settings: ContextSettings,
     off: frozenset[int],
@@ -247,7 +285,7 @@ def plan_name(
     chosen = repr((track, model, settings.model_dump_json(), sorted(off), *(["alone"] if alone else [])))
     digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
     # The essentials are chosen anew at each request, from the plan of the default view.
-    return f"{'default' if view == 'minimal' else view}:{max_tokens}:{int(has_query)}:{digest}"
+    return f"{'default' if view == 'minimal' else view}:{max_tokens}:{int(has_query) + int(own_query)}:{digest}"
 
 
 def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:

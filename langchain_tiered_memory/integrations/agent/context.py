@@ -16,6 +16,7 @@ from langchain_tiered_memory.integrations.agent.other_middlewares import warn_of
 from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
 from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import Recognised, recognised
+from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.run_identity import session_at
 from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
 from langchain_tiered_memory.models.window_budget import budget_of
@@ -243,6 +244,7 @@ def context_of(
             alone=asked.alone,
             langgraph_checkpoint_id=asked.place.checkpoint_id,
             complete=True,
+            reworded=frozenset(one for key in asked.changes.edits for one in (key, copy_id(key, session.track))),
         )
     )
 

@@ -83,9 +83,7 @@ def _was_sent(
         return False
     call = called.calls[-1]
     tools = list(getattr(model, "kwargs", {}).get("tools") or ())
-    if call.tools is None or list(call.tools) != tools or len(call.messages) != len(messages):
+    if call.tools is None or list(call.tools) != tools:
         return False
-    return bool(models_in(model)) and all(
-        one is other or (one.type == other.type and one.content == other.content)
-        for one, other in zip(call.messages, messages, strict=True)
-    )
+    # Not what is said alone: a filter may have masked the arguments of a call.
+    return bool(models_in(model)) and list(call.messages) == list(messages)

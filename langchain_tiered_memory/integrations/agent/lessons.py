@@ -76,7 +76,6 @@ def answered(
     usages = [getattr(message, "usage_metadata", None) or {} for message in answer]
     took = max((int(usage.get("input_tokens") or 0) for usage in usages), default=0)
     found = measured(runtime, prepared, sent, asked.tools)
-    memory.core.note_context(session.session_id, session.track, prepared.context)
     memory.core.note_sent(session.session_id, session.track, found.raw_tokens)
     if asked.called.last(name) != name:
         return

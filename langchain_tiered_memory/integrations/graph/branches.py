@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, copy_id, forgotten_in
+from langchain_tiered_memory.integrations.graph.forgotten import SAID_PREFIX, copy_id, forgotten_in, handed_down_from
 from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_at, digests_of
 from langchain_tiered_memory.messages.codec import coerce, encode
 
@@ -196,7 +196,8 @@ def _looked_for(session: Session, ref: SessionRef, archived: ArchivedPart) -> Ar
             session_id=session.session_id,
             message_id=archived.last_id,
         )
-        if runtime.store.tombstones.named(session.session_id, [archived.last_id]):
+        tracks = handed_down_from(session.track)
+        if runtime.store.tombstones.named(session.session_id, [archived.last_id], tracks=tracks):
             return replace(archived, last_id="")
     return archived
 
@@ -271,7 +272,8 @@ def _buried(
     if not left or (ref is not None and not ref.has_forgotten):
         return frozenset()
     tombstones = session.core.runtime.store.tombstones
-    buried = tombstones.named(session.session_id, both_ids(left, session.track))
+    names, tracks = both_ids(left, session.track), handed_down_from(session.track)
+    buried = tombstones.named(session.session_id, names, tracks=tracks)
     if not buried:
         return frozenset()
     there = stored_of(session, messages)

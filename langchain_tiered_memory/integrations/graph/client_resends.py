@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.integrations.graph.branches import stored_of
-from langchain_tiered_memory.integrations.graph.forgotten import just_said
+from langchain_tiered_memory.integrations.graph.forgotten import handed_down_from, just_said
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from langchain_tiered_memory.messages.overlap import overlap
@@ -95,7 +95,7 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
     own = stored_of(session, messages)
     gone: frozenset[bytes] = frozenset()
     if has_forgotten:
-        gone = tombstones.said(session.session_id, digests)
+        gone = tombstones.said(session.session_id, digests, tracks=handed_down_from(session.track))
     found = [
         message_or_stand_in(known[place])[0] if place in known and one.id not in own else one
         for place, one in enumerate(messages)

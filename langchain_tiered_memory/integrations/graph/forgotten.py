@@ -7,6 +7,7 @@ the same things again. But what is new stands behind what is old.
 from __future__ import annotations
 
 import hashlib
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import HumanMessage
@@ -14,6 +15,7 @@ from langchain_core.messages import HumanMessage
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.ingest import redacted
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,14 @@ SAID_PREFIX = "said-"
 def copy_id(message_id: str, track: str) -> str:
     """The id of a track's copy in older databases, where ids were unique per session, not per track."""
     return f"{message_id}@{hashlib.blake2b(track.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+
+
+def handed_down_from(track: str) -> list[str]:
+    """The tracks whose forgotten messages a list on this one may still have: its own, and those above it.
+
+    A list is handed down from graph to sub-graph. What a sub-graph forgot says nothing of the graph's own messages.
+    """
+    return [DEFAULT_TRACK, *(above for above in accumulate(track.split("|"), "{}|{}".format) if above != DEFAULT_TRACK)]
 
 
 def just_said(messages: Sequence[BaseMessage]) -> int:
@@ -68,7 +78,7 @@ def forgotten_in(
     if not suspects:
         return frozenset()
     pairs = [(name, said) for place in suspects for said in _digests(session, messages[place]) for name in names[place]]
-    worded = runtime.store.tombstones.worded(session.session_id, pairs)
+    worded = runtime.store.tombstones.worded(session.session_id, pairs, tracks=handed_down_from(track))
     new_from = remembered or just_said(messages)
     by_words = {place for place in suspects if names[place][0].startswith(SAID_PREFIX)}
     exact = {place for place in suspects if not worded.isdisjoint(names[place])} - by_words
@@ -85,7 +95,7 @@ def forgotten_in(
     gone |= {place for place in range(ended + 1, just_said(messages)) if place not in stored}
     anew = [name for place in by_words - gone for name in names[place]]
     if anew:
-        runtime.store.tombstones.lift(session.session_id, anew)
+        runtime.store.tombstones.lift(session.session_id, anew, track=track)
     unexpected = [names[place][0] for place in sorted(exact) if place >= new_from]
     if unexpected:
         runtime.report(

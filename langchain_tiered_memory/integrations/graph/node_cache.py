@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource
+    from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.scopes import Scope
 

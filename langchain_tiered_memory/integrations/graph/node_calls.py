@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables import Runnable, RunnableConfig  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
 from langchain_tiered_memory.integrations.graph.stream_events import unstreamed
+from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
+from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import RunnableConfig
-
-    from langchain_tiered_memory.integrations.graph.node_wiring import MemorySource
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 
+class ContextChanges(TypedDict, total=False):
+    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+
+    model: str | Runnable[Any, Any] | None
+    system: str | BaseMessage | None
+    tools: Sequence[Any]
+    max_tokens: Count | None
+    query: str | None
+    view: str
+    profile: Name | None
+    messages_key: Name | None
+    track: Name | None
+    scope: Scope | None
+    user_key: Name
+    node: Name | None
+
+
+@checked()
 def model_input(
     memory: MemorySource,
     state: object,
     config: RunnableConfig,
-    **changes: Any,  # noqa: ANN401 - those of `context_node`
+    **changes: Unpack[ContextChanges],
 ) -> list[BaseMessage]:
     """The messages for the next model call, system prompt included: valid for any provider, within the budget.
 
@@ -45,11 +64,12 @@ def model_input(
         return run(input_of_model(memory, state, config, changes))
 
 
+@checked()
 async def amodel_input(
     memory: MemorySource,
     state: object,
     config: RunnableConfig,
-    **changes: Any,  # noqa: ANN401 - those of `context_node`
+    **changes: Unpack[ContextChanges],
 ) -> list[BaseMessage]:
     """See `model_input`."""
     config = ensure_config(config)
@@ -57,13 +77,14 @@ async def amodel_input(
         return await arun(input_of_model(memory, state, config, changes))
 
 
+@checked()
 def checkpoint_run(
     memory: MemorySource,
     config: RunnableConfig,
-    reason: str = "manual",
+    reason: Words = "manual",
     *,
     project: Mapping[str, Any] | None = None,
-    user_key: str = "user_id",
+    user_key: Name = "user_id",
 ) -> MemoryCheckpoint:
     """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
 
@@ -75,13 +96,14 @@ def checkpoint_run(
     return run_checkpointed(memory, config, reason, project=project, user_key=user_key)
 
 
+@checked()
 async def acheckpoint_run(
     memory: MemorySource,
     config: RunnableConfig,
-    reason: str = "manual",
+    reason: Words = "manual",
     *,
     project: Mapping[str, Any] | None = None,
-    user_key: str = "user_id",
+    user_key: Name = "user_id",
 ) -> MemoryCheckpoint:
     """See `checkpoint_run`."""
     return await off_loop(run_checkpointed, memory, config, reason, project=project, user_key=user_key)

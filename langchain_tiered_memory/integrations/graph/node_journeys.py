@@ -12,13 +12,7 @@ from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of
 from langchain_tiered_memory.integrations.graph.node_plans import plan_in
 from langchain_tiered_memory.integrations.graph.node_removals import without
-from langchain_tiered_memory.integrations.graph.node_wiring import (
-    Found,
-    MemorySource,
-    Wiring,
-    found_in,
-    opened,
-)
+from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_nodes
 from langchain_tiered_memory.integrations.state import part_of, update_with
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
+    from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.runs import MemoryCheckpoint

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
@@ -22,12 +22,9 @@ from langchain_tiered_memory.messages.codec import coerce
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
+    from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.memory import Session, TieredMemory
-
-MemorySource: TypeAlias = "TieredMemory | Callable[[], TieredMemory]"
-"""A memory, or what opens one when it is first needed: it is called off the event loop, each time anew, so it keeps
-what it opened (`functools.cache`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

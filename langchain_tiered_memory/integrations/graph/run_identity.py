@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 _MAX_TRACK_CHARS = 120
+_TOOLS_NODE = "tools"
+"""How LangGraph's prebuilt agents, and graphs after its documentation, name the node that calls tools."""
+_AGENT_TYPE, _SUB_AGENT, _AGENT_NAME = "ls_agent_type", "subagent", "lc_agent_name"
+"""How deepagents marks a sub-agent's run in `configurable`, and LangChain its name in `metadata`."""
 _BETWEEN = "|"
 """Stands between the nodes of a namespace, as in LangGraph; no node's name may have it, or a colon."""
 
@@ -30,6 +35,8 @@ class Part:
     second and later ones that one task calls, which LangGraph numbers."""
     step: str
     """The LangGraph checkpoint that the node's step began with: the same for all tasks of that step."""
+    is_tool: bool = False
+    """Whether the node calls tools: what it leads to is a sub-agent with a conversation of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,7 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
         namespace=namespace,
         saver=saver,
         checkpoint_id=str(known) if known and saver is not None else None,
-        parts=_parts(namespace, checkpoints),
+        parts=_named_by_agent(_parts(namespace, checkpoints), config),
     )
 
 
@@ -116,9 +123,24 @@ def _parts(namespace: str, checkpoints: Mapping[str, str]) -> tuple[Part, ...]:
     for named in namespace.split(_BETWEEN) if namespace else ():
         here = f"{above}{_BETWEEN}{named}" if above else named
         name, _, task_id = named.partition(":")
-        found.append(Part(name=name, task=here if task_id else None, step=str(checkpoints.get(above) or "")))
+        step = str(checkpoints.get(above) or "")
+        found.append(Part(name=name, task=here if task_id else None, step=step, is_tool=name == _TOOLS_NODE))
         above = here
     return tuple(found)
+
+
+def _named_by_agent(parts: tuple[Part, ...], config: RunnableConfig) -> tuple[Part, ...]:
+    """The way, its last node under the name of the sub-agent that a tool called, where its caller says that it is one.
+
+    `lc_agent_name` alone does not say so: an agent without a name is handed its caller's.
+    """
+    if not parts or not parts[-1].is_tool or (config.get("configurable") or {}).get(_AGENT_TYPE) != _SUB_AGENT:
+        return parts
+    said = str((config.get("metadata") or {}).get(_AGENT_NAME) or "")
+    name = said.replace(_BETWEEN, "_").replace(":", "_").strip()
+    if not name or name == DEFAULT_TRACK:
+        return parts
+    return (*parts[:-1], replace(parts[-1], name=name))
 
 
 def _above(namespace: str) -> str:

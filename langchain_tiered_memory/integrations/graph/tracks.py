@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.types.records import SessionRef
 
-_TOOLS_NODE = "tools"
-"""How LangGraph's prebuilt agents, and graphs after its documentation, name the node that calls tools."""
 _STEPS_REMEMBERED = 1000
 
 
@@ -153,7 +151,7 @@ def _own_line(memory: TieredMemory, place: Place) -> Line:
         track = short_track(names)
         seconds.append(short_track([*names[:-1], f"{part.name}:2"]))
         number = tasks.number(place.session_id, track, part.step, part.task)
-        is_apart = is_apart or number > 1 or part.name == _TOOLS_NODE
+        is_apart = is_apart or number > 1 or part.is_tool
         if number > 1:
             names[-1] = f"{part.name}:{number}"
     if not is_apart:

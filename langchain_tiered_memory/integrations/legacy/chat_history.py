@@ -11,26 +11,26 @@ once, too. `with_tiered_history` moreover writes what the user said before the m
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
+from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
-from langchain_tiered_memory.errors import TieredMemoryError
+from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
+from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import FrameType
-
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.memory import TieredMemory
 
 HISTORY_VIEWS = ("transcript", "context")
 """Views that a history has besides those of the engine."""
@@ -62,36 +62,27 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         title: What the session is about.
 
     Raises:
-        InvalidInputError: when the session id is empty or no string.
-        SettingsError: for another choice that cannot be used.
+        SettingsError: for a choice that cannot be used.
     """
 
+    @checked(SettingsError)
     def __init__(
         self,
-        memory: TieredMemory,
-        session_id: str,
+        memory: Memory,
+        session_id: SessionId,
         *,
         view: str = "transcript",
         query: str | None = "",
-        max_tokens: int | None = None,
-        system: str | None = None,
+        max_tokens: Count | None = None,
+        system: str | BaseMessage | None = None,
         tools: Sequence[Any] = (),
-        model: Any = None,  # noqa: ANN401 - a chat model or its name
-        user: str | None = None,
-        track: str = DEFAULT_TRACK,
+        model: str | Runnable[Any, Any] | None = None,
+        user: Name | None = None,
+        track: Name = DEFAULT_TRACK,
         title: str | None = None,
     ) -> None:
         super().__init__()
-        check_integration(
-            "TieredChatMessageHistory(memory, session_id)",
-            memory,
-            max_tokens=max_tokens,
-            view=view,
-            more_views=HISTORY_VIEWS,
-            query=query,
-            user=user,
-            track=track,
-        )
+        check_known_view("TieredChatMessageHistory", memory, view, more=HISTORY_VIEWS)
         self.session = memory.session(session_id, user=user, track=track, title=title)
         self._memory = memory
         self._view = view
@@ -171,6 +162,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         context = await self.session.acontext(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
+    @checked()
     def _written(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Write what is new; a run hands over its turn once, and is never a write that is tried once more."""
         new = with_ids(self._new_among(messages))

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
 from langchain_tiered_memory.integrations.legacy.open_turns import OpenTurns, Turn
 from langchain_tiered_memory.integrations.legacy.turns import (
     answered,
@@ -32,7 +32,7 @@ from langchain_tiered_memory.integrations.legacy.turns import (
     usual_keys,
     with_ids,
 )
-from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - pydantic reads it
+from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001 - pydantic reads them
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -57,26 +57,26 @@ class ConversationTieredMemory(BaseMemory):
     Copies, deep ones too, share the memory that they write to.
     """
 
-    memory: TieredMemory = Field(exclude=True)
+    memory: Memory = Field(exclude=True)
     """Where everything is kept."""
-    session_id: str
+    session_id: SessionId
     """Which conversation."""
-    user: str | None = None
+    user: Name | None = None
     """Whose; another user's session is refused."""
-    track: str = DEFAULT_TRACK
+    track: Name = DEFAULT_TRACK
     """Which line of the session."""
 
-    memory_key: str = "history"
+    memory_key: Name = "history"
     """The prompt's variable for the conversation so far."""
-    summary_key: str | None = None
-    """A variable of its own for the summaries of what is older; they stand in `memory_key`, if not set."""
-    recalled_key: str | None = None
+    summary_key: Name | None = None
+    """A variable of its own for the summaries and facts of what is older; they stand in `memory_key`, if not set."""
+    recalled_key: Name | None = None
     """A variable of its own for quotes that bear on the input; they stand in `memory_key`, if not set."""
-    input_key: str | None = None
+    input_key: Name | None = None
     """Which input the user said; found by itself where only one can be."""
-    output_key: str | None = None
+    output_key: Name | None = None
     """Which output is the answer; found by itself where only one can be."""
-    query_key: str | None = None
+    query_key: Name | None = None
     """Which input to recall for, where it is another than what the user said."""
     return_messages: bool = False
     """Whether `memory_key` is a list of messages, for a chat prompt's placeholder, or a text."""
@@ -85,7 +85,7 @@ class ConversationTieredMemory(BaseMemory):
     ai_prefix: str = "AI"
     """Stands before the model's words in a text."""
 
-    max_tokens: int | None = None
+    max_tokens: Count | None = None
     """Bounds the conversation together with the input, `system` included; `settings.context.max_tokens`, if not set."""
     view: str = "default"
     """As `Session.context` takes it."""
@@ -111,9 +111,8 @@ class ConversationTieredMemory(BaseMemory):
 
         def __init__(self, **choices: object) -> None:
             """Refuse what cannot be used in words of our own."""
-            asked = {key: choices[key] for key in ("max_tokens", "view", "track", "user") if key in choices}
-            check_integration("ConversationTieredMemory", choices.get("memory"), **asked)
-            super().__init__(**choices)
+            set_up(self, choices, super().__init__)
+            check_known_view("ConversationTieredMemory", self.memory, self.view)
 
     @model_validator(mode="after")
     def _keys_apart(self) -> Self:
@@ -265,7 +264,7 @@ class ConversationTieredMemory(BaseMemory):
     def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
         """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
         ids = {one.id for one in turn.spoken}
-        apart = {"history": self.summary_key, "recall": self.recalled_key}
+        apart = {"history": self.summary_key, "facts": self.summary_key, "recall": self.recalled_key}
         texts: dict[str, list[str]] = {key: [] for key in apart.values() if key is not None}
         rest: list[BaseMessage] = []
         for message in context.messages[1 if self.system else 0 :]:

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableWithMessageHistory
+from langchain_core.messages import BaseMessage  # noqa: TC002 - read at the border
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
-from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.checks import check_integration
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.chat_history import HISTORY_VIEWS
 from langchain_tiered_memory.integrations.legacy.turn_history import TurnHistory
 from langchain_tiered_memory.integrations.legacy.turns import answered, chosen_key, said, usual_keys
+from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
-
-    from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable
-
-    from langchain_tiered_memory.memory import TieredMemory
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
 
+@checked(SettingsError)
 def with_tiered_history(
-    runnable: Runnable[Any, Any],
-    memory: TieredMemory,
+    runnable: Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any],
+    memory: Memory,
     *,
-    input_messages_key: str | None = None,
-    output_messages_key: str | None = None,
-    history_messages_key: str | None = None,
+    input_messages_key: Name | None = None,
+    output_messages_key: Name | None = None,
+    history_messages_key: Name | None = None,
     view: str = "context",
-    max_tokens: int | None = None,
-    system: str | None = None,
+    max_tokens: Count | None = None,
+    system: str | BaseMessage | None = None,
     tools: Sequence[Any] = (),
-    model: Any = None,  # noqa: ANN401 - a chat model or its name
-    user: str | None = None,
-    track: str = DEFAULT_TRACK,
-    session_key: str = "session_id",
+    model: str | Runnable[Any, Any] | None = None,
+    user: Name | None = None,
+    track: Name = DEFAULT_TRACK,
+    session_key: Name = "session_id",
 ) -> RunnableWithMessageHistory:
     """`runnable` with the memory as its history: each call names its session in the config.
 
@@ -73,16 +72,7 @@ def with_tiered_history(
         InvalidInputError: when `history_messages_key` is given without `input_messages_key`.
         SettingsError: for another choice that cannot be used.
     """
-    check_integration(
-        "with_tiered_history(runnable, memory)",
-        memory,
-        max_tokens=max_tokens,
-        view=view,
-        more_views=HISTORY_VIEWS,
-        user=user,
-        track=track,
-        session_key=session_key,
-    )
+    check_known_view("with_tiered_history", memory, view, more=HISTORY_VIEWS)
     if history_messages_key is not None and input_messages_key is None:
         msg = "history_messages_key needs input_messages_key: which part of the input does the user say?"
         raise InvalidInputError(msg)
@@ -101,12 +91,17 @@ def with_tiered_history(
             track=track,
         )
 
+    try:
+        inner: Runnable[Any, Any] = coerce_to_runnable(runnable)
+    except TypeError as error:
+        msg = f"with_tiered_history: runnable must be a Runnable, a function, or a dict of these: {error}"
+        raise SettingsError(msg) from error
     opening = _Opening(input_messages_key, history_messages_key)
     remember = RunnableLambda(opening.open, opening.aopen).with_config(run_name="remember_and_load")
     # Pydantic's plugin for type checkers knows no constructor that a base class writes by hand.
     runs: type[RunnableWithMessageHistory] = RunnableWithTieredHistory
     return runs(
-        _OneTurn(bound=remember | coerce_to_runnable(runnable)),
+        _OneTurn(bound=remember | inner),
         history_of,
         input_messages_key=input_messages_key,
         output_messages_key=output_messages_key,

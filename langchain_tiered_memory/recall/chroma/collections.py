@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,15 +23,6 @@ on two busy cores, listing and comparing them 34 ms; in a collection of 3,500 it
 
 _LISTED = 1000
 _DIGEST_CHARACTERS = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleCollection:
-    """A collection of this memory that another embedder made."""
-
-    name: str
-    fingerprint: str
-    rows: int
 
 
 class Collections:
@@ -84,18 +74,6 @@ class Collections:
                 break
         names = [collection.name for collection in listed if collection.name.startswith(self._prefix)]
         return [client.get_collection(name, embedding_function=None) for name in names]
-
-    def stale(self, client: ClientAPI, name: str) -> list[StaleCollection]:
-        """Every collection of the namespace but the one of that name."""
-        return [
-            StaleCollection(
-                name=collection.name,
-                fingerprint=str((collection.metadata or {}).get("fingerprint", "")),
-                rows=collection.count(),
-            )
-            for collection in self.all(client)
-            if collection.name != name
-        ]
 
     def forget(self) -> None:
         """Look anew next time."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError
 from langchain_tiered_memory.models.embeddings import fingerprint_of
 from langchain_tiered_memory.recall.chroma.clients import client_source
-from langchain_tiered_memory.recall.chroma.collections import Collections, StaleCollection, nearest_rows
+from langchain_tiered_memory.recall.chroma.collections import Collections, nearest_rows
 from langchain_tiered_memory.recall.chroma.directory import EmbeddedDirectory
 from langchain_tiered_memory.recall.chroma.filters import filters, speakable, stored
 from langchain_tiered_memory.sql.private_files import PRIVATE
@@ -253,25 +253,6 @@ class ChromaIndex:
             self._collections.forget()
             return self._source.discard(disposable=self._disposable)
 
-    def stale_collections(self) -> list[StaleCollection]:
-        """What other embedders left of this memory. `rebuild_index()` fills this embedder's own instead.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
-        with self._working("listing collections"), self._source.reading(None) as client:
-            return self._collections.stale(client, self._name)
-
-    def drop_stale(self) -> int:
-        """Delete what other embedders left of this memory. Returns how many collections there were.
-
-        Raises:
-            IndexUnavailableError: when the index cannot be used.
-            ClosedError: after `close()`.
-        """
-        return self._drop(keep=self._name)
-
     def clear(self) -> None:
         """Remove everything of this memory, whichever embedder made it.
 
@@ -279,7 +260,14 @@ class ChromaIndex:
             IndexUnavailableError: when the index cannot be used.
             ClosedError: after `close()`.
         """
-        self._drop(keep=None)
+        with self._working("deleting collections"), self._source.writing() as client:
+            going = self._collections.all(client)
+            folders = self._source.folders_of([str(collection.id) for collection in going])
+            for collection in going:
+                client.delete_collection(collection.name)
+            self._collections.forget()
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def compact(self) -> tuple[str, ...]:
         """Make removed rows leave no trace in files; returns the places where that cannot be promised.
@@ -307,17 +295,6 @@ class ChromaIndex:
     @property
     def _name(self) -> str:
         return self._collections.name_for(self.fingerprint)
-
-    def _drop(self, keep: str | None) -> int:
-        with self._working("deleting collections"), self._source.writing() as client:
-            going = [collection for collection in self._collections.all(client) if collection.name != keep]
-            folders = self._source.folders_of([str(collection.id) for collection in going])
-            for collection in going:
-                client.delete_collection(collection.name)
-            self._collections.forget()
-            for folder in folders:
-                shutil.rmtree(folder, ignore_errors=True)
-        return len(going)
 
     def _vectors(self, embed: Callable[[list[str]], list[list[float]]], texts: list[str]) -> Any:  # noqa: ANN401 - numpy is loaded lazily
         numpy = importlib.import_module("numpy")

@@ -2,7 +2,8 @@
 
 Chroma's own client waits for ever. Here each request has a limit, and after one that ran out the server counts as
 silent: until it answers again, every use asks for a sign of life first, with a far shorter limit. So a server that was
-stopped costs one long wait, then hardly any, and is back in use as soon as it is back.
+stopped costs one long wait, then hardly any, and is back in use as soon as it is back. Questions do not come here
+meanwhile (`recall/outage.py`).
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Server(Connection):
         except (httpx.TimeoutException, _TooLateError) as error:
             self._silent_since = time.monotonic()
             msg = f"{self.place} gave no answer within {self._timeout_seconds:g} s; {self.remedy}"
-            raise IndexUnavailableError(msg) from error
+            raise IndexUnavailableError(msg, is_silent=True) from error
 
     def _asked(self) -> ClientAPI:
         """The client, after a sign of life where the server was silent lately."""
@@ -112,8 +113,8 @@ class Server(Connection):
             self._last_refusal = time.monotonic()
             if not is_lately:
                 self._silent_since = self._last_refusal
-        msg = f"{self.place} stays silent; it is asked again at the next use: {self.remedy}"
-        raise IndexUnavailableError(msg)
+        msg = f"{self.place} stays silent: {self.remedy}"
+        raise IndexUnavailableError(msg, is_silent=True)
 
     def _heartbeat(self, limit_seconds: float) -> None:
         scheme = "https" if self._ssl else "http"

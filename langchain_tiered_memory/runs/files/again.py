@@ -39,6 +39,7 @@ def opened_again(
     content = cache.content(ref.key, kept.path, kept.checksum)
     if content is None or kept.deleted:
         return None
+    store.kept_files.returns.note(ref.key, at=now)
     count, is_due = cache.note(ref, kept.path, at=now, moment=runtime.monotonic())
     if is_due:
         store.kept_files.settle(ref)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory import telemetry
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_PACKED = 200
 """Contents that one optimisation packs, the last opened first: some 2 s on source code, while nobody waits."""
-_LOOKED_FOR = 100
-"""Kept files that a collection looks for on the disk, the last opened first: others are looked for when opened."""
+_LOOKED_FOR = 500
+"""Cold files that a collection looks for on the disk, besides hot and warm: some 20 ms, and each has its turn."""
 _EARLY_SECONDS = 60.0
 """Between two collections that came early: a run that works on many files stays above the alert."""
 
@@ -65,7 +66,7 @@ def archive_checkpoints(runtime: Runtime, ref: SessionRef) -> Done:
 
 def clear_obsolete(runtime: Runtime, ref: SessionRef) -> Done:
     """Drop cold files that are gone from the disk, and what nobody needs."""
-    return Done(moves=runtime.store.kept_files.clear_obsolete(ref))
+    return Done(moves=_cleared(runtime, ref))
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -91,8 +92,7 @@ def collect(
     with telemetry.operation("collect_files", {telemetry.CONVERSATION: ref.session_id}) as span:
         _look_for_deleted(runtime, ref, roots)
         moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})
-        gone = runtime.store.kept_files.clear_obsolete(ref)
-        tell_moves(runtime, ref, gone)
+        gone = _cleared(runtime, ref)
         report = CollectionReport(reason=reason, moves=(*moves, *gone), utilisation=_utilisation(runtime, ref))
         span.note(_about(report))
     _tell(runtime, ref, EventName.FILES_COLLECTED, report)
@@ -109,6 +109,16 @@ def optimise(runtime: Runtime, ref: SessionRef, *, reason: str = "asked for") ->
         span.note(_about(report))
     _tell(runtime, ref, EventName.FILES_OPTIMISED, report)
     return report
+
+
+def _to_rest(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
+    """Let go of files that nobody is likely to come back to, where hot and warm hold more than they need."""
+    rules, kept = runtime.settings.tiers, runtime.store.kept_files
+    files = round(_utilisation(runtime, ref) * (rules.hot.files + rules.warm.files))
+    rest = kept.returns.rest(ref.key, now=runtime.now(), files=files, rules=rules)
+    if files <= rest.files:
+        return ()
+    return _changed(runtime, ref, lambda tiers: policy.to_rest(tiers, rest, rules), counts={})
 
 
 def _about(report: CollectionReport) -> dict[str, object]:
@@ -128,7 +138,6 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
         if utilisation < rules.optimise_share:
             break
         step = STRATEGIES[name](runtime, ref)
-        tell_moves(runtime, ref, step.moves if name == "clear_obsolete" else ())
         done = Done((*done.moves, *step.moves), done.freed_bytes + step.freed_bytes, done.archived + step.archived)
         ran.append(name)
         utilisation = _utilisation(runtime, ref)
@@ -152,7 +161,7 @@ def _optimised(runtime: Runtime, ref: SessionRef, *, reason: str) -> CollectionR
 
 
 def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) -> tuple[CollectionReport, ...]:
-    """What is due by now: an alert with an early collection, a collection, an optimisation."""
+    """What is due by now: an alert with an early collection, a collection, less in the tiers, an optimisation."""
     rules, now = runtime.settings.tiers, runtime.now()
     if runtime.store.kept_files.cache.is_due(ref.key, moment=runtime.monotonic()):
         runtime.store.kept_files.settle(ref)
@@ -174,9 +183,10 @@ def tend_files(runtime: Runtime, ref: SessionRef, *, roots: Sequence[str] = ()) 
     if is_early or _is_due(times.collected_at, now, rules.collect_seconds):
         reason = f"every {rules.collect_seconds:g} s" if not is_crowded else f"{utilisation:.0%} full"
         reports.append(collect(runtime, ref, reason=reason, roots=roots))
-        utilisation = reports[-1].utilisation
+    _to_rest(runtime, ref)
+    utilisation = _utilisation(runtime, ref)
     is_time = _is_due(times.optimised_at, now, rules.optimise_seconds)
-    if is_time or (utilisation >= rules.optimise_share and _is_due(times.optimised_at, now, _EARLY_SECONDS)):
+    if is_time or (utilisation >= rules.optimise_share and _is_due(times.optimised_at, now, rules.collect_seconds)):
         reason = f"every {rules.optimise_seconds:g} s" if is_time else f"{utilisation:.0%} full"
         reports.append(optimise(runtime, ref, reason=reason))
     return tuple(reports)
@@ -191,30 +201,7 @@ def _collected(
     runtime: Runtime, ref: SessionRef, *, counts: Mapping[str, int], times: Mapping[str, float | None] | None = None
 ) -> tuple[TierMove, ...]:
     rules, now = runtime.settings.tiers, runtime.now()
-    since = _begin_of_last_tasks(runtime, ref)
-    if since is None:
-        return _changed(
-            runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times
-        )
-    cold = runtime.store.kept_files.files(ref, tier="cold", limit=rules.warm.files)
-    return _changed(
-        runtime,
-        ref,
-        lambda tiers: policy.bring_back(
-            policy.collect(tiers, now=now, rules=rules, kept_since=since), since=since, rules=rules
-        ),
-        paths=[file.path for file in cold if file.accessed_at >= since and not file.deleted],
-        counts=counts,
-        times=times,
-    )
-
-
-def _begin_of_last_tasks(runtime: Runtime, ref: SessionRef) -> float | None:
-    """When the first of the last tasks was started: what was opened since is what they worked on, as it was walked."""
-    most = runtime.settings.tiers.recent_tasks
-    tasks = runtime.store.runs.tasks(ref, newest_finished=most) if most else []
-    started = sorted((task.started_at for task in tasks if task.state != "waiting"), reverse=True)[:most]
-    return min(started, default=None)
+    return _changed(runtime, ref, lambda tiers: policy.collect(tiers, now=now, rules=rules), counts=counts, times=times)
 
 
 def _changed(
@@ -223,13 +210,20 @@ def _changed(
     rule: Callable[[Tiers], Tiers],
     *,
     counts: Mapping[str, int],
-    paths: Sequence[str] = (),
     times: Mapping[str, float | None] | None = None,
 ) -> tuple[TierMove, ...]:
     rules: TierSettings = runtime.settings.tiers
-    moves = runtime.store.kept_files.change(ref, rule, rules=rules, paths=paths, times=times, counts=counts)
-    tell_moves(runtime, ref, moves)
+    begun = runtime.monotonic()
+    moves = runtime.store.kept_files.change(ref, rule, rules=rules, times=times, counts=counts)
+    tell_moves(runtime, ref, moves, seconds=runtime.monotonic() - begun)
     return moves
+
+
+def _cleared(runtime: Runtime, ref: SessionRef) -> tuple[TierMove, ...]:
+    begun = runtime.monotonic()
+    gone = runtime.store.kept_files.clear_obsolete(ref)
+    tell_moves(runtime, ref, gone, seconds=runtime.monotonic() - begun)
+    return gone
 
 
 def _same(tiers: Tiers) -> Tiers:
@@ -241,17 +235,20 @@ def _utilisation(runtime: Runtime, ref: SessionRef) -> float:
 
 
 def _look_for_deleted(runtime: Runtime, ref: SessionRef, roots: Sequence[str]) -> None:
-    """Note which of the files that were opened last are gone from the disk."""
+    """Note which files are gone from the disk: hot and warm each time, cold ones in turn; the memory's own go."""
     if not roots:
         return
+    kept = runtime.store.kept_files
+    turn = (kept.times(ref).figures or {}).get("collections", 0)
     gone: list[str] = []
-    for file in runtime.store.kept_files.files(ref, limit=_LOOKED_FOR):
-        if file.deleted or file.modified_ns is None:  # one that somebody gave need not be on this disk
+    for path in kept.on_disk(ref, turn=turn, most=_LOOKED_FOR):
+        if runtime.store.disk.own.has(Path(path)):  # an earlier version kept it
+            kept.drop(ref, [path])
             continue
         try:
-            runtime.store.disk.look(runtime.store.disk.place(file.path, roots=roots))
+            runtime.store.disk.look(runtime.store.disk.place(path, roots=roots))
         except FileGoneError:
-            gone.append(file.path)
+            gone.append(path)
         except FileRefusedError:
             continue  # a name that somebody gave, or a file of other roots
     if not gone:

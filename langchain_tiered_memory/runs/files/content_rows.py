@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, delete, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, select, update
 
 from langchain_tiered_memory.errors import DamagedFileError, DamagedRowError
 from langchain_tiered_memory.runs.files.compression import Packed, checksum_of, packed, raw, unpacked
@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.files import TierMove
+
+
+_MINE = and_(file_contents.c.session_key == bindparam("session"), file_contents.c.checksum == bindparam("named"))
+_CONTENT = select(file_contents).where(_MINE)
+_FORM: dict[str, Any] = {name: bindparam(name) for name in ("size", "form", "dictionary", "payload")}
+_REPLACE = update(file_contents).where(_MINE).values(_FORM)
+_IN_HOT = (
+    select(kept_files.c.path_digest)
+    .where(
+        kept_files.c.session_key == bindparam("session"),
+        kept_files.c.checksum == bindparam("named"),
+        kept_files.c.tier == "hot",
+    )
+    .limit(1)
+)
+"""Statements of every opening: each is put together once."""
 
 
 def insert_content(connection: Connection, key: int, checksum: str, kept: Packed) -> None:
@@ -43,8 +59,8 @@ def content_row(connection: Connection, key: int, checksum: str) -> RowMapping:
     Raises:
         DamagedFileError: when it is not there.
     """
-    mine = and_(file_contents.c.session_key == key, file_contents.c.checksum == checksum)
-    row = connection.execute(select(file_contents).where(mine)).mappings().one_or_none()
+    named = {"session": key, "named": checksum}
+    row = connection.execute(_CONTENT, named).mappings().one_or_none()
     if row is None:
         msg = "a kept content is gone; doctor() drops its file, which is read again when it is opened"
         raise DamagedFileError(msg)
@@ -99,8 +115,7 @@ def repack(connection: Connection, key: int, moves: Sequence[TierMove], found: M
 
 def replace_content(connection: Connection, key: int, checksum: str, kept: Packed) -> None:
     """Keep a content in another form."""
-    mine = and_(file_contents.c.session_key == key, file_contents.c.checksum == checksum)
-    connection.execute(update(file_contents).where(mine).values(_columns(kept)))
+    connection.execute(_REPLACE, {"session": key, "named": checksum, **_columns(kept)})
 
 
 def _columns(kept: Packed) -> dict[str, Any]:
@@ -108,8 +123,7 @@ def _columns(kept: Packed) -> dict[str, Any]:
 
 
 def _is_in_hot(connection: Connection, key: int, checksum: str) -> bool:
-    mine = and_(kept_files.c.session_key == key, kept_files.c.checksum == checksum, kept_files.c.tier == "hot")
-    return connection.scalar(select(kept_files.c.path_digest).where(mine).limit(1)) is not None
+    return connection.scalar(_IN_HOT, {"session": key, "named": checksum}) is not None
 
 
 def drop_unused(connection: Connection, key: int, checksums: Iterable[str] | None = None) -> int:

@@ -1,54 +1,49 @@
 """Reads a run's files from the disk, within the allowed folders only; the one place of `runs/files` that does.
 
-A file that changed is noticed by its size and time, and where these could deceive by its content: a file may be written
-twice within one tick of its clock, so a time that is close to the moment of reading proves nothing.
+A file that changed is noticed by its size and its mark (what it is on the disk, and when it was changed, which no
+program can set back), and where these could deceive by its content: a file may be written twice within one tick of its
+clock, so a time that is close to the moment of reading proves nothing. For the same reason such a file is read until
+two readings agree: half of it may be from before somebody wrote it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.errors import FileGoneError, FileRefusedError, FileTooLargeError
+from langchain_tiered_memory.errors import FileChangingError, FileGoneError, FileRefusedError, FileTooLargeError
 from langchain_tiered_memory.runs.file_checksums import NO_FILE, OPEN_FLAGS, place_within
 from langchain_tiered_memory.runs.files.compression import checksum_of
+from langchain_tiered_memory.runs.files.imports import imports_in
+from langchain_tiered_memory.runs.files.own_files import OwnFiles
 from langchain_tiered_memory.runs.files.store import SeenFile
+from langchain_tiered_memory.types.files import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from io import FileIO
 
     from langchain_tiered_memory.types.files import KeptFile
 
-_SETTLED_NS = 3_000_000_000
+_SETTLED_SECONDS = 3.0
 """A file whose time is older than this when it is read gets another time when it is written again: 2 s is the coarsest
 clock of a file system in use (FAT)."""
 UNSETTLED_NS = -1
 """In the place of the time of a file that may change within the same tick of its clock: no file has it."""
+_READINGS = 8
+"""Of a file that somebody is writing, before it is given up."""
+_BUSY_SECONDS = 0.02
+"""Who wrote to a file less than this before it is read may be at it still: as long as a few turns of a processor."""
+_PAUSE_SECONDS = 0.005
+"""Between two readings of such a file: longer than a tick of its clock."""
+_MARKED_NS = 1_000_000
+"""Of a mark, what is no time: the digits below a millisecond stand for what the file is."""
 _SNIFFED = 8000
 """Bytes at a file's beginning in which a NUL tells that it is no text, as git has it."""
-_KINDS = {
-    ".py": "python",
-    ".pyi": "python",
-    ".js": "javascript",
-    ".jsx": "javascript",
-    ".mjs": "javascript",
-    ".cjs": "javascript",
-    ".ts": "typescript",
-    ".tsx": "typescript",
-    ".java": "java",
-    ".go": "go",
-    ".c": "c",
-    ".h": "c",
-    ".cc": "c++",
-    ".cpp": "c++",
-    ".cxx": "c++",
-    ".hh": "c++",
-    ".hpp": "c++",
-    ".rs": "rust",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +64,17 @@ class Look:
 
     size: int
     modified_ns: int
+    """When it was changed, to a millisecond; the digits below differ for another file in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
     """Looks at files and reads them."""
+
+    own: OwnFiles = field(default_factory=OwnFiles)
+    """What is never read."""
+    wait: Callable[[float], None] = lambda _: None
+    """Lets some seconds go by."""
 
     def place(self, path: str, *, roots: Sequence[str]) -> Place:
         """Where a path leads, links followed; it need not be there.
@@ -83,7 +84,7 @@ class Disk:
             roots: Folders whose files may be read.
 
         Raises:
-            FileRefusedError: when it is in none of the roots, or is no path.
+            FileRefusedError: when it is in none of the roots, is the memory's own, or is no path.
         """
         try:
             folders = [Path(root).expanduser().resolve() for root in roots]
@@ -98,6 +99,8 @@ class Disk:
         if found in folders:
             msg = f"{path!r} cannot be opened: it is one of the folders that this run may read, and no file"
             raise FileRefusedError(msg)
+        if self.own.has(found):
+            raise _own(found)
         return Place(next(folder for folder in folders if found.is_relative_to(folder)), found)
 
     def look(self, place: Place) -> Look:
@@ -105,7 +108,7 @@ class Disk:
 
         Raises:
             FileGoneError: when nothing is there.
-            FileRefusedError: when it is no regular file, or may not be looked at.
+            FileRefusedError: when it is no regular file or the memory's own, or may not be looked at.
         """
         try:
             found = place.path.stat(follow_symlinks=False)
@@ -113,9 +116,8 @@ class Disk:
             raise _gone(place) from error
         except (OSError, ValueError) as error:
             raise _refused(place, error) from error
-        if not stat.S_ISREG(found.st_mode):
-            raise _refused(place, OSError(0, NO_FILE))
-        return Look(found.st_size, found.st_mtime_ns)
+        self._require_file(place, found)
+        return Look(found.st_size, _mark(found))
 
     def read(self, place: Place, *, most_bytes: int, now: float) -> SeenFile:
         """A file with its content.
@@ -128,25 +130,71 @@ class Disk:
 
         Raises:
             FileGoneError: when nothing is there.
-            FileRefusedError: when it is no regular file, or may not be read.
+            FileRefusedError: when it is no regular file or the memory's own, or may not be read; `FileChangingError`
+                when it was written to during each of several readings.
             FileTooLargeError: when it is larger.
         """
         try:
             descriptor = _open_beneath(place)
-            with os.fdopen(descriptor, "rb") as file:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
-                    raise _refused(place, OSError(0, NO_FILE))
-                content = file.read(most_bytes + 1)
-                since = os.fstat(descriptor)
+            with os.fdopen(descriptor, "rb", buffering=0) as file:
+                self._require_file(place, os.fstat(descriptor))
+                return self._read_whole(place, file, most_bytes=most_bytes, now=now)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _gone(place) from error
         except OSError as error:
             raise _refused(place, error) from error
-        if len(content) > most_bytes:
-            raise too_large(str(place), max(found.st_size, len(content)), most_bytes)
-        is_settled = since.st_mtime_ns == found.st_mtime_ns and now * 1e9 - found.st_mtime_ns > _SETTLED_NS
-        return seen(str(place), content, modified_ns=found.st_mtime_ns if is_settled else UNSETTLED_NS)
+
+    def _read_whole(self, place: Place, file: FileIO, *, most_bytes: int, now: float) -> SeenFile:
+        """One state of a file: nobody wrote while it was read, or two readings agree and it was left alone since."""
+        before: tuple[int, bytes] | None = None
+        quiet = 0.0
+        for _ in range(_READINGS):
+            found = os.fstat(file.fileno())
+            file.seek(0)
+            content = _all_of(file, most_bytes + 1)
+            if len(content) > most_bytes:
+                raise too_large(str(place), max(found.st_size, len(content)), most_bytes)
+            age = now - max(found.st_mtime_ns, found.st_ctime_ns) / 1e9
+            mark, is_still = _mark(found), _mark(os.fstat(file.fileno())) == _mark(found)
+            if is_still and age > _SETTLED_SECONDS and len(content) == found.st_size:
+                return seen(str(place), content, modified_ns=mark)
+            is_same = is_still and before == (mark, content)
+            quiet = quiet if is_same else max(age, 0.0)
+            if is_same and quiet >= _BUSY_SECONDS:
+                return seen(str(place), content, modified_ns=UNSETTLED_NS)
+            if quiet < _BUSY_SECONDS:
+                self.wait(_PAUSE_SECONDS)
+                quiet += _PAUSE_SECONDS
+            before = (mark, content)
+        msg = f"{str(place)!r} is being written: it changed during each of {_READINGS} readings; open it again later"
+        raise FileChangingError(msg)
+
+    def _require_file(self, place: Place, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise _refused(place, OSError(0, NO_FILE))
+        if self.own.has(place.path, found):
+            raise _own(place.path)
+
+
+def _all_of(file: FileIO, most: int) -> bytes:
+    """Up to `most` bytes; an unbuffered reading may give fewer at a time."""
+    parts: list[bytes] = []
+    left = most
+    while left > 0 and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _mark(found: os.stat_result) -> int:
+    """When a file was changed, with what it is in the digits below a millisecond.
+
+    `utime` sets a file's time of writing, and copies and archives keep it; when its inode changed is the file system's
+    to say, and which file it is too. All of it is one number, so that a row that has one time proves all of it.
+    """
+    what = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    digest = int.from_bytes(hashlib.blake2b(repr(what).encode("ascii"), digest_size=8).digest())
+    return max(found.st_mtime_ns, found.st_ctime_ns) // _MARKED_NS * _MARKED_NS + digest % _MARKED_NS
 
 
 def _open_beneath(place: Place) -> int:
@@ -167,13 +215,15 @@ def _open_beneath(place: Place) -> int:
 
 def seen(path: str, content: bytes, *, modified_ns: int | None) -> SeenFile:
     """A file as it was found, with its content."""
+    kind = kind_of(path, content)
     return SeenFile(
         path=path,
-        kind=kind_of(path, content),
+        kind=kind,
         size=len(content),
         modified_ns=modified_ns,
         checksum=checksum_of(content),
         content=content,
+        dependencies=imports_in(kind, content),
     )
 
 
@@ -184,7 +234,7 @@ def kept_place(kept: KeptFile) -> Place:
 
 
 def is_unchanged(kept: KeptFile, look: Look) -> bool:
-    """Whether size and time prove that a file is as it is kept."""
+    """Whether size and mark prove that a file is as it is kept."""
     return not kept.deleted and kept.modified_ns == look.modified_ns and kept.size == look.size
 
 
@@ -192,7 +242,7 @@ def kind_of(path: str, content: bytes) -> str:
     """`binary`, the name of a language, or `text`."""
     if b"\0" in content[:_SNIFFED]:
         return "binary"
-    return _KINDS.get(PurePath(path).suffix.lower(), "text")
+    return LANGUAGES.get(PurePath(path).suffix.lower(), "text")
 
 
 def too_large(path: str, size: int, most: int) -> FileTooLargeError:
@@ -202,6 +252,11 @@ def too_large(path: str, size: int, most: int) -> FileTooLargeError:
         "tiers.largest_bytes"
     )
     return FileTooLargeError(msg)
+
+
+def _own(path: Path) -> FileRefusedError:
+    msg = f"{str(path)!r} cannot be opened: it is a file of this memory itself"
+    return FileRefusedError(msg)
 
 
 def _gone(place: Place) -> FileGoneError:

@@ -33,6 +33,8 @@ ALERTS = frozenset(
     }
 )
 """Events that a run keeps as alerts."""
+_MOVES = {"file_promoted": "promotion", "file_demoted": "demotion"}
+"""Events that tell how long they took."""
 
 
 class Samples:
@@ -111,10 +113,14 @@ class Monitor:
             self._done_at[what] = now
             return True
 
+    def moment(self) -> float:
+        """When somebody began to wait, for `timed`: before a thread was free, say."""
+        return self._monotonic()
+
     @contextmanager
-    def timed(self) -> Iterator[Callable[[str], None]]:
-        """Gives what notes the time since the block began, under a name."""
-        begun = self._monotonic()
+    def timed(self, since: float | None = None) -> Iterator[Callable[[str], None]]:
+        """Gives what notes the time since the block began, or since an earlier moment, under a name."""
+        begun = self._monotonic() if since is None else since
         yield lambda name: self._add(name, self._monotonic() - begun)
 
     def _add(self, name: str, seconds: float) -> None:
@@ -122,8 +128,10 @@ class Monitor:
             self._samples.setdefault(name, Samples()).add(seconds)
 
     def hear(self, event: Event) -> None:
-        """Keep an event that is an alert of this session, or of the whole memory."""
-        if event.name in ALERTS and event.session_id in (self._session_id, None):
+        """Keep an event that is an alert of this session, or of the whole memory, and how long a move took."""
+        if event.name in _MOVES:
+            self._add(_MOVES[event.name], event.details["seconds"])
+        elif event.name in ALERTS and event.session_id in (self._session_id, None):
             with self._lock:
                 self._alerts.append(RunAlert(at=event.at, name=event.name, reason=event.reason))
 
@@ -160,8 +168,8 @@ class Monitors:
             return monitor
 
     def hear(self, event: Event) -> None:
-        """Have the monitors of an event's session, or all for one of the whole memory, keep it where it is an alert."""
-        if event.name not in ALERTS:
+        """Have the monitors of an event's session, or all for one of the whole memory, hear it."""
+        if event.name not in ALERTS and event.name not in _MOVES:
             return
         with self._lock:
             named = self._by_session.get(event.session_id) if event.session_id is not None else None

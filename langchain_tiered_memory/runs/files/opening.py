@@ -6,6 +6,7 @@ What is on the disk is looked at first, outside of any transaction: a slow disk 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
@@ -14,11 +15,13 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.runs.files.again import opened_again, remember_hot
 from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
 from langchain_tiered_memory.runs.files.store import SeenFile
+from langchain_tiered_memory.types.arguments import as_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.arguments import FilePaths
     from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -26,10 +29,10 @@ _ATTEMPTS = 3
 """Times that a kept file may go, or turn out damaged, between looking for it and opening it."""
 
 
-def roots_of(runtime: Runtime, roots: Sequence[str] | None) -> tuple[str, ...]:
+def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
     """Folders that a run may read: its own, else those of the settings."""
     if roots is not None:
-        return tuple(roots)
+        return as_paths(roots)
     return runtime.settings.tiers.roots or runtime.settings.checkpoints.roots
 
 
@@ -99,10 +102,14 @@ def keep_file(
         pinned: As of `open_file`.
 
     Raises:
+        FileRefusedError: when it is the name of a file of the memory itself.
         FileTooLargeError: when it is too large to be kept.
         PinLimitError: as of `open_file`.
     """
-    said = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else bytes(content)
+    if runtime.store.disk.own.has(Path(path)):
+        msg = f"{path!r} cannot be kept: it is a file of this memory itself"
+        raise FileRefusedError(msg)
+    said = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     most = runtime.settings.tiers.largest_bytes
     if len(said) > most:
         raise too_large(path, len(said), most)
@@ -163,9 +170,11 @@ def _as_kept(kept: KeptFile) -> SeenFile:
 
 
 def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) -> OpenedFile | None:
+    begun = runtime.monotonic()
     opened = runtime.store.kept_files.open(ref, found, now=runtime.now(), rules=runtime.settings.tiers, pinned=pinned)
     if opened is None:
         return None
+    seconds = runtime.monotonic() - begun
     remember_hot(runtime, ref, opened)
     if opened.state == "changed":
         runtime.report(
@@ -181,12 +190,12 @@ def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) 
             session_id=ref.session_id,
             path=found.path,
         )
-    tell_moves(runtime, ref, opened.moves)
+    tell_moves(runtime, ref, opened.moves, seconds=seconds)
     return opened
 
 
-def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove]) -> None:
-    """An event for each file that changed its tier."""
+def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove], *, seconds: float) -> None:
+    """An event for each file that changed its tier, with its part of the seconds that all of them took."""
     for move in moves:
         name = EventName.FILE_PROMOTED if move.is_promotion else EventName.FILE_DEMOTED
         way = {"from": move.before or "new", "to": move.after or "gone", "reason": move.reason}
@@ -199,4 +208,5 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove]) -> 
             before=move.before,
             after=move.after,
             cause=move.reason,
+            seconds=seconds / len(moves),
         )

@@ -10,24 +10,23 @@ from sqlalchemy import Connection, and_, func, select
 from langchain_tiered_memory.runs.files.content_rows import read_content
 from langchain_tiered_memory.runs.files.file_rows import kept_file
 from langchain_tiered_memory.runs.files.hot_cache import HotCache
+from langchain_tiered_memory.runs.files.returns import Returns
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
     digest_of,
-    entries,
     file_contents,
     file_dictionaries,
     file_tiers,
-    files,
     kept_files,
-    packed,
+    unpacked,
 )
 from langchain_tiered_memory.types.files import KeptFile, TierSizes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlalchemy import RowMapping
 
@@ -36,11 +35,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import Tier
     from langchain_tiered_memory.types.records import SessionRef
 
-UNDER_WAY = "under_way"
-"""Of the column `report`, while a run goes on; its end puts the report in the place of it."""
+UNDER_WAY, ENDED = "under_way", "ended"
+"""Of the column `report`: what is known of the run that goes on, and the report of the last one that ended."""
 TIERS: tuple[Tier, ...] = ("hot", "warm", "cold")
-_OPENINGS = 20
-"""Calls of one file that are looked through for one that showed a page: each is a page of a conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +60,8 @@ class KeptFileReads:
     database: Database
     cache: HotCache = field(default_factory=HotCache)
     """Contents of hot files, and accesses to them that are not written down yet."""
+    returns: Returns = field(default_factory=Returns)
+    """What was opened again, which tells how many files hot and warm are to hold."""
 
     def find(self, ref: SessionRef, path: str) -> KeptFile | None:
         """What is known of a file."""
@@ -79,6 +78,29 @@ class KeptFileReads:
         query = query.order_by(kept_files.c.access_order.desc(), kept_files.c.path_digest).limit(limit)
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), kept_file)
+
+    def on_disk(self, ref: SessionRef, *, turn: int, most: int) -> list[str]:
+        """Paths of files that were read from the disk and are not known to be gone: hot, warm, some of the cold ones.
+
+        Args:
+            ref: The session.
+            turn: The next number gives the next cold ones, and after the last the first again.
+            most: Of them at once.
+        """
+        there = and_(
+            kept_files.c.session_key == ref.key,
+            kept_files.c.deleted.is_(False),
+            kept_files.c.modified_ns.is_not(None),  # what somebody gave need not be on this disk
+        )
+        in_cold = and_(there, kept_files.c.tier == "cold")
+        paths = select(kept_files.c.path)
+        with self.database.read() as connection:
+            found = list(connection.scalars(paths.where(there, kept_files.c.tier != "cold")))
+            pages = -(-int(connection.scalar(select(func.count()).where(in_cold)) or 0) // most)
+            if pages:
+                page = paths.where(in_cold).order_by(kept_files.c.path_digest).limit(most)
+                found += connection.scalars(page.offset(turn % pages * most))
+        return [unpacked(path) for path in found]
 
     def placed(self, ref: SessionRef) -> dict[str, list[str]]:
         """Paths in `hot` and `warm`, the last opened first, and of the `pinned` ones: what a checkpoint has of them."""
@@ -100,35 +122,6 @@ class KeptFileReads:
             checksum = connection.scalar(select(kept_files.c.checksum).where(mine))
             return None if checksum is None else read_content(connection, ref.key, checksum)
 
-    def openings(self, ref: SessionRef, names: Sequence[str], *, track: str, tool: str, since: float) -> list[int]:
-        """`seq`s of a track's messages that had a file opened while no summary stands for them, the newest first.
-
-        Args:
-            ref: The session.
-            names: What its calls may call the file.
-            track: Whose context it is.
-            tool: Whose results have a file's content.
-            since: Older ones showed another content.
-        """
-        query = (
-            select(entries.c.seq)
-            .join(files, and_(files.c.session_key == entries.c.session_key, files.c.seq == entries.c.seq))
-            .where(
-                files.c.session_key == ref.key,
-                files.c.track == packed(track),
-                files.c.path_digest.in_([digest_of(name) for name in names]),
-                files.c.tool == packed(tool),
-                files.c.at >= since,
-                entries.c.open_calls.is_(None),
-                entries.c.summary_id.is_(None),
-            )
-            .distinct()
-            .order_by(entries.c.seq.desc())
-            .limit(_OPENINGS)
-        )
-        with self.database.read() as connection:
-            return list(connection.scalars(query))
-
     def times(self, ref: SessionRef) -> RunTimes:
         """When what was done last, and the counts."""
         with self.database.read() as connection:
@@ -146,16 +139,18 @@ class KeptFileReads:
 
     def under_way(self, ref: SessionRef) -> dict[str, Any]:
         """What was saved of a run that goes on; nothing where none does."""
+        return self._of_runs(ref, UNDER_WAY)
+
+    def last_report(self, ref: SessionRef) -> dict[str, Any]:
+        """The report of the last run that ended; nothing where none did."""
+        return self._of_runs(ref, ENDED)
+
+    def _of_runs(self, ref: SessionRef, what: str) -> dict[str, Any]:
+        query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
         with self.database.read() as connection:
-            query = select(file_tiers).where(file_tiers.c.session_key == ref.key, file_tiers.c.report.is_not(None))
             row = connection.execute(query).mappings().one_or_none()
-            if row is None:
-                return {}
-            kept: dict[str, Any] = readable_or(
-                connection, lambda: rows.from_json(file_tiers, row, "report", dict[str, Any]), otherwise={}
-            )
-        state = kept.get(UNDER_WAY)
-        return state if isinstance(state, dict) else {}
+            found = {} if row is None else reports_in(connection, row).get(what)
+        return found if isinstance(found, dict) else {}
 
     def utilisation(self, ref: SessionRef, rules: TierSettings) -> float:
         """Hot and warm files, as a share of what the two may hold; the cold ones are not looked at."""
@@ -193,7 +188,18 @@ class KeptFileReads:
             packed_stored_bytes=sum(stored for _, stored in squeezed) + (dictionaries if squeezed else 0),
             pinned=pinned,
             utilisation=(held["hot"] + held["warm"]) / (rules.hot.files + rules.warm.files),
+            shares={"hot": held["hot"] / rules.hot.files, "warm": held["warm"] / rules.warm.files},
         )
+
+
+def reports_in(connection: Connection, row: RowMapping) -> dict[str, Any]:
+    """What the column `report` has of runs; nothing where it is empty, or damaged, which is noted."""
+    if row["report"] is None:
+        return {}
+    found: dict[str, Any] = readable_or(
+        connection, lambda: rows.from_json(file_tiers, row, "report", dict[str, Any]), otherwise={}
+    )
+    return found if UNDER_WAY in found or ENDED in found else {ENDED: found}  # a release wrote it bare
 
 
 def figures_of(connection: Connection, row: RowMapping) -> dict[str, int]:

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_tiered_memory.runs.files.monitor import joined
-from langchain_tiered_memory.types.files import RunAlert, Timing
+from langchain_tiered_memory.types.files import RunAlert, RunReport, TierSizes, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,8 @@ class RunSoFar:
     """The part of a run's report that no table has."""
 
     started_at: float
+    seen_at: float = 0.0
+    """When somebody had a part in it last."""
     not_loaded: tuple[str, ...] = ()
     parts: Mapping[str, Measured] = field(default_factory=dict)
     """By process, as it signs."""
@@ -71,7 +73,25 @@ class RunSoFar:
                 for process, part in state["parts"].items()
             }
             return cls(
-                started_at=float(state["started_at"]), not_loaded=tuple(map(str, state["not_loaded"])), parts=parts
+                started_at=float(state["started_at"]),
+                seen_at=float(state.get("seen_at", state["started_at"])),
+                not_loaded=tuple(map(str, state["not_loaded"])),
+                parts=parts,
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
+
+
+def report_from_json(state: Mapping[str, Any]) -> RunReport | None:
+    """A report that was kept; `None` where there is none, or it cannot be read."""
+    try:
+        parts = {
+            "sizes": TierSizes(**state["sizes"]),
+            "timings": {name: Timing(**one) for name, one in state["timings"].items()},
+            "alerts": tuple(RunAlert(**one) for one in state["alerts"]),
+            "contexts": (),
+            "not_loaded": tuple(state["not_loaded"]),
+        }
+        return RunReport(**(dict(state) | parts))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

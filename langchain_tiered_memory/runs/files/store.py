@@ -24,14 +24,14 @@ from langchain_tiered_memory.runs.files.file_rows import (
     drop_files,
     insert_file,
     moves_between,
-    read_place,
+    opened_since,
     read_rows,
     tiers_of,
     update_file,
     write_changes,
 )
 from langchain_tiered_memory.runs.files.packing import KeptFilePacking
-from langchain_tiered_memory.runs.files.reads import UNDER_WAY
+from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY, reports_in
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, TierMove
@@ -84,10 +84,8 @@ class KeptFiles(KeptFilePacking):
             NotFoundError: when the session was removed.
             PinLimitError: when it is to be pinned, and as many are as hot may hold.
         """
+        came_back: int | None = None
         with self._changing(ref) as (connection, row):
-            again = self._open_hot(connection, ref, row, seen, now=now, pinned=pinned)
-            if again is not None:
-                return again
             found = read_rows(connection, ref.key, [seen.path])
             before = found.get(seen.path)
             if seen.content is None and (before is None or before["checksum"] != seen.checksum):
@@ -95,6 +93,9 @@ class KeptFiles(KeptFilePacking):
             order = row["next_order"]
             # Its content comes first: what cannot be read leaves no trace of having been opened.
             content = seen.content if seen.content is not None else read_content(connection, ref.key, seen.checksum)
+            if before is not None and now - before["accessed_at"] < rules.warm.seconds:
+                since = before["access_order"]
+                came_back = opened_since(connection, ref.key, since) if before["tier"] != "hot" else 0
             tiers = policy.fit(tiers_of(found), rules)
             tiers = policy.access(tiers, seen.path, now=now, order=order, size=seen.size, rules=rules)
             if pinned:
@@ -106,73 +107,13 @@ class KeptFiles(KeptFilePacking):
             from_tier: Tier | None = before["tier"] if before is not None else None
             counts = {f"opened_{from_tier or 'new'}": 1, **_counts(moves)}
             write_run(connection, ref, row, {"next_order": order + 1}, counts)
+        if came_back is not None:
+            self.returns.note(ref.key, at=now, distance=came_back)
         file = _as_kept(seen, tiers.files[seen.path], before)
         state: FileState = "new" if before is None else "deleted" if seen.deleted else "unchanged"
         if before is not None and before["checksum"] != seen.checksum:
             state = "changed"
         return OpenedFile(file=file, content=content, state=state, from_tier=from_tier, moves=moves)
-
-    def _open_hot(
-        self, connection: Connection, ref: SessionRef, row: RowMapping, seen: SeenFile, *, now: float, pinned: bool
-    ) -> OpenedFile | None:
-        """An access to a file that is in hot with this content: no other file moves, so none is read."""
-        before = read_place(connection, ref.key, seen.path)
-        if before is None or before["tier"] != "hot" or before["checksum"] != seen.checksum:
-            return None
-        if pinned and not before["pinned"]:
-            return None
-        order = row["next_order"]
-        content = read_content(connection, ref.key, seen.checksum) if seen.content is None else seen.content
-        file = policy.Placed(
-            path=seen.path,
-            tier="hot",
-            accessed_at=now,
-            order=order,
-            accesses=before["accesses"] + 1,
-            size=seen.size,
-            pinned=bool(before["pinned"]),
-        )
-        write_changes(connection, ref.key, {seen.path: before}, policy.Tiers({seen.path: file}))
-        _take_in(connection, ref.key, before, seen=seen, content=content, file=file)
-        write_run(connection, ref, row, {"next_order": order + 1}, {"opened_hot": 1})
-        return OpenedFile(
-            file=_as_kept(seen, file, before),
-            content=content,
-            state="deleted" if seen.deleted else "unchanged",
-            from_tier="hot",
-        )
-
-    def bring_in(
-        self, ref: SessionRef, seen: Sequence[SeenFile], *, now: float, rules: TierSettings
-    ) -> tuple[TierMove, ...]:
-        """Take files in that belong to one that was opened: into free places alone, with their contents."""
-        with self._changing(ref) as (connection, row):
-            found = read_rows(connection, ref.key, [one.path for one in seen])
-            tiers, order = policy.fit(tiers_of(found), rules), row["next_order"]
-            coming: list[tuple[SeenFile, bytes]] = []
-            for one in seen:
-                known = tiers.files.get(one.path)
-                if one.content is None or (known is not None and known.tier != "cold"):
-                    continue
-                file = policy.Placed(
-                    path=one.path,
-                    tier="cold",
-                    accessed_at=now,
-                    order=order,
-                    accesses=known.accesses if known is not None else 1,
-                    size=one.size,
-                    pinned=known is not None and known.pinned,
-                )
-                tiers, order = policy.bring_in(tiers, file, rules), order + 1
-                coming.append((one, one.content))
-            moves = moves_between(found, tiers)
-            write_changes(connection, ref.key, found, tiers)
-            for one, content in coming:
-                _take_in(
-                    connection, ref.key, found.get(one.path), seen=one, content=content, file=tiers.files[one.path]
-                )
-            write_run(connection, ref, row, {"next_order": order}, _counts(moves))
-        return moves
 
     def change(
         self,
@@ -207,17 +148,13 @@ class KeptFiles(KeptFilePacking):
         """Keep the figures of a run that ended, without each context, in the place of those of the one before."""
         kept = replace(report, contexts=())
         with self._changing(ref) as (connection, row):
-            write_run(connection, ref, row, {"report": json.dumps(asdict(kept))}, {})
+            write_run(connection, ref, row, {"report": json.dumps({ENDED: asdict(kept)})}, {})
 
     def save_under_way(self, ref: SessionRef, state: Mapping[str, Any]) -> None:
         """Keep what is known of a run that goes on, for the process that ends it."""
         with self._changing(ref) as (connection, row):
-            write_run(connection, ref, row, {"report": json.dumps({UNDER_WAY: state})}, {})
-
-    def set_dependencies(self, ref: SessionRef, path: str, found: Sequence[str]) -> None:
-        """Note what a file imports."""
-        with self._changing(ref) as (connection, _):
-            update_file(connection, ref.key, path, {"dependencies": rows.names_to_json(found)})
+            kept = {**reports_in(connection, row), UNDER_WAY: state}
+            write_run(connection, ref, row, {"report": json.dumps(kept)}, {})
 
     def mark_deleted(self, ref: SessionRef, paths: Sequence[str], *, deleted: bool = True) -> None:
         """Note that files are gone from the disk, or there again."""
@@ -257,7 +194,12 @@ def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> 
 def _take_in(
     connection: Connection, key: int, before: RowMapping | None, *, seen: SeenFile, content: bytes, file: policy.Placed
 ) -> None:
-    """Write what was seen of a file, and its content in the form of its tier."""
+    """Write what was seen of a file, and its content in the form of its tier.
+
+    A file that is new may have a row all the same, which is damaged: what was seen takes its place.
+    """
+    if before is None:
+        drop_files(connection, key, [seen.path])
     values: dict[str, Any] = {
         "kind": seen.kind,
         "size": seen.size,

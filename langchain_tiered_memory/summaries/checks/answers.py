@@ -2,7 +2,8 @@
 
 Judged by form alone, without a second model. A false alarm costs one more call; what is missed would stand in for the
 messages, so the coarse failures are the ones looked for: nothing, a refusal, our own instructions again, an obeyed
-injection, another language, an essay.
+injection, another language, an essay. Models write bullets such as `- user: wants tea`, and quote what they were shown,
+tags and orders among it: that reports, and is no fault.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ REASONS: dict[Fault, FailureReason] = {
 }
 """As what each fault counts where it stays."""
 
+CUT_UP_TO = 1.5
+"""An answer that is no longer than so many times its size is cut; to ask again would cost its sources once more."""
 _MIN_SHARE = 0.02  # of the target, that an answer must have
 _MIN_TOKENS = 3
 _LONG_SHINGLE = 8
@@ -76,21 +79,30 @@ _MIN_VOTES = 12
 _CLEARLY = 3  # as many votes as the next language
 _THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _WRAPPED = re.compile(r"\A\s*```(?:markdown|md|text)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
+_TAGGED = re.compile(r"\A\s*<summary(?: 1)?>(.*)</summary>\s*\Z", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
-    r"\A\W*(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)|(?:i )?(?:apologi[sz]e|apologies)"
+    r"\A(?:\s|\*\*)*+(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)|(?:i )?(?:apologi[sz]e|apologies)"
     r"|sorry,|i (?:can(?:not|['\u2019]t)|won['\u2019]t|will not|must decline)"
     r"|as an ai\b|unfortunately,? i|je (?:suis d\u00e9sol\u00e9|ne peux pas)|es tut mir leid|ich kann (?:das"
     r"|dabei|leider)? ?nicht|lo siento|no puedo"
     r"|error (?:generating|while)|previous conversation was too long)",
     re.IGNORECASE,
 )
+"""At the very beginning: a bullet or a quotation mark before it reports what somebody said."""
 _OBEYED = re.compile(
-    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the |your |of the )*(?:previous|prior|above|earlier"
-    r"|preceding)? ?(?:instructions|rules|prompts?)\b"
-    r"|\A\W*(?:system|assistant|user) ?: |\byou are now\b|\bnew instructions ?:|<\|(?:im_start|system|endoftext)\|>",
+    r"(?:^[-*+\u2022 \t]{0,8}|(?<=[.!?] ))(?:(?:ignore|disregard|forget) (?:all |any )?(?:the |your |of the )*"
+    r"(?:previous|prior|above|earlier|preceding)? ?(?:instructions|rules|prompts?)\b|you are now\b"
+    r"|new instructions ?:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""As a sentence of its own. Behind who said it, or in quotation marks, it is reported."""
+_TAG = re.compile(
+    r"</?(?:sources?|facts|session|task|part|stretch|m)(?:[ \t][^<>\n]{0,200})?>"
+    r"|</?summary(?:[ \t]{1,4}\d[^<>\n]{0,40})?>|<\|(?:im_start|im_end|system|endoftext)\|>",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"</?(?:sources?|facts|session|task)\b", re.IGNORECASE)
+"""A tag of our prompts as they have it, or of a chat template: an answer that has one goes on with the prompt or the
+dialogue, unless a source has it too."""
 _WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"^[ \t]*+(?:#{1,6}+|\*\*)[ \t]*+(?:\d{1,3}[.)])?([^\n]*)", re.MULTILINE)
 _AROUND_HEADING = " \t:*#"
@@ -156,6 +168,19 @@ def summary_text(answer: str) -> str:
     return (wrapped[1] if wrapped else text).strip()
 
 
+def untagged(text: str) -> str:
+    """The answer to a prompt for one summary without a tag around it, which nobody asked for and many models write."""
+    tagged = _TAGGED.match(text)
+    return tagged[1].strip() if tagged else text
+
+
+def explained(wrong: Fault, *, tokens: int, max_tokens: int) -> str:
+    """What the model is told about a fault of its answer."""
+    if wrong == "too long":
+        return f"it has {tokens} tokens where at most {max_tokens} are allowed; keep what matters most"
+    return EXPLAINED[wrong]
+
+
 def fault(text: str, expected: Expected, *, tokens: int) -> Fault | None:
     """The first thing that is wrong with `text` (from `summary_text`), or `None`; the length is judged last."""
     if not any(char.isalnum() for char in text):
@@ -163,7 +188,7 @@ def fault(text: str, expected: Expected, *, tokens: int) -> Fault | None:
     if tokens < max(min(_MIN_TOKENS, expected.target_tokens), expected.target_tokens * _MIN_SHARE):
         return "too short"
     formed = any(f"# {section.heading}" in text for section in FORMS[expected.strategy])
-    if _TAG.search(text) or _repeats(text, expected.instructions):
+    if _has_our_tags(text, expected.source_text) or _repeats(text, expected.instructions):
         return "echo"
     if not formed and (_REFUSAL.search(text) or _OBEYED.search(text)):
         return "refusal" if _REFUSAL.search(text) else "instruction"
@@ -176,6 +201,13 @@ def fault(text: str, expected: Expected, *, tokens: int) -> Fault | None:
 def _fault_of_form(text: str, expected: Expected, *, tokens: int) -> Fault | None:
     lacking = expected.all_sections and lacks_sections(text, expected)
     return "too long" if tokens > expected.max_tokens else "sections" if lacking else None
+
+
+def _has_our_tags(text: str, source: str) -> bool:
+    """Whether `text` has a tag of a prompt that no source has: whoever quotes one says what was said."""
+    tags = {match[0].casefold() for match in _TAG.finditer(text)}
+    folded = source.casefold() if tags else ""
+    return any(tag not in folded for tag in tags)
 
 
 def _repeats(text: str, instructions: str) -> bool:

@@ -1,4 +1,7 @@
-"""What can be measured of a summary without a model, by the names that a setting uses."""
+"""What can be measured of a summary without a model, by the names that a setting uses.
+
+Measured is the text that is shown, not the facts that are kept beside it: a view shows few of those.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ def measures_of(
     texts = [source.text for source in job.sources]
     found: dict[str, float | None] = {}
     if "identifiers" in wanted:
-        found["identifiers"] = kept_share(texts, "\n".join([text, *(fact.text for fact in job.facts)]))
+        found["identifiers"] = kept_share(texts, text)
     if "loss" in wanted:
-        found["loss"] = information_loss(texts, text, job.facts)
+        found["loss"] = information_loss(texts, text)
     if {"grounded", "covered"} & set(wanted):
         shares = soundness(text, texts, job.known, target_tokens=job.target_tokens, are_messages=job.level == 1)
         found |= {name: getattr(shares, name) for name in ("grounded", "covered") if name in wanted}

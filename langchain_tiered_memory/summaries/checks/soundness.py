@@ -53,7 +53,7 @@ _FRAME_TEXT = (
     "current context follow next step well also both about then after before during while other one two several "
     "various later still already including include regarding concerning state report various covered"
 )
-_FRAME = frozenset(term for word in _FRAME_TEXT.split() for term in analyse(word))
+FRAME = frozenset(term for word in _FRAME_TEXT.split() for term in analyse(word))
 """Words in which a summary is told: they say nothing of what it is about, wherever they stand."""
 
 
@@ -144,7 +144,7 @@ _NOT_JUDGED = Soundness(grounded=1.0, covered=1.0, from_one_source=False)
 
 
 def _keys(text: str) -> frozenset[str]:
-    return frozenset(term[:_KEY_CHARS] for term in analyse(text) if term not in _FRAME)
+    return frozenset(term[:_KEY_CHARS] for term in analyse(text) if term not in FRAME)
 
 
 def _prose(text: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Trust labels: marks the lines of a summary that come from tools or web pages.
 
 A model is asked to carry these labels, and may not. So each sentence is traced: to the stretch of a source that shares
-most with it, rare words and figures above all. Where that is a tool's by a clear margin, the sentence stands in a line
-of its own behind the label, as the extractive condenser writes it.
+most with it, rare words and figures above all. Where that is a tool's by a clear margin, and much of the sentence
+is what no person said at all, it stands in a line of its own behind the label, as the extractive condenser writes it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.checks.soundness import FRAME
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import SourceText
 
@@ -30,8 +31,12 @@ _MAX_TOOL_CHARS = 600_000
 _MARGIN = 1.25
 _LEAST_SHARE = 0.25
 """Of a sentence's weight, that the stretch it comes from must share."""
+_LEAST_ALONE = 2
+"""Terms of a sentence that tools alone have: one may be anybody's word."""
 _FIGURE_WEIGHT = 3.0
-_MARK = re.compile(r"^[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?(?:\*\*[^*\n]{0,80}\*\*:?[ \t]*)?")
+_MARK = re.compile(
+    r"^(?P<bullet>[ \t]*(?:(?:[-*+\u2022]|\(?\d{1,3}[.)])[ \t]+)?)(?P<lead>\*\*[^*\n]{0,80}\*\*:?[ \t]*)?"
+)
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})")
 
@@ -59,7 +64,7 @@ class _Stretches:
 
     def label_of(self, sentence: str) -> str:
         """The label that a sentence must carry; empty for none."""
-        terms = set(analyse(sentence))
+        terms = set(analyse(sentence)) - FRAME  # that somebody asked or said something is nobody's find
         weights = {term: self.weight(term) for term in terms}
         scores: Counter[int] = Counter()
         for term in terms:
@@ -68,9 +73,14 @@ class _Stretches:
         said = max((score for place, score in scores.items() if not self.labels[place]), default=0.0)
         best = max((place for place in scores if self.labels[place]), key=lambda place: scores[place], default=None)
         least = _LEAST_SHARE * sum(weights.values())
-        if best is not None and scores[best] > _MARGIN * said and scores[best] >= least:
+        if best is not None and scores[best] > _MARGIN * said and scores[best] >= least and self._is_alone(terms):
             return self.labels[best]
         return TOOL_MARK if self.is_cut and terms and said < least else ""
+
+    def _is_alone(self, terms: Iterable[str]) -> bool:
+        """Whether tools have what no person has in any stretch: a figure, or more than a word that anybody may use."""
+        alone = [term for term in terms if (places := self.by_term.get(term)) and all(self.labels[at] for at in places)]
+        return len(alone) >= _LEAST_ALONE or any(char.isdigit() for term in alone for char in term)
 
 
 def labelled(text: str, sources: Sequence[SourceText], headings: frozenset[str] = frozenset()) -> str:
@@ -119,27 +129,32 @@ def _labelled_line(line: str, read: _Stretches, headings: frozenset[str]) -> Ite
     if heading and line[heading.end() :].strip().casefold().rstrip(":") in headings:
         yield line
         return
-    end = _end_of_mark(line)
-    mark, rest = line[:end], line[end:]
-    if _FENCE.match(line) or not any(char.isalnum() for char in rest) or rest.startswith(TOOL_MARK):
+    mark = _MARK.match(line)
+    bullet, lead = (mark["bullet"], mark["lead"] or "") if mark else ("", "")
+    rest = line[len(bullet) + len(lead) :]
+    is_marked = rest.startswith(TOOL_MARK) or lead.strip(" \t*:").startswith(TOOL_MARK)
+    if _FENCE.match(line) or not any(char.isalnum() for char in rest) or is_marked:
         yield line
         return
     if heading:
         label = read.label_of(rest)
         yield f"- {label}: {line[heading.end() :]}" if label else line
         return
-    bullet = "- " if mark.strip() else ""
-    first = True
     for label, said in _runs(rest, read):
-        begins = mark if first else bullet
-        yield f"{begins}{label}: {said}" if label else f"{begins}{said}"
-        first = False
+        yield f"{bullet}{f'{label}: ' if label else ''}{lead}{said}"
+        bullet, lead = "- " if bullet.strip() else "", ""
 
 
 def _runs(text: str, read: _Stretches) -> Iterator[tuple[str, str]]:
     """Sentences of a line, neighbours of one label together."""
     label, said = "", list[str]()
-    parts = [piece.text for piece in pieces(text)] or [text]
+    parts: list[str] = []
+    for piece in pieces(text):
+        if parts and piece.text[:1].islower():  # a full stop that ended no sentence
+            parts[-1] += f" {piece.text}"
+        else:
+            parts.append(piece.text)
+    parts = parts or [text]
     labels = [read.label_of(part) for part in parts]
     if not any(labels):
         yield "", text

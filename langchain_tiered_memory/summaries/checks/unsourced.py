@@ -1,7 +1,8 @@
 """Marks figures, codes and names of a summary that nothing in its sources explains.
 
-Marked rather than cut: a mark that is wrong costs a few tokens, a sentence that is wrongly cut is lost. The mark goes
-around what it marks, so that it can be read back: one level up, what stands in it is no source for anything.
+Marked rather than cut: a mark that is wrong costs a few tokens, a sentence that is wrongly cut is lost. The mark stands
+at the end of the sentence and names what it marks, so that it can be read back: one level up, that is no source for
+anything.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
+from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import utc
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _OPENS, _CLOSES = "[not in the source: ", "]"
-_MARKED = re.compile(rf"{re.escape(_OPENS)}[^\[\]\n]{{1,300}}(?:\]|$)", re.MULTILINE)  # a cut may have ended it
+_MARKED = re.compile(rf" ?{re.escape(_OPENS)}[^\[\]\n]{{1,300}}(?:\]|$)", re.MULTILINE)  # a cut may have ended it
+_BETWEEN = "; "
+_CLOSINGS = " \t.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*"
 _MAX_CHARS = 1_000_000
 _MIN_DIGITS = 2
 _MAX_NAME_WORDS = 4
@@ -55,6 +59,8 @@ class Evidence:
     times: tuple[float, ...]
     known: tuple[str, ...] = ()
     """Names, a title, facts: what the writer was told beside the sources."""
+    beside: tuple[str, ...] = ()
+    """Names in what it read besides: known as names, and no source for anything else."""
 
     @cached_property
     def figures(self) -> FigureSources:
@@ -75,7 +81,7 @@ class Evidence:
     @cached_property
     def words(self) -> frozenset[str]:
         """Words and terms, casefolded; of the longer ones the beginnings too."""
-        text = "\n".join(self._all)
+        text = "\n".join((*self._all, *self.beside))
         words = {word.casefold() for word in _WORD.findall(text)} | set(analyse(text))
         return frozenset(words | {word[:_SAME_BEGINNING] for word in words if len(word) > _SAME_BEGINNING})
 
@@ -95,26 +101,43 @@ class Evidence:
         return (*self.texts, *self.known)
 
 
-def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
+def evidence(
+    texts: Sequence[str], times: Sequence[float], known: Iterable[str] = (), beside: Iterable[str] = ()
+) -> Evidence | None:
     """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
 
     Args:
         texts: Their texts.
         times: When each was said, in seconds since the epoch.
         known: What the writer was told beside them.
+        beside: Names in what it read besides.
     """
     if sum(map(len, texts)) > _MAX_CHARS:
         return None
-    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known))
+    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known), tuple(beside))
 
 
 def without_marked(text: str) -> str:
     """`text` without what is marked in it: it is no source for anything."""
-    return _MARKED.sub("", text) if _OPENS in text else text
+    return "\n".join(map(_without_marked, text.split("\n"))) if _OPENS in text else text
+
+
+def _without_marked(line: str) -> str:
+    """A line without its mark, and without what that names."""
+    named = _named_in(line)
+    line = _MARKED.sub("", line) if named else line
+    for one in named:
+        line = line.replace(one, "")
+    return line
+
+
+def _named_in(line: str) -> list[str]:
+    marks = (mark[0].lstrip().removeprefix(_OPENS).removesuffix(_CLOSES) for mark in _MARKED.finditer(line))
+    return [one for mark in marks for one in mark.split(_BETWEEN)]
 
 
 def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
-    """`text` with every figure, code and name marked that `found` does not explain, and those that were marked.
+    """`text` with a mark in every sentence that names a figure, code or name which `found` does not explain; and those.
 
     Headings, numbers of list items, blocks of code and figures of one digit are left alone.
     """
@@ -128,14 +151,30 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
             lines.append(line)
             continue
         spans = _first_of_each_place([*_nothing_in(_MARKED.finditer(line)), *_spans(line, found)])
-        kept, at = "", 0
-        for start, stop, is_strange in spans:
-            if is_strange:
-                kept += f"{line[at:start]}{_OPENS}{line[start:stop]}{_CLOSES}"
-                all_marked.append(line[start:stop])
-                at = stop
-        lines.append(kept + line[at:])
+        before = set(_named_in(line))
+        new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
+        all_marked += [line[start:stop] for start, stop in new]
+        lines.append(_with_marks(line, new) if new else line)
     return "\n".join(lines), tuple(dict.fromkeys(all_marked))
+
+
+def _with_marks(line: str, spans: Sequence[Sequence[int]]) -> str:
+    """A line with a mark before the stop of each sentence that has some of these spans."""
+    ends, at = list[int](), 0
+    for piece in pieces(line):
+        found = line.find(piece.text, at)
+        if found >= 0:
+            at = found + len(piece.text)
+            ends.append(len(line[:at].rstrip(_CLOSINGS)))
+    named: dict[int, dict[str, None]] = {}
+    for start, stop in spans:
+        end = next((end for end in ends if end >= stop), len(line.rstrip()))
+        named.setdefault(end, {})[line[start:stop]] = None
+    kept, at = "", 0
+    for end, names in sorted(named.items()):
+        kept += f"{line[at:end]} {_OPENS}{_BETWEEN.join(names)}{_CLOSES}"
+        at = end
+    return kept + line[at:]
 
 
 def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:

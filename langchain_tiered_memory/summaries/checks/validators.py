@@ -56,7 +56,7 @@ class EmptinessValidator:
 
 
 class IdentifierValidator:
-    """Enough of the sources' identifiers, numbers and paths, in the text or in the facts beside it.
+    """Enough of the sources' identifiers, numbers and paths in the text.
 
     Args:
         least: Share that must be kept, 0 to 1.
@@ -72,9 +72,7 @@ class IdentifierValidator:
         """Measure the share; it is the verdict's score."""
         if not self._least:
             return Verdict(valid=True)
-        kept = kept_share(
-            [source.text for source in job.sources], "\n".join((text, *(fact.text for fact in job.facts)))
-        )
+        kept = kept_share([source.text for source in job.sources], text)
         lost = f"it keeps {kept:.0%} of the identifiers of its sources, {self._least:.0%} are asked for"
         return Verdict(valid=kept >= self._least, issues=() if kept >= self._least else (lost,), score=kept)
 

@@ -13,7 +13,7 @@ from langchain_tiered_memory.summaries.engine.chain import GivenPart
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Part
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ class Batches:
     ) -> Flow[list[GivenPart | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
-        What an answer that ended too soon lacks is asked for in another call. After an answer of which nothing can be
-        used, the same is asked for in halves; a model that cannot write two at a time is asked for one from then on.
+        What an answer that ended too soon lacks is asked for in another call; so is what could not be used, once, with
+        the reason, where that is more than one part. After an answer of which nothing can be used, the same is asked
+        for in halves; a model that cannot write two at a time is asked for one from then on.
 
         Args:
             prepared: The jobs, lower levels first.
@@ -92,6 +93,7 @@ class Batches:
         """
         given: list[GivenPart | None] = [None for _ in prepared]
         spent = [Spent() for _ in prepared]
+        refused: dict[int, tuple[Refused, ...]] = {}
         waiting = _together(prepared, below)
         # Behind a request that a provider has in its cache, one is asked for as well as several are.
         least = LEAST_PARTS if standing is None else 1
@@ -108,7 +110,7 @@ class Batches:
                 continue
             try:
                 plugin, answers, lost = yield from self._first_of(
-                    models, _parts(prepared, below, places, given), standing
+                    models, _parts(prepared, below, places, given, refused), standing
                 )
             except CondensationError:
                 if not any(given):
@@ -117,10 +119,12 @@ class Batches:
             spent[places[0]] += lost
             if not answers:
                 continue  # one that is asked for alone
+            again = _to_ask_again(places, answers, refused, least=least)
             for place, answer in zip(places, answers, strict=True):
                 spent[place] += answer.spent
-                given[place] = GivenPart(plugin=plugin, answer=replace(answer, spent=spent[place]))
-            again = _to_ask_again(places, answers)
+                refused[place] = (*refused.get(place, ()), *answer.refused)
+                told = replace(answer, spent=spent[place], refused=refused[place])
+                given[place] = GivenPart(plugin=plugin, answer=told)
             if again and (self._most_of(plugin) < len(places) or len(again) < len(places)):
                 waiting = again + waiting
         return given
@@ -227,11 +231,19 @@ def _tokens_of(given: GivenPart | None) -> int:
     return given.answer.tokens if given is not None else 0
 
 
-def _to_ask_again(places: Sequence[int], answers: Sequence[PartAnswer]) -> list[int]:
-    """What an answer that ended too soon lacks, or all of one that had nothing; single parts are asked for alone."""
+def _to_ask_again(
+    places: Sequence[int], answers: Sequence[PartAnswer], refused: Mapping[int, tuple[Refused, ...]], *, least: int
+) -> list[int]:
+    """What an answer that ended too soon lacks, or all of one that had nothing; and what could not be used, once.
+
+    A single part is asked for alone, with the reason.
+    """
     if not any(answer.text for answer in answers):
         return list(places)
-    return [place for place, answer in zip(places, answers, strict=True) if answer.cut_off]
+    given = list(zip(places, answers, strict=True))
+    ended = [place for place, answer in given if answer.cut_off]
+    wrong = [place for place, answer in given if not answer.text and not answer.cut_off and not refused.get(place)]
+    return sorted([*ended, *wrong]) if len(wrong) >= max(least, LEAST_PARTS) else ended
 
 
 def _together(prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]]) -> list[int]:
@@ -251,8 +263,9 @@ def _parts(
     below: Sequence[Mapping[str, int]],
     places: Sequence[int],
     given: Sequence[GivenPart | None],
+    refused: Mapping[int, tuple[Refused, ...]],
 ) -> list[Part]:
-    """The parts of one call; what a call before it wrote stands in them as a source."""
+    """The parts of one call; what a call before it wrote stands in them as a source, and why it is asked again."""
     order = {place: number for number, place in enumerate(places)}
     parts: list[Part] = []
     for place in places:
@@ -263,5 +276,6 @@ def _parts(
             for one in job.sources
         )
         here = {one: order[other] for one, other in under.items() if other in order}
-        parts.append(Part(job=replace(job, sources=sources) if written else job, below=here))
+        why = refused[place][-1].why if refused.get(place) else job.refused
+        parts.append(Part(job=replace(job, sources=sources, refused=why), below=here))
     return parts

@@ -10,7 +10,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -134,10 +134,13 @@ class Chain:
         """
         tried = _Tried()
         if part is not None:
+            self._tell_refused(part.answer.refused, part.plugin, context)
             try:
                 return self._of_part(part, job, context), part.plugin
             except CondensationError as error:
+                self._tell_refused(error.refused[len(part.answer.refused) :], part.plugin, context)
                 tried.note(error, part.plugin)
+                job = replace(job, refused=_last_reason(error, job.refused))
         for place, plugin in enumerate(candidates):
             stands_in = place > 0 and is_built_in_rules(plugin)
             if stands_in and self._may_not_stand_in(job, tried):
@@ -151,8 +154,11 @@ class Chain:
             try:
                 condensed = yield from self._by(plugin, given, job, context)
             except CondensationError as error:
+                self._tell_refused(error.refused, plugin, context)
                 tried.note(error, plugin)
+                job = replace(job, refused=_last_reason(error, job.refused))
                 continue
+            self._tell_refused(condensed.refused, plugin, context)
             condensed = replace(condensed, spent=condensed.spent + tried.lost)
             if stands_in and tried.anybody:
                 why = tried.error()
@@ -198,9 +204,15 @@ class Chain:
         answer, plugin = part.answer, part.plugin
         if not answer.text:
             said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
-            raise CondensationError(said, spent=answer.spent, reason=answer.reason)
+            raise CondensationError(said, spent=answer.spent, reason=answer.reason, refused=answer.refused)
         written = Condensed(
-            text=answer.text, tokens=answer.tokens, model=plugin.name, spent=answer.spent, notes=answer.notes
+            text=answer.text,
+            tokens=answer.tokens,
+            model=plugin.name,
+            spent=answer.spent,
+            notes=answer.notes,
+            cut_lines=answer.cut_lines,
+            refused=answer.refused,
         )
         condensed = self._finish.taken(job, written, context)
         self._ask_itself(plugin, job, condensed, context)
@@ -217,13 +229,30 @@ class Chain:
         wrong = self._extensions.own_rejection(plugin, job, condensed.text, context)
         if wrong is not None:
             said = f"{plugin.name} does not take its own summary: {wrong}"
-            raise CondensationError(said, spent=condensed.spent, reason=FailureReason.VALIDATOR_REJECTED)
+            reason = FailureReason.VALIDATOR_REJECTED
+            refused = (*condensed.refused, Refused(reason.value, wrong))
+            raise CondensationError(said, spent=condensed.spent, reason=reason, refused=refused)
+
+    def _tell_refused(
+        self, refused: Sequence[Refused], plugin: CondensationPlugin, context: CondensationContext
+    ) -> None:
+        for one in refused:
+            self._tally.refused(plugin.name, one.fault)
+            said = f"{plugin.name}, level {context.level}: {one.why}"
+            self._report(
+                EventName.ANSWER_REFUSED, said, session_id=context.session_id, writer=plugin.name, fault=one.fault
+            )
 
     def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
         self._tally.fell_back()
         said = f"{to.name} takes over: {error}"
         self._report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
         self._extensions.tell("on_fallback", context, error.reason, to.name)
+
+
+def _last_reason(error: CondensationError, before: str) -> str:
+    """Why the last answer was not taken, for the next request."""
+    return error.refused[-1].why if error.refused else before
 
 
 def _held_back(error: CondensationError, lost: Spent) -> CondensationError:

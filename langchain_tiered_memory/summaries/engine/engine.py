@@ -12,9 +12,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
 from langchain_tiered_memory.summaries.checks.measures import measures_of
 from langchain_tiered_memory.summaries.checks.validators import built_in_validators
 from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
@@ -32,6 +34,7 @@ from langchain_tiered_memory.summaries.engine.registry import (
 from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
 from langchain_tiered_memory.summaries.engine.writers import Writers
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
+from langchain_tiered_memory.types.arguments import Name  # noqa: TC001 - read at the border
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
         TelemetryCollector,
     )
     from langchain_tiered_memory.protocols import Clock
-    from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.checks.validators import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.history import CondensationRecord
@@ -175,6 +177,7 @@ class CondensationEngine:
         """All of them, the highest priority first."""
         return self._writers.registry.plugins
 
+    @checked(SettingsError)
     def configure(self, settings: CondensationSettings) -> None:
         """Go by other settings from now on: the bounds, what is validated and measured, what is told.
 
@@ -206,7 +209,8 @@ class CondensationEngine:
         """
         self._writers.registry.register(plugin)
 
-    def unregister_plugin(self, name: str) -> bool:
+    @checked(SettingsError)
+    def unregister_plugin(self, name: Name) -> bool:
         """Take a plugin out, a built-in one too. Returns whether there was one of that name."""
         return self._writers.registry.unregister(name)
 

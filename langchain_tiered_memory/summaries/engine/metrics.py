@@ -24,6 +24,8 @@ class WriterMetrics:
     successes: int = 0
     """How often its summary was taken."""
     failures: Mapping[FailureReason, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Answers of its model that were not taken, by what was wrong with them: each took a call, or a part of one."""
     calls: int = 0
     """Model calls it made, as far as the engine can see: those of the built-in writers, and what a plugin reports."""
     open_seconds: float = 0.0
@@ -58,6 +60,7 @@ class Tally:
         self._failures: Counter[FailureReason] = Counter()
         self._writers: Counter[tuple[str, str]] = Counter()
         self._writer_failures: Counter[tuple[str, FailureReason]] = Counter()
+        self._refused: Counter[tuple[str, str]] = Counter()
 
     def started(self) -> None:
         """Somebody asks for a summary."""
@@ -96,6 +99,11 @@ class Tally:
         with self._lock:
             self._writer_failures[writer, reason] += 1
 
+    def refused(self, writer: str, fault: str) -> None:
+        """An answer of a writer's model was not taken."""
+        with self._lock:
+            self._refused[writer, fault] += 1
+
     def metrics(self, writers: Iterable[tuple[str, float]]) -> EngineMetrics:
         """The figures now; `writers` by name with the seconds that their breakers stay open."""
         with self._lock:
@@ -112,6 +120,7 @@ class Tally:
                         attempts=self._writers[name, "attempts"],
                         successes=self._writers[name, "successes"],
                         failures={why: n for (who, why), n in self._writer_failures.items() if who == name},
+                        refused={what: n for (who, what), n in self._refused.items() if who == name},
                         calls=self._writers[name, "calls"],
                         open_seconds=seconds,
                     )

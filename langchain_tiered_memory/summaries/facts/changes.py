@@ -35,13 +35,15 @@ _CORRECTS = re.compile(
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
     r"|isn['\u2019]t|aren['\u2019]t|used to be"
-    r"|told you|i said)\b[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
+    r"|told you|i said|nicht(?: mehr)?"
+    r"|(?<=, )(?:no|non|pas|n\u00e3o)|et non(?: pas)?)\b"
+    r"[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
     r"(?P<wrong>[$\u20ac\u00a3]?\w[\w.,:/@-]{0,80}+(?:\s\w[\w.:/-]{0,40}+){0,2})",
     re.IGNORECASE,
 )
 _DENYING = (
     "not", "instead", "rather", "longer", "from", "replac", "forget", "ignore", "scratch", "isn", "aren", "used to",
-    "told you", "i said",
+    "told you", "i said", "nicht", ", no", ", pas", ", n\u00e3o", "et non",
 )  # fmt: skip
 """What a clause has at least where it takes a value back: looked for first, as most have none of it."""
 _MOVES = re.compile(
@@ -56,12 +58,50 @@ _ENDS_TEXT = (
 )
 _ENDS = frozenset(_ENDS_TEXT.split())
 _LEAST_CHARS = 3
+_SUPPOSES = re.compile(
+    r"(?:suppos\w*|imagin\w*|assum\w*|pretend|hypothetical\w*|let['\u2019]s say|angenommen|nehmen wir an|supongamos"
+    r"|supon\w+|\u5047\u5982|\u5047\u8bbe|\u4eee\u306b)"
+)
+_DOUBTS = re.compile(
+    # A condition, a supposition, a guess;
+    rf"(?<!\w){_SUPPOSES.pattern}"
+    r"|(?<!\w)(?:if|unless|whether|wish\w*|hope\w*|would"
+    r"|could|might|may be|perhaps|maybe|possibly|probably|i (?:think|guess)|apparently|rumou?r\w*|wenn|falls"
+    r"|vielleicht|k\u00f6nnte\w*|w\u00fcrde\w*|w\u00e4re\w*|si|peut-\u00eatre|serait|pourrait|quiz\u00e1s?"
+    r"|tal vez|ser\u00eda|podr\u00eda|talvez|forse|sarebbe"
+    # the words or the belief of others; what is not so, or not any more.
+    r"|(?<!\b[iI] )(?:says?|said|claims?|claimed|thinks?|thought|believe[sd]?|suggest(?:s|ed)?|proposes?|proposed|wrote"
+    r"|writes|reckons?|heard)|told (?:me|us)|according to|(?:not|n['\u2019]t) (?:true|the case)|untrue|false|wrongly"
+    r"|doubts?|den(?:y|ies|ied)|sag(?:t|te)|meint\w*|behauptet\w*|laut|selon|d['\u2019]apr\u00e8s|dit|seg\u00fan|dice|secondo"
+    r"|nicht wahr|stimmt nicht|pas vrai|faux|falso|used to|formerly|previously|originally|(?:in|for) (?:the )?"
+    r"(?:story|novel|example))(?!\w)"
+    r"|\u5982\u679c|\u8981\u662f|\u4e5f\u8bb8|\u53ef\u80fd|\u636e\u8bf4|\u8ba4\u4e3a"
+    r"|\u3082\u3057|\u304b\u3082\u3057\u308c|\u306b\u3088\u308b\u3068"
+)
+"""Wording by which a clause says that what it tells is not plainly so. Only announced changes need it: where nothing is
+announced, any further word speaks against a statement (`frames`)."""
 
 
 def announces_change(text: str) -> bool:
     """Whether a clause says that something is otherwise than before."""
     low = cues.lowered(text)
     return bool(_FIRST.match(low) or _CHANGES.search(low.rstrip(" .!")) or cues.TAKEN_BACK.search(low))
+
+
+def doubts(text: str) -> bool:
+    """Whether a clause supposes, guesses, denies or repeats what it tells, so that nothing is settled by it."""
+    low = text[:1].lower() + text[1:]  # "Dr. Said" is a name
+    return low.rstrip(" \"'").endswith(("?", "\uff1f", "\u061f")) or _DOUBTS.search(low) is not None
+
+
+def supposes(text: str) -> bool:
+    """Whether a clause only plays with what it tells: nobody states it."""
+    return _SUPPOSES.match(cues.lowered(text)) is not None
+
+
+def cancels(text: str) -> bool:
+    """Whether a clause says that its subject does not take place."""
+    return cues.CANCELLED.search(cues.lowered(text)) is not None
 
 
 def corrects(text: str) -> bool:

@@ -8,6 +8,7 @@ MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
 _MAX_CHARS = 320  # of a text without blanks between its words
 _LEAST_HALF = 4  # words of a half that stands alone
+_TAG_WORDS = 3  # of a question behind a sentence that asks about that sentence: ", right?", ", is that correct?"
 _SPLIT_WORDS = 12  # a shorter sentence is one clause
 
 _LEAD = re.compile(
@@ -16,8 +17,8 @@ _LEAD = re.compile(
     r"|for the record|for what it['\u2019]?s worth|in case (?:it matters|you (?:need|wonder)\w*)"
     r"|before i forget|one more thing|another thing"
     r"|(?:a )?quick (?:note|one)|(?:a |just a )?heads[- ]up|just a note|(?:it )?turns out(?: that)?"
-    r"|it turned out(?: that)?|in the end|long story short|to be honest|as it happens|as far as i know|apparently"
-    r"|(?:i )?(?:just )?(?:think|guess|believe|suppose|should mention|should say|should add|found out|heard"
+    r"|it turned out(?: that)?|in the end|long story short|to be honest|as it happens"
+    r"|(?:i )?(?:just )?(?:should mention|should say|should add|found out"
     r"|wanted to (?:say|mention|add)|forgot to (?:say|mention|add))(?: that)?|as i (?:said|mentioned)"
     r"|you know(?: what)?|look|listen|honestly|haha+|lol|remember that|note that|keep in mind(?: that)?"
     r"|don['\u2019]t forget(?: that)?|remember|note|thanks|thank you|sure|great|good|perfect|cool|nice|got it)"
@@ -37,11 +38,6 @@ _NEEDS_MARK = frozenset(
         "listen",
         "remember",
         "note",
-        "think",
-        "believe",
-        "guess",
-        "suppose",
-        "heard",
         "found out",
         "thanks",
         "thank you",
@@ -51,8 +47,8 @@ _NEEDS_MARK = frozenset(
 )
 _MOST_LEADS = 4
 _ASIDE = re.compile(
-    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know"
-    r"|i think|i guess)(?=[.!]*$)",
+    r"[,;]? (?:by the way|btw|fyi|oddly enough|funnily enough|lol|haha|if that helps|just so you know|you know)"
+    r"(?=[.!]*$)",
     re.IGNORECASE,
 )
 _SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\]")
@@ -70,8 +66,9 @@ _JOINT = re.compile(
 )
 _TAIL = re.compile(
     r"(?:,| [\u2013\u2014-]) (?:so|which|everybody|everyone|nobody|no one|all|and (?:that|i|it|everybody"
-    r"|everyone|nobody|not)|but (?:that|i|it)|if|though|although|because|since|as|i|hope\w*"
-    r"|please|just|oddly|hopefully|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
+    r"|everyone|nobody|not)|but (?:that|i|it)|though|although|because|since|as"
+    r"|i(?! (?:think|guess|hope|believe|suppose|assume|heard)\b)"
+    r"|please|just|oddly|thankfully|luckily|sadly|unfortunately|finally|more|less|keep|ping|in case"
     r"|for now|whatever)\b[^,;:]{0,80}$",
     re.IGNORECASE,
 )
@@ -84,7 +81,7 @@ def clauses(sentence: str) -> list[str]:
     said = " ".join((_SHOWN.sub(" ", sentence) if "[" in sentence else sentence).split())
     if said.endswith(("?", "\uff1f", "\u061f")):
         asks = _ASKS.search(said)
-        if asks is None:
+        if asks is None or asks[0].count(" ") <= _TAG_WORDS:
             return []
         said = said[: asks.start()]
     if said.rstrip("*_ ").endswith((":", "\uff1a")) or not said:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.phrases import normalised
+from langchain_tiered_memory.summaries.facts.supersession import rivals
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.types.records import Fact, FactKind, Role
 
@@ -80,17 +82,21 @@ def facts_list(facts: Sequence[Fact]) -> str:
 
     Each speaker's stand under their name in brackets, in the order in which they first spoke: "I" means them. The
     user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass for
-    a user's.
+    a user's. Where two values are told of one thing, each stands with its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
+    doubtful = rivals(facts)
+    newest: dict[tuple[bool, str], int] = {}
     for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
         about = said.setdefault(_whose(fact), {})
         about.setdefault(fact.subject or fact.id, []).append(fact)
+        if fact.id in doubtful:
+            newest[_whose(fact)] = fact.seq
     shown: list[str] = []
-    order = {whose: (whose[0], whose[1] != "", place) for place, whose in enumerate(said)}
+    order = {whose: (whose[0], whose[1] != "", -newest.get(whose, 0), place) for place, whose in enumerate(said)}
     for whose in sorted(said, key=order.__getitem__):
         shown += [f"({whose[1]})"] if whose[1] else []
-        shown += [line for mine in said[whose].values() for line in _lines(mine)]
+        shown += [line for mine in said[whose].values() for line in _lines(mine, doubtful)]
     return neutralised("\n".join(shown))
 
 
@@ -107,11 +113,11 @@ def line_of(fact: Fact) -> str:
     return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 
-def _lines(facts: Sequence[Fact]) -> list[str]:
+def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
     """Facts of one subject and speaker, joined to lines of a bounded length."""
     lines: list[str] = []
-    for fact in facts:
-        line = line_of(fact)
+    for fact in sorted(facts, key=lambda one: -one.seq if one.id in doubtful else 0):
+        line = f"{line_of(fact)} ({day(fact.at)})" if fact.id in doubtful else line_of(fact)
         if lines and len(lines[-1]) + len(line) <= MAX_LINE_CHARS:
             lines[-1] = f"{lines[-1]}; {_without_subject(fact.subject, line)}"
         else:

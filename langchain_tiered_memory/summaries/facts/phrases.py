@@ -119,6 +119,7 @@ def phrases(sentence: str) -> list[Phrase]:
             while owned and first and tokens[first - 1][0][:1].isupper():
                 first -= 1  # "Ann Miller's": the word before the whole name
             before = tokens[first - 1][0].casefold() if first else ""
+            before = before if before.isalpha() else ""
             found.append(Phrase(tuple(telling), tokens[place].start(), behind[-1].end(), before, word))
         place += max(len(behind), 1) if owned else len(behind) + 1
     return found

@@ -13,7 +13,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.changes import supposes
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
+from langchain_tiered_memory.summaries.facts.quotations import parts_of_message, speaker_of
 from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import pieces
@@ -22,7 +24,7 @@ from langchain_tiered_memory.types.records import Entry, Fact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
 
 MAX_FACTS_PER_ENTRY = 6
@@ -82,10 +84,11 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
     text = entry.text
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[: _MAX_TEXT_CHARS // 2]}\n{text[-_MAX_TEXT_CHARS // 2 :]}"
-    found: list[tuple[str, Statement]] = []
+    found: list[tuple[str, Statement, bool]] = []
     advises = entry.role == "assistant" and len(text) > BRIEF_CHARS
     about, asks, announced = asked, False, ""
-    for piece in pieces(text):
+    said = ((piece, quoted) for part, quoted in parts_of_message(entry, text) for piece in pieces(part))
+    for piece, quoted in said:
         if piece.kind not in ("sentence", "item") or len(piece.text) > _MAX_LINE_CHARS:
             continue
         if advises and not _PARTICULAR.search(piece.text):
@@ -102,7 +105,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
             if goal and is_ask(stated.text):
                 stated, goal = replace(stated, kind="goal"), False
             if stated.weight >= LEAST_WEIGHT:
-                found.append((trimmed(stated.text, keep=stated.span), stated))
+                found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
         asks = piece.text.rstrip().endswith(_QUESTION_MARKS)
         if asks:
@@ -110,7 +113,8 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
     if len(found) > MAX_FACTS_PER_ENTRY:
         best = sorted(found, key=lambda one: -one[1].weight)[:MAX_FACTS_PER_ENTRY]
         found = [one for one in found if any(one is other for other in best)]
-    return [fact_stated(clause, stated, entry) for clause, stated in found], about if asks else ""
+    read = [fact_stated(clause, stated, entry, quoted=quoted) for clause, stated, quoted in found]
+    return read, about if asks else ""
 
 
 def _only_announces(clause: str) -> bool:
@@ -118,15 +122,22 @@ def _only_announces(clause: str) -> bool:
     return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
 
 
-def fact_stated(clause: str, stated: Statement, entry: Entry) -> Fact:
-    """What a clause of a message states, as a fact of that message."""
+def asserted_text(entry: Entry, *, max_chars: int) -> str:
+    """What a message says itself, clause by clause: no question, quotation, supposition or pasted code of it."""
+    said = (piece for part, _ in parts_of_message(entry, entry.text[:max_chars]) for piece in pieces(part))
+    found = (one for piece in said if piece.kind in ("sentence", "item") for one in clauses(piece.text))
+    return "\n".join(one for one in found if not supposes(one))
+
+
+def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = False) -> Fact:
+    """What a clause of a message states, or quotes, as a fact of that message."""
     return Fact(
         kind=stated.kind,
         text=clause,
         seq=entry.seq,
         at=entry.at,
         by=entry.role,
-        speaker=entry.name or "",
+        speaker=speaker_of(entry, quoted=quoted),
         subject=stated.subject,
         attribute=stated.attribute,
         value=stated.value,

@@ -238,6 +238,7 @@ def worded(low: str) -> set[str]:
         ("decision", cues.DECISION),
         ("constraint", cues.CONSTRAINT),
         ("correction", cues.CORRECTION),
+        ("correction", cues.CANCELLED),
     ):
         if pattern.search(low):
             found.add(name)

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.changes import denied_values
+from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
+from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.talk import is_talk
@@ -119,7 +120,8 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
     return Statement(
         clause,
         kind,
-        _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role),
+        _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role)
+        or (subject_of(clause, value) if value else ""),
         attribute,
         value,
         frozenset(signs),
@@ -131,7 +133,7 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
     """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
     words = clause.count(" ") + 1
-    if is_talk(clause, cues.lowered(clause)):
+    if is_talk(clause, cues.lowered(clause)) or supposes(clause):
         return None
     stated = statement(clause, entry, listed=listed)
     if (
@@ -154,9 +156,14 @@ def named_in(text: str) -> str:
 
 def is_ask(clause: str) -> bool:
     """Whether a clause of a first message states what is wanted."""
-    low = cues.lowered(clause)
     substantial = len(clause.split()) >= _MIN_GOAL_WORDS or not clause.isascii()
-    return substantial and bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low))
+    return substantial and is_order(clause)
+
+
+def is_order(clause: str) -> bool:
+    """Whether a clause asks for something to be done."""
+    low = cues.lowered(clause)
+    return bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low))
 
 
 def topic(found: Sequence[Phrase]) -> Phrase | None:

@@ -15,6 +15,7 @@ from langchain_tiered_memory.sql.schema import UNREAD, beside_index, packed, pla
 from langchain_tiered_memory.sql.schema import facts as table
 from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
 from langchain_tiered_memory.summaries.facts import rows
+from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.text.terms import analyse
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _SEARCHED = 20_000
 """Facts that one question looks through, the weightiest: what more a session has is found by recall."""
+_PAGES = 2
+"""How often as many facts as are asked for are looked at, where the first are mostly alike. The bound keeps a view's
+cost from growing with the session; what it passes over is found by recall."""
 _BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
 _UNREAD = (
     select(summaries)
@@ -59,9 +63,12 @@ class FactStore:
         track: str | None = None,
         without: Collection[int] = (),
         limit: int,
+        alike: int | None = None,
         first: Collection[str] = (),
     ) -> list[Fact]:
         """The facts of messages up to `up_to` that hold, in their order; the weightiest where there are more.
+
+        Of those that are alike but for a number or a name only `alike`: what is said once is not crowded out by them.
 
         A fact is superseded only by one that is on this branch, whichever side of the border it stands on: a
         correction among the recent messages is read there.
@@ -72,6 +79,7 @@ class FactStore:
             track: Only what was said on this track; `None`: on all.
             without: Numbers of messages that are not on this branch. What any of them states is not known there.
             limit: The most to give.
+            alike: The most of one template; `None`: as many as there are.
             first: Ids of those that are given before weightier ones, where they hold.
         """
         mine = _of_track(ref, track)
@@ -80,10 +88,9 @@ class FactStore:
             revived = [fact for fact, status in standing.items() if status == "active"]
             silenced = {fact for fact, status in standing.items() if status != "active"}
             # The border is near the end: facts are walked by their worth, until there are enough.
-            query = select(table).where(*mine, beside_index(table.c.seq) <= up_to, table.c.status == "active")
-            by_worth = query.order_by(*_BY_WORTH)
-            held = connection.execute(by_worth.limit(limit + len(silenced))).mappings()
-            found = {fact.id: fact for fact in readable(connection, held, rows.fact_of)}
+            held = (*mine, beside_index(table.c.seq) <= up_to, table.c.status == "active")
+            ids = _varied(connection, held, limit=limit + len(silenced), alike=alike or limit)
+            found = {fact.id: fact for fact in rows.facts_with(connection, ref.key, ids)}
             found |= {fact.id: fact for fact in rows.facts_with(connection, ref.key, revived) if fact.seq <= up_to}
             wanted = rows.facts_with(connection, ref.key, [one for one in first if one not in found])
             found |= {
@@ -151,12 +158,22 @@ class FactStore:
         return [fact for _, fact in scored[:k]]
 
     def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None) -> list[Fact]:
-        """The weightiest facts, those that are taken up most and the newest first; of one track, or of all."""
-        active = () if superseded_too else (table.c.status == "active",)
-        query = select(table).where(*_of_track(ref, track), *active)
-        by_worth = query.order_by(*_BY_WORTH)
+        """The weightiest facts, those that are taken up most and the newest first; of one track, or of all.
+
+        Which hold on one track is what its own facts say of each other.
+        """
+        active = () if superseded_too or track is not None else (table.c.status == "active",)
+        by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
         with self.database.read() as connection:
-            return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
+            if track is None:
+                return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
+            own = readable(connection, connection.execute(by_worth).mappings(), rows.fact_of)
+        gone = superseded(own)
+        judged = [
+            replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
+            for one in own
+        ]
+        return [one for one in judged if superseded_too or one.status == "active"][:k]
 
     def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
         """The facts of messages up to `up_to` that do not hold any more, the weightiest first."""
@@ -250,6 +267,23 @@ class FactStore:
             for part in [None] if summary_ids is None else chunks(list(summary_ids)):
                 these = mine if part is None else and_(mine, summaries.c.id.in_(part))
                 connection.execute(update(summaries).where(these).values(facts_read=0))
+
+
+def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limit: int, alike: int) -> list[str]:
+    """The ids of the weightiest facts, of each template `alike` at most."""
+    by_worth = select(table.c.id, table.c.text).where(*held).order_by(*_BY_WORTH).limit(limit)
+    found: list[str] = []
+    seen: Counter[str] = Counter()
+    for start in range(0, _PAGES * limit, limit):
+        page = connection.execute(by_worth.offset(start)).all()
+        for fact, text in page:
+            template = template_of(str(text))
+            seen[template] += 1
+            if seen[template] <= alike:
+                found.append(fact)
+        if len(found) >= limit or len(page) < limit:
+            break
+    return found[:limit]
 
 
 def _of_track(ref: SessionRef, track: str | None) -> tuple[ColumnElement[bool], ...]:

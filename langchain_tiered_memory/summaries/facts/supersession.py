@@ -1,19 +1,22 @@
 """Which fact takes the place of which.
 
 A fact is superseded by a later one about the same subject that says otherwise: one that denies its value ("8443, not
-8080"), one that announces a change ("is now", "correction"), or one that states the same property of it again with
-another value. Two properties of one subject stand beside each other, and what a user said is taken back by a user
-alone. The rules are pure and look at nothing but the facts: an edit, a branch or a removal gives its own answer.
+8080"), one that announces a change ("is now", "correction", "cancelled"), or one that states it again in the same words
+with another value. The evidence stands in the later statement itself: what it only supposes, asks, quotes or repeats
+of others takes nobody's place, nor does what somebody else says. Two properties of one subject stand beside each
+other; where it is doubtful, so do two values (`rivals`). The rules are pure and look at nothing but the facts: an edit,
+a branch or a removal gives its own answer.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from langchain_tiered_memory.summaries.facts.changes import announces_change, corrects, denied_values
+from langchain_tiered_memory.summaries.facts.changes import announces_change, cancels, corrects, denied_values, doubts
+from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
+from langchain_tiered_memory.summaries.facts.quotations import is_quoted
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
 from langchain_tiered_memory.text.figures import states_figure
 from langchain_tiered_memory.text.readings import read_once
@@ -34,7 +37,6 @@ _NEAREST = 40
 _MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
 _TELLING_WORDS = 2
 _FRAME_WORDS = 3
-_OWN = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself)\b")
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -45,23 +47,21 @@ class _Stance(NamedTuple):
     said: str
     changes: bool
     corrects: bool
+    cancels: bool
     denied: tuple[str, ...]
-    is_own: bool
-    """Whether it speaks of who says it."""
+    doubted: bool
+    """Whether it settles nothing."""
+    frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
     fact: Fact
     about: frozenset[str]
-    said: str
     shape: Shape
     unit: str
     value: str
-    changes: bool
-    corrects: bool
-    denied: tuple[str, ...]
-    is_own: bool
+    stance: _Stance
 
 
 class Named(Protocol):
@@ -95,7 +95,7 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
     known_before = [] if settled is None else near(judged, [one for one in facts if one.seq <= after])
     ordered = sorted(
         (_look(fact) for fact in (*known_before, *judged)),
-        key=lambda one: (one.fact.seq, one.changes or bool(one.denied), one.fact.id),
+        key=lambda one: (one.fact.seq, one.stance.changes or bool(one.stance.denied), one.fact.id),
     )
     gone: dict[str, str] = dict(settled or {})
     about: dict[str, list[_Looked]] = {}
@@ -104,7 +104,7 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
         if settled is None or new.fact.seq > after:
             known = {
                 id(old): old
-                for old in (*_sharing(new, about), *(recent if new.denied and not new.about else ()))
+                for old in (*_sharing(new, about), *(() if new.about else recent))
                 if old.fact.id not in gone
             }
             gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
@@ -115,6 +115,30 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
     return gone
 
 
+def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:
+    """Id of each fact that holds beside another value of the same thing -> the ids of those others."""
+    about: dict[str, list[_Looked]] = {}
+    for fact in facts:
+        if fact.kind not in _STAYS and fact.subject:
+            about.setdefault(fact.subject, []).append(_look(fact))
+    found: dict[str, frozenset[str]] = {}
+    for mine in about.values():
+        for one in mine[-_NEAREST:]:
+            others = frozenset(other.fact.id for other in mine[-_NEAREST:] if _is_rival(one, other))
+            if others:
+                found[one.fact.id] = others
+    return found
+
+
+def _is_rival(one: _Looked, other: _Looked) -> bool:
+    swap = swap_of(one.stance.frame, other.stance.frame)
+    if swap is None or one.unit != other.unit or not _says_otherwise(one, other):
+        return False
+    if not (swap.is_told_of_now or one.fact.attribute):
+        return False  # what is done again and again, each time of something else
+    return _beside_value(swap.new, one) == _beside_value(swap.old, other) == ()
+
+
 def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
     """Those of `before` that `superseded` would compare with one of `new`: of a subject of theirs, or just before."""
     wanted = frozenset(word for fact in new for word in _about(fact))
@@ -123,7 +147,7 @@ def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
     last: dict[str, int] = {}
     found: list[OneNamed] = []
     for fact in sorted((one for one in before if one.kind not in _STAYS), key=lambda one: -one.seq):
-        words = wanted.intersection(fact.subject.split())
+        words = wanted & _about(fact)
         # Of the message in which the last of them stands, all: their order is known when they are looked at.
         few = [word for word in words if seen.get(word, 0) < _NEAREST or last[word] == fact.seq]
         for word in words:
@@ -148,7 +172,7 @@ def words_to_seek(new: Sequence[Named], newest: Sequence[Named]) -> frozenset[st
 
 
 def _about(fact: Named) -> frozenset[str]:
-    return frozenset(fact.subject.split()) - _BESIDE
+    return parts_of(fact.subject) - _BESIDE
 
 
 def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]:
@@ -157,18 +181,13 @@ def _sharing(new: _Looked, about: dict[str, list[_Looked]]) -> Iterable[_Looked]
 
 
 def _look(fact: Fact) -> _Looked:
-    said, changes, is_correcting, denied, is_own = _stance(fact.text)
     return _Looked(
         fact=fact,
         about=_about(fact),
-        said=said,
         shape=shape_of(fact.value),
         unit=unit_of(fact.value),
         value=fact.value.casefold(),
-        changes=changes,
-        corrects=is_correcting,
-        denied=denied,
-        is_own=is_own,
+        stance=_stance(fact.text),
     )
 
 
@@ -179,43 +198,75 @@ def _stance(text: str) -> _Stance:
         said=folded(text),
         changes=announces_change(text),
         corrects=corrects(text),
+        cancels=cancels(text),
         denied=tuple(folded(one) for one in denied_values(text)),
-        is_own=bool(_OWN.search(text.casefold())),
+        doubted=doubts(text),
+        frame=frame_of(text),
     )
 
 
 def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     """Which of `known` `new` takes the place of."""
+    stance = new.stance
     known = [
         old
         for old in known
-        if AUTHORITY[new.fact.by] >= AUTHORITY[old.fact.by]
+        if _may_judge(new.fact, old.fact)
         and old.fact.id != new.fact.id
-        and not _of_two_people(new, old)
-        and (old.fact.seq < new.fact.seq or new.corrects or _denies(new, old))
+        and (old.fact.seq < new.fact.seq or stance.corrects or _denies(new, old))
     ]
     known.sort(key=lambda old: (old.fact.seq, old.fact.id))
+    swapped = [old for old in known if _is_swapped(new, old) or contradicts(stance.frame, old.stance.frame)]
+    if stance.doubted or not known:
+        return []
     denied = [old for old in known if _denies(new, old)]
     if not new.about:
-        sure = [old for old in denied if any(_is_particular(one) for one in new.denied)]
+        sure = [old for old in denied if any(_is_particular(one) for one in stance.denied)] or swapped[-1:]
         return sure if len({old.fact.subject for old in sure}) == 1 else []
     same = [old for old in known if _same_subject(new, old, known)]
-    alike = [old for old in same if _says_otherwise(new, old)]
-    if not new.changes and not denied:
-        return [old for old in alike if _restates(new, old)]
-    if not new.corrects:
+    if stance.cancels:
+        return [old for old in same if old.shape not in (Shape.PATH, Shape.CODE, Shape.NAME)]
+    alike = [old for old in same if _says_otherwise(new, old) and not of_two(new.stance.frame, old.stance.frame)]
+    if not stance.changes and not denied:
+        return swapped
+    if not stance.corrects:
         alike = [old for old in alike if _takes_place(new, old)]
     if new.shape in (Shape.WORDS, Shape.NAME):
         alike = alike[-1:]
     elif any(old.unit == new.unit for old in alike):
         alike = [old for old in alike if old.unit == new.unit]
-    return [*alike, *(old for old in denied if not any(old is one for one in alike))]
+    return list({id(old): old for old in (*alike, *denied, *swapped)}.values())
 
 
-def _of_two_people(new: _Looked, old: _Looked) -> bool:
-    """Whether two named people each speak of themselves: both have a sister, a home and a job."""
-    names = {new.fact.speaker, old.fact.speaker}
-    return len(names - {""}) > 1 and new.is_own and old.is_own
+def _may_judge(new: Fact, old: Fact) -> bool:
+    """Whether the speaker of `new` may take back what `old` says: their own words, or those of less authority."""
+    if is_quoted(new) or AUTHORITY[new.by] < AUTHORITY[old.by]:
+        return False
+    return AUTHORITY[new.by] > AUTHORITY[old.by] or new.speaker == old.speaker
+
+
+def _is_swapped(new: _Looked, old: _Looked) -> bool:
+    """Whether `new` says what `old` says, in the same words but for one value.
+
+    Where it does not announce that this is so now, it is a plain statement in the present, of a value of one form.
+    """
+    swap = swap_of(new.stance.frame, old.stance.frame)
+    if swap is None or not _says_otherwise(new, old) or (new.unit and old.unit and new.unit != old.unit):
+        return False
+    mine, its = _beside_value(swap.new, new), _beside_value(swap.old, old)
+    if new.stance.frame.settles or new.stance.changes:
+        return mine == its == () or (len(mine) <= len(its) and set(its) <= IS)
+    if mine or its or new.shape == Shape.WORDS or new.fact.attribute != old.fact.attribute or new.unit != old.unit:
+        return False
+    return bool(new.fact.attribute) or (new.shape != Shape.NAME and swap.is_told_of_now)
+
+
+def _beside_value(part: tuple[str, ...], stated: _Looked) -> tuple[str, ...]:
+    """What differs beside the value, or beside the one word that may be one."""
+    if len(part) == 1 and (not part[0].isalpha() or stated.shape == Shape.WORDS):
+        return () if part[0] not in stated.fact.subject.split() else part
+    value = folded(stated.value).split()
+    return tuple(word for word in part if word not in value)
 
 
 def folded(text: str) -> str:
@@ -229,16 +280,16 @@ def _is_particular(value: str) -> bool:
 
 def _denies(new: _Looked, old: _Looked) -> bool:
     """Whether `new` takes back what `old` states, and neither names another subject."""
-    if old.denied and any(one in old.denied for one in new.denied):
+    if old.stance.denied and any(one in old.stance.denied for one in new.stance.denied):
         return False  # both take it back
-    return any(one and f" {one} " in f" {old.said} " for one in new.denied)
+    return any(one and f" {one} " in f" {old.stance.said} " for one in new.stance.denied)
 
 
 def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
     if new.about == old.about:
         return True
     if (
-        not (new.corrects or new.denied)
+        not (new.stance.corrects or new.stance.denied)
         or new.shape == Shape.WORDS
         or not (new.about < old.about or old.about < new.about)
     ):
@@ -251,24 +302,13 @@ def _same_subject(new: _Looked, old: _Looked, known: Sequence[_Looked]) -> bool:
 def _says_otherwise(new: _Looked, old: _Looked) -> bool:
     if new.fact.attribute and old.fact.attribute and new.fact.attribute != old.fact.attribute:
         return False
-    return new.shape == old.shape and (new.value != old.value or new.shape == Shape.WORDS)
+    return new.shape == old.shape and (new.value != old.value or new.stance.said != old.stance.said)
 
 
 def _takes_place(new: _Looked, old: _Looked) -> bool:
     """Whether `new`, which tells of some change, is about the same property as `old`."""
     if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
-        frame = new.said.split()[:_FRAME_WORDS]
+        frame = new.stance.said.split()[:_FRAME_WORDS]
         same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
-        return same or len(new.about) >= _TELLING_WORDS or frame == old.said.split()[:_FRAME_WORDS]
+        return same or len(new.about) >= _TELLING_WORDS or frame == old.stance.said.split()[:_FRAME_WORDS]
     return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)
-
-
-def _restates(new: _Looked, old: _Looked) -> bool:
-    """Whether both state one property of their subject, the later one without saying that it changed."""
-    if new.shape == Shape.WORDS:
-        return False
-    if new.fact.attribute != old.fact.attribute or new.unit != old.unit:
-        return False
-    if new.shape == Shape.NAME or new.fact.attribute:
-        return bool(new.fact.attribute)
-    return states_figure(new.fact.text) and states_figure(old.fact.text)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from langchain_tiered_memory.text.lexicon import CANCELLED
+
 _COMMON_TEXT = (
     "a an the and or but so as if than then that this these those there here it its is are was were be been "
     "being am do "
@@ -195,7 +197,8 @@ def is_talk(clause: str, low: str) -> bool:
         return True
     if not low.isascii():
         return False
-    return len(frozenset(_WORD.findall(low)) - COMMON) < _FEW_TELLING and not _SICK.search(low)
+    few = len(frozenset(_WORD.findall(low)) - COMMON) < _FEW_TELLING
+    return few and not _SICK.search(low) and not CANCELLED.search(low)
 
 
 def signs_of_talk(low: str, words: frozenset[str]) -> set[str]:

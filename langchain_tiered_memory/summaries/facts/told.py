@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
-from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
+from langchain_tiered_memory.summaries.facts.quotations import without_quotations
+from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, asserted_text, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.sentences import pieces
@@ -77,13 +78,14 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
     Returns: Facts that `text` states, a message says and `known` lacks, and the ids of known ones that it takes up.
     """
     taken_up = [fact.id for fact, stated in zip(known, stated_in(text, known), strict=True) if stated]
-    said = [
-        (entry, frozenset(analyse(entry.text[:_MAX_SOURCE_CHARS])), entry.text[:_MAX_SOURCE_CHARS].casefold())
+    texts = [
+        asserted_text(entry, max_chars=_MAX_SOURCE_CHARS) if entry.role in SPEAKERS else entry.text[:_MAX_SOURCE_CHARS]
         for entry in sources
     ]
+    said = [(entry, frozenset(analyse(one)), one.casefold()) for entry, one in zip(sources, texts, strict=True)]
     told = [(fact, frozenset(analyse(fact.text))) for fact in known]
     found: dict[str, Fact] = {}
-    for piece in pieces(text):
+    for piece in pieces(without_quotations(text.split("\n"))):
         if piece.kind not in ("sentence", "item"):
             continue
         for clause in clauses(piece.text):

@@ -6,7 +6,10 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
+from langchain_tiered_memory.summaries.facts.statements import is_order
+from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.talk import COMMON
 from langchain_tiered_memory.summaries.facts.told import stated_in
 from langchain_tiered_memory.text.terms import analyse
@@ -27,6 +30,8 @@ MENTION_ODDS = 0.3
 """What each doubling of its mentions adds."""
 COST = 1.2
 """How much the logarithm of a line's tokens takes away: with 1, worth is worth per token."""
+ROUTINE = 4
+"""Times that an order is given, each time of something else, from which it is how somebody works and no fact."""
 SIMILARITY = 0.8
 """Jaccard similarity of terms from which two facts with one value are told once."""
 _COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
@@ -65,11 +70,14 @@ def chosen_facts(
         for fact, is_told in zip(facts, stated, strict=True)
         if not is_told and fact.status == "active" and (fact.weight >= LEAST_SHOWN or fact.id in first)
     ]
+    waiting = _without_routine(waiting, first)
     terms = [frozenset(analyse(fact.text)) for fact in waiting]
     seen = Counter(term for mine in terms for term in mine)
     total = max(len(waiting), 1)
     tokens = [count_text(line_of(fact)) + 1 for fact in waiting]
     widest = math.log(1 + total)
+    templates = [template_of(fact.text) for fact in waiting]
+    alike = Counter(templates)
 
     def worth(place: int) -> float:
         fact = waiting[place]
@@ -78,31 +86,40 @@ def chosen_facts(
         rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]
         return (
             odds
-            + RARITY_ODDS * sum(rare) / RAREST_TERMS
+            + RARITY_ODDS * sum(rare) / RAREST_TERMS * math.log(1 + total / alike[templates[place]]) / widest
             + MENTION_ODDS * math.log2(max(fact.mentions, 1))
             - COST * math.log(max(_LEAST_TOKENS, tokens[place]))
         )
 
+    doubtful = rivals(waiting)
+    at = {fact.id: place for place, fact in enumerate(waiting)}
     chosen: list[int] = []
     sharing: dict[str, list[int]] = {}
     left = room
     for place in sorted(
         range(len(waiting)), key=lambda one: (waiting[one].id not in first, -worth(one), -waiting[one].seq)
     ):
-        if tokens[place] > left or not terms[place]:
+        beside = [at[one] for one in doubtful.get(waiting[place].id, ()) if at[one] not in chosen]
+        if place in chosen or sum(tokens[one] for one in (place, *beside)) > left or not terms[place]:
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
         near = {other for term in rarest for other in sharing.get(term, ())}
         value = waiting[place].value
         if any(value == waiting[other].value and _alike(terms[place], terms[other]) for other in near):
             continue
-        chosen.append(place)
-        left -= tokens[place]
+        chosen += [place, *beside]  # where two values are told of one thing, none stands alone
+        left -= sum(tokens[one] for one in (place, *beside))
         for term in rarest:
             sharing.setdefault(term, []).append(place)
     while chosen and count_text(facts_list([waiting[place] for place in chosen])) > room:
         chosen.pop()
     return [waiting[place] for place in sorted(chosen, key=lambda one: waiting[one].seq)]
+
+
+def _without_routine(facts: Sequence[Fact], first: Collection[str]) -> list[Fact]:
+    """The facts without orders that are given again and again, alike but for a number or a name: these tell nothing."""
+    given = Counter(template_of(fact.text) for fact in facts if is_order(fact.text))
+    return [fact for fact in facts if fact.id in first or given[template_of(fact.text)] < ROUTINE]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.summaries.prompts.building import packaged_text
-from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS
+from langchain_tiered_memory.summaries.prompts.building import is_plain, not_taken, packaged_text, shared_rules
+from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
 from langchain_tiered_memory.types.records import utc
 
@@ -25,6 +25,8 @@ _ALWAYS = ("thematic", "executive")
 _NEWS_SECONDS = 3600.0
 """The time of a message is told where so much passed since the one before it, or another day began."""
 _ALIKE = "(nearly the same as an earlier message)"
+_RECORD = "the parts"
+_EARLIER = "earlier"
 
 
 def batch_instructions(strategies: Sequence[str]) -> str:
@@ -33,7 +35,7 @@ def batch_instructions(strategies: Sequence[str]) -> str:
         f"Headings of `{strategy}`: {', '.join(f'## {section.heading}' for section in FORMS[strategy])}."
         for strategy in dict.fromkeys((*strategies[:1], *_ALWAYS, *strategies))
     )
-    return packaged_text("batch").replace("{flat}", str(FLAT_TOKENS)).replace("{forms}", forms)
+    return packaged_text("batch").replace("{rules}", shared_rules(_RECORD)).replace("{forms}", forms)
 
 
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
@@ -56,14 +58,30 @@ def about(jobs: Sequence[CondenseJob]) -> list[str]:
 
 
 def _part(part: Part, number: int) -> str:
+    lines = merged_lines(part) if part.job.level > 1 else message_lines(part.job.sources)
+    return "\n".join([part_tag(part, number), *lines, *asked_again(part.job), "</part>"])
+
+
+def part_tag(part: Part, number: int) -> str:
+    """The line that opens a part: its number, its form, what it merges, its size."""
     job = part.job
-    size = f"aim={job.target_tokens} most={job.max_tokens}"
-    if job.level == 1:
-        messages = "\n".join(message_lines(job.sources))
-        return f"<part {number} {job.strategy} {size}>\n{messages}\n</part>"
-    of = " ".join(str(place + 1) for place in part.below.values())
-    given = [f"\n{neutralised_part(one.text)}" for one in job.sources if one.id not in part.below]
-    return f'<part {number} {job.strategy} of="{of}" {size}>{"".join(given)}\n</part>'
+    form = "plain" if is_plain(job) else job.strategy
+    of = ""
+    if job.level > 1:
+        earlier = [_EARLIER] if len(part.below) < len(job.sources) else []
+        of = f' of="{" ".join([*earlier, *(str(place + 1) for place in part.below.values())])}"'
+    return f"<part {number} {form}{of} aim={job.target_tokens} most={job.max_tokens}>"
+
+
+def merged_lines(part: Part) -> list[str]:
+    """Of what a part merges, those that were written before."""
+    given = (one.text for one in part.job.sources if one.id not in part.below)
+    return [f"<{_EARLIER}>\n{neutralised_part(text)}" for text in given]
+
+
+def asked_again(job: CondenseJob) -> list[str]:
+    """Why it is asked for once more; none where it is the first time."""
+    return [f"<again>{not_taken(job)}</again>"] if job.refused else []
 
 
 def message_lines(sources: Sequence[SourceText]) -> list[str]:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import HumanMessage
 
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.summaries.prompts.batch_prompt import about, batch_instructions, is_news, message_lines
+from langchain_tiered_memory.summaries.prompts.batch_prompt import (
+    about,
+    asked_again,
+    batch_instructions,
+    is_news,
+    merged_lines,
+    message_lines,
+    part_tag,
+)
 from langchain_tiered_memory.summaries.prompts.building import packaged_text
 from langchain_tiered_memory.text.fencing import neutralised_part
 from langchain_tiered_memory.types.records import utc
@@ -85,10 +93,7 @@ def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
         return None
     lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs)]
     for number, (part, body) in enumerate(zip(parts, bodies, strict=True), 1):
-        job = part.job
-        of = f' of="{" ".join(str(place + 1) for place in part.below.values())}"' if job.level > 1 else ""
-        lines.append(f"<part {number} {job.strategy}{of} aim={job.target_tokens} most={job.max_tokens}>")
-        lines += [*body.lines, "</part>"]
+        lines += [part_tag(part, number), *body.lines, *asked_again(part.job), "</part>"]
     return HumanMessage("\n".join(lines))
 
 
@@ -101,7 +106,7 @@ class _Body:
 def _body(part: Part, shown: Shown) -> _Body:
     job = part.job
     if job.level > 1:
-        return _Body([neutralised_part(one.text) for one in job.sources if one.id not in part.below], 0)
+        return _Body(merged_lines(part), 0)
     lines: list[str] = []
     stretches = at = 0
     last: float | None = None

@@ -2,30 +2,40 @@
 
 Most of an agent's history is files that were read, listings and logs, of which a summary says what was looked at and
 what came of it. A model is shown the head and the tail of each, and asked for less; what people and the assistant say
-stays whole. The transcript, facts, search and the audit, which mends what a summary dropped, have everything.
+stays whole. What stands there twice is shown once: a line that tools repeat, and what a call that edits leaves as it
+is. The transcript, facts, search and the audit, which mends what a summary dropped, have everything.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
-from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, split_at_calls
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.settings import TreeSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 
 LEFT_OUT = "[... the middle is left out ...]"
 """Between head and tail. Without a figure, which a model might repeat as if somebody had said it."""
+SAME = "[...]"
+"""In the place of what is shown before, or of what an edit leaves as it is."""
+_REPEATED_WORDS = 8
+"""A line of a tool's output with so many words is a sentence, not code: where another output has it too, it is what the
+tool always says."""
+_TOLD_TOKENS = 60
+"""Of one output, or of the calls of one message, so much counts for the length that a summary is asked for: what was
+looked at and what came of it is told in a line, however long it is. What it may have at most goes by what is shown."""
 
 
 class Shortening:
-    """What a condensing model is shown of a job.
+    """What a condensing model is shown of the jobs of one call.
 
     Args:
         tool_tokens: Of a tool's output, and of the calls of one message, at most.
@@ -38,30 +48,77 @@ class Shortening:
         self._tree = tree
         self._count_text = count_text
 
-    def of(self, job: CondenseJob) -> CondenseJob:
-        """The job as a model is shown it: the same one where nothing in it is long."""
-        if job.level > 1:
-            return job
-        sources = tuple(self._source(source) for source in job.sources)
-        if sources == job.sources:
-            return job
+    def of(self, jobs: Sequence[CondenseJob]) -> list[CondenseJob]:
+        """The jobs as a model is shown them: the same ones where nothing in them is a tool's."""
+        seen = set[str]()
+        return [self._of(job, seen) if job.level == 1 else job for job in jobs]
+
+    def _of(self, job: CondenseJob, seen: set[str]) -> CondenseJob:
+        sources = tuple(self._source(source, seen) for source in job.sources)
+        told = sum(self._told(source) for source in sources)
         size = target_and_cap(self._tree.level(1), sum(source.tokens for source in sources))
+        target = min(job.target_tokens, target_and_cap(self._tree.level(1), told).target_tokens)
+        if sources == job.sources and target == job.target_tokens:
+            return job
         return replace(
-            job,
-            sources=sources,
-            target_tokens=min(job.target_tokens, size.target_tokens),
-            max_tokens=min(job.max_tokens, size.max_tokens),
+            job, sources=sources, target_tokens=target, max_tokens=max(target, min(job.max_tokens, size.max_tokens))
         )
 
-    def _source(self, source: SourceText) -> SourceText:
-        if source.tokens <= self._tool_tokens or source.role not in ("tool", "assistant"):
-            return source
-        start = 0 if source.role == "tool" else call_start(source.text)
+    def _told(self, source: SourceText) -> int:
+        """Tokens by which the length goes that is asked for."""
+        start = _machine_start(source)
+        if start is None:
+            return source.tokens
+        said = self._count_text(source.text[:start]) if start else 0
+        return min(source.tokens, said + _TOLD_TOKENS)
+
+    def _source(self, source: SourceText, seen: set[str]) -> SourceText:
+        start = _machine_start(source)
         if start is None:
             return source
         said, rest = source.text[:start], source.text[start:]
-        shown = head_and_tail(rest, max_tokens=self._tool_tokens, count=self._count_text, line=LEFT_OUT)
+        shown = _new_lines(rest, seen) if source.role == "tool" else rest
+        if self._count_text(shown) > self._tool_tokens:
+            shown = _changed_lines(shown) if source.role == "assistant" else shown
+            shown = head_and_tail(shown, max_tokens=self._tool_tokens, count=self._count_text, line=LEFT_OUT)
         if shown == rest:
             return source
         text = said + shown
         return replace(source, text=text, tokens=self._count_text(text))
+
+
+def _machine_start(source: SourceText) -> int | None:
+    """Where a tool's output, or the calls of tools, begin; `None` where there are none."""
+    if source.role == "assistant":
+        return call_start(source.text)
+    return 0 if source.role == "tool" else None
+
+
+def _new_lines(text: str, seen: set[str]) -> str:
+    """`text` without sentences that an output before it has too."""
+    lines = text.split("\n")
+    sentences = {line.strip() for line in lines if len(line.split()) >= _REPEATED_WORDS}
+    again = sentences & seen
+    seen |= sentences
+    return _without(lines, again) if again else text
+
+
+def _changed_lines(calls: str) -> str:
+    """Calls without the lines that stand twice in one: what an edit replaces and what it puts there have them both."""
+    shown: list[str] = []
+    for call in split_at_calls(calls):
+        lines = call.split("\n")
+        counts = Counter(line.strip() for line in lines)
+        shown.append(_without(lines, {line for line, count in counts.items() if line and count > 1}))
+    return "\n".join(shown)
+
+
+def _without(lines: Sequence[str], left_out: set[str]) -> str:
+    """Lines without some of them; a mark in the place of each run."""
+    kept: list[str] = []
+    for line in lines:
+        if line.strip() not in left_out:
+            kept.append(line)
+        elif kept[-1:] != [SAME]:
+            kept.append(SAME)
+    return "\n".join(kept)

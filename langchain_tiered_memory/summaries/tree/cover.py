@@ -276,12 +276,19 @@ def _tokens(nodes: Sequence[Node]) -> int:
 
 
 def selected(
-    top: Node | None, level_2: Sequence[Node], level_1: Sequence[Node], *, room: int, threshold: int, share: float
+    top: Node | None,
+    level_2: Sequence[Node],
+    level_1: Sequence[Node],
+    *,
+    room: int,
+    before_facts: int,
+    threshold: int,
+    share: float,
 ) -> tuple[Node, ...]:
     """The selection that this package's design began with: no cover, but the levels in a fixed order of preference.
 
-    With less than `threshold` tokens of room the top level alone; else recent level-2 summaries within `share` of it,
-    then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
+    With less than `threshold` tokens before facts the top level alone; else recent level-2 summaries within `share` of
+    them, then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
     `selectOptimalContext` of the hierarchical-compression design.
 
     Args:
@@ -289,13 +296,14 @@ def selected(
         level_2: Level-2 summaries, newest first.
         level_1: Level-1 summaries, newest first.
         room: Tokens.
+        before_facts: Tokens of it, and of what else stands for older history.
         threshold: See above.
         share: See above.
     """
-    if room < threshold and top is not None:
+    if before_facts < threshold and top is not None:
         return (top,) if top.tokens <= room else ()
     chosen: list[Node] = []
-    left = round(room * share)
+    left = min(round(before_facts * share), room)
     for node in level_2:
         if node.tokens > left:
             break

@@ -31,9 +31,10 @@ class RuleRows(BorderReads):
     """Reads and claims summaries that rules wrote until a model does."""
 
     def want(self, ref: SessionRef, *, level: int, track: str, up_to: int, now: float) -> int:
-        """Have a model write the summaries of a level that end at `up_to` or before. Returns how many are new."""
+        """Have a model write the summaries from a level on that end at `up_to` or before. Returns how many are new."""
         mine = and_(
-            *_of_level(ref, level=level, track=track),
+            summaries.c.session_key == ref.key,
+            or_(and_(*_of_level(ref, level=level, track=track)), summaries.c.level > level),
             summaries.c.wanted.is_(False),
             summaries.c.last_seq <= up_to,
             BY_RULES,
@@ -46,18 +47,25 @@ class RuleRows(BorderReads):
             return connection.execute(update(summaries).where(mine).values(wanted=True, retry_at=now)).rowcount
 
     def first_wanted(self, ref: SessionRef, *, now: float, every: bool = False) -> Summary | None:
-        """The first summary that a model shall write now, lowest level first.
+        """The first summary that a model shall write now, lowest level first: what it merges is in a model's words.
 
         Args:
             ref: Of which session.
             now: Seconds since the epoch.
             every: Whether all that rules wrote are wanted, not only what a view needs.
         """
-        query = select(summaries).where(summaries.c.session_key == ref.key, BY_RULES, _is_free(now))
+        query = select(summaries).where(summaries.c.session_key == ref.key, BY_RULES, _is_free(now), ~_merges_rules())
         if not every:
             query = query.where(summaries.c.wanted.is_(True))
         found = self._read(query.order_by(summaries.c.level, summaries.c.first_seq).limit(1))
         return found[0] if found else None
+
+    def ready_above(self, ref: SessionRef, *, level: int, now: float, every: bool = False) -> list[Summary]:
+        """Summaries above a level that a model shall write, and whose sources are in a model's words; lowest first."""
+        ready = and_(summaries.c.level > level, BY_RULES, _is_free(now), ~_merges_rules())
+        query = select(summaries).where(summaries.c.session_key == ref.key, ready)
+        query = query.order_by(summaries.c.level, summaries.c.first_seq)
+        return self._read(query if every else query.where(summaries.c.wanted.is_(True)))
 
     def by_rules_from(
         self, ref: SessionRef, *, level: int, track: str, first_seq: int, now: float, limit: int
@@ -123,11 +131,22 @@ class RuleRows(BorderReads):
 def outdated_by_rules() -> ColumnElement[bool]:
     """Of a higher level, what rules wrote from texts that were written anew since: they write it again, at no cost.
 
-    Not where what is below is out of date itself: it would only be told again.
+    Not where what is below is out of date itself: it would only be told again. Nor where a model is to write it next.
     """
+    is_next = and_(summaries.c.wanted.is_(True), ~_merges_rules())
+    return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~_merges_stale(), ~is_next)
+
+
+def _merges_rules() -> ColumnElement[bool]:
+    """Whether something below is still in the words of rules."""
     below = summaries.alias("below")
-    is_below_stale = select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.stale.is_(True)).exists()
-    return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~is_below_stale)
+    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.by_rules.is_(True)).exists()
+
+
+def _merges_stale() -> ColumnElement[bool]:
+    """Whether something below is out of date itself."""
+    below = summaries.alias("below")
+    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.stale.is_(True)).exists()
 
 
 def _of_level(ref: SessionRef, *, level: int, track: str) -> tuple[ColumnElement[bool], ...]:

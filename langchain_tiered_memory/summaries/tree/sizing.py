@@ -1,19 +1,23 @@
 """How large a summary should be, and how one that is too large is cut without leaving half a thought.
 
-A cut takes the last items of the longest section first, so that the short sections (decisions, open items) survive.
-Bullets, sentences and blocks of code stay whole; a heading whose section has gone goes too.
+A cut keeps what is worth most for its tokens, as the extractive condenser weighs statements, wherever it stands: facts,
+figures and decisions before chat. Bullets, sentences and blocks of code stay whole, in their order; a heading whose
+section has gone goes too.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
+from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.sentences import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.settings import LevelSettings
 
@@ -50,71 +54,70 @@ def target_and_cap(level: LevelSettings, source_tokens: int) -> Size:
     return Size(target_tokens=max(1, round(cap / HEADROOM)), max_tokens=cap)
 
 
-@dataclass(slots=True)
-class _Part:
-    """A section while it is being cut: its heading and its items, each with the tokens it takes."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A text within its size."""
 
+    text: str
+    """Empty where not even a word fits."""
+    lines: int = 0
+    """Bullets, sentences and blocks that had to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A bullet, a sentence or a block of code, and the heading it stands under."""
+
+    text: str
     heading: str
-    items: list[tuple[str, int]]
-    heading_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.heading_tokens + sum(tokens for _, tokens in self.items)
+    section: int
 
 
-def cut_at_sentence(text: str, *, max_tokens: int, count_text: Callable[[str], int]) -> str:
-    """`text`, cut to at most `max_tokens`: whole bullets and sentences, no heading without content.
+def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int]) -> Cut:
+    """`text`, cut to at most `max_tokens`: what is worth most of it, in its order, no heading without content.
 
-    A single sentence that is too long is cut between words and marked with an ellipsis. Empty where not even a word
-    fits.
+    A single sentence that is too long is cut between words and marked with an ellipsis.
     """
     text = text.strip()
     if count_text(text) <= max_tokens:
-        return text
-    parts = list(_parts(text[: max(1, max_tokens) * _MAX_CHARS_PER_TOKEN], count_text))
-    total = sum(part.tokens for part in parts)
-    limit = max_tokens
-    while True:
-        while total > limit and _drop_one(parts):
-            total = sum(part.tokens for part in parts)
-        cut = _joined(parts)
-        excess = count_text(cut) - max_tokens
-        if excess <= 0:
-            return cut
-        if not _drop_one(parts):
-            return _cut_words(parts[0].items[0][0] if parts else text, max_tokens, count_text)
-        total = sum(part.tokens for part in parts)
-        limit = max(0, min(limit, total) - max(0, excess - 1))
+        return Cut(text)
+    lines = list(_lines(text[: max(1, max_tokens) * _MAX_CHARS_PER_TOKEN]))
+    tokens = [count_text(line.text) for line in lines]
+    order = list(in_order_of_worth([_weighed(line, size) for line, size in zip(lines, tokens, strict=True)]))
+    chosen: list[int] = []
+    room = max_tokens
+    headed = set[int]()
+    for place in order:
+        line = lines[place]
+        heading = count_text(line.heading) if line.heading and line.section not in headed else 0
+        if tokens[place] + heading <= room:
+            chosen.append(place)
+            headed.add(line.section)
+            room -= tokens[place] + heading
+    while chosen:
+        cut = _joined([lines[place] for place in sorted(chosen)])
+        if count_text(cut) <= max_tokens:
+            return Cut(cut, len(lines) - len(chosen))
+        chosen.pop()
+    best = lines[order[0]].text if order else text
+    return Cut(_cut_words(best, max_tokens, count_text), len(lines))
 
 
-def _drop_one(parts: list[_Part]) -> bool:
-    """Drop the last item of the longest section, or the last section where each has one item. False: nothing can go."""
-    longest = max((part for part in parts if len(part.items) > 1), key=lambda part: part.tokens, default=None)
-    if longest is not None:
-        longest.items.pop()
-        return True
-    if len(parts) > 1:
-        parts.pop()
-        return True
-    if parts and parts[0].heading:
-        parts[0].heading, parts[0].heading_tokens = "", 0
-        return True
-    return False
+def _weighed(line: _Line, tokens: int) -> Unit:
+    """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in."""
+    known = kind_of_heading(line.heading) if line.heading else None
+    kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
+    return Unit(line.text, kind, 0, tokens, weight=cue_weight(line.text))
 
 
-def _parts(text: str, count_text: Callable[[str], int]) -> Iterator[_Part]:
-    """Sections that have content. What stands before the first heading is a section without one."""
-    part = _Part("", [])
-    for line in _units(text):
-        if _HEADING.match(line):
-            if part.items:
-                yield part
-            part = _Part(line.strip(), [], count_text(line))
+def _lines(text: str) -> Iterator[_Line]:
+    """What says something, each with its heading. What stands before the first heading has none."""
+    heading, section = "", 0
+    for unit in _units(text):
+        if _HEADING.match(unit):
+            heading, section = unit.strip(), section + 1
         else:
-            part.items.append((line, count_text(line)))
-    if part.items:
-        yield part
+            yield _Line(unit, heading, section)
 
 
 def _units(text: str) -> Iterator[str]:
@@ -138,24 +141,20 @@ def _units(text: str) -> Iterator[str]:
         yield "\n".join([*code, fence])
 
 
-def _joined(parts: list[_Part]) -> str:
+def _joined(lines: Sequence[_Line]) -> str:
     """The text again: bullets and code on lines of their own, sentences of prose side by side."""
     blocks = list[str]()
-    for part in parts:
-        lines = [part.heading] if part.heading else []
-        for item, _ in part.items:
-            own_line = _BULLET.match(item) or _FENCE.match(item)
-            if (
-                own_line
-                or not lines
-                or lines[-1] == part.heading
-                or _BULLET.match(lines[-1])
-                or _FENCE.match(lines[-1])
-            ):
-                lines.append(item)
+    for _, section in groupby(lines, key=lambda line: line.section):
+        told = list[str]()
+        heading = ""
+        for line in section:
+            heading = line.heading
+            own_line = [one for one in (line.text, *told[-1:]) if _BULLET.match(one) or _FENCE.match(one)]
+            if own_line or not told:
+                told.append(line.text)
             else:
-                lines[-1] = f"{lines[-1]} {item}"
-        blocks.append("\n".join(lines))
+                told[-1] = f"{told[-1]} {line.text}"
+        blocks.append("\n".join([*([heading] if heading else []), *told]))
     return "\n\n".join(blocks)
 
 

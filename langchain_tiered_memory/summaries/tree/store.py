@@ -119,12 +119,15 @@ class Tree(RuleRows):
         found = self._read(_due(remake_stale=remake_stale), session=ref.key, now=now)
         return found[0] if found else None
 
-    def unfinished(self, ref: SessionRef | None = None) -> int:
-        """Summaries that somebody works on or that wait for another attempt."""
+    def unfinished(self, ref: SessionRef | None = None, *, track: str | None = None) -> int:
+        """Summaries that somebody works on or that wait for another attempt; of a session, or of one track of it."""
+        query, named = _UNFINISHED_OF_ALL, {}
+        if ref is not None:
+            query, named = _UNFINISHED_OF_SESSION, {"session": ref.key}
+        if track is not None:
+            query = query.where(summaries.c.track == packed(track))
         with self.database.read() as connection:
-            if ref is None:
-                return int(connection.scalar(_UNFINISHED_OF_ALL) or 0)
-            return int(connection.scalar(_UNFINISHED_OF_SESSION, {"session": ref.key}) or 0)
+            return int(connection.scalar(query, named) or 0)
 
     def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
         """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
@@ -233,7 +236,7 @@ class Tree(RuleRows):
             finished, touched = row["state"] in FINISHED, bool(row["touched"])
             # A view that has its border behind it shows what rules wrote: a model is to write it.
             late = summary.level == 1 and not finished and _comes_late(connection, ref, summary)
-            wanted = written.by_rules and late
+            wanted = written.by_rules and (late or (summary.level > 1 and bool(row["wanted"])))
             text = storable(written.text)
             connection.execute(
                 _COMMITTED,

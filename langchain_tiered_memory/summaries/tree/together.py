@@ -2,9 +2,9 @@
 
 Chosen are summaries of the lowest level that a model writes which are wanted, in order, and what follows them up to a
 call's fill: it will be needed next, and a call for little costs its instructions as well. A summary of a higher level
-is written in the call that writes the last of its sources, from what the same call says of them, so that nothing is
-read twice; where most of its sources were written before, rules leave it as it is. Each summary is committed by itself,
-lower levels first.
+is written in the call that writes the last of its sources, from what the same call says of them; those that a call
+before it wrote, it reads again. One that could not be then is part of the next call. Each summary is committed by
+itself, lower levels first.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cached_price
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
+from langchain_tiered_memory.text.identifiers import names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -41,8 +43,6 @@ _PART_ANSWER_TOKENS = 12
 _WITH_ABOVE = 1.4
 """Of what a part of level 1 takes of an answer, what it takes with its share of the higher levels: 5 sources of 1,000
 tokens have one of 1,500 above them, 15 another of 400."""
-_OWN_SHARE = 0.6
-"""Of the sources of a summary one level above, that the same call must write: the others it has to read again."""
 
 
 def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
@@ -68,10 +68,11 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     """Write and commit one after the other; `seen` gets the ids of those that need not be given back."""
     places = {work.summary.id: place for place, work in enumerate(works)}
     below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
-    engine = runtime.condenser
-    prepared = [engine.prepare(work.job) for work in works]
+    engine, standing = runtime.condenser, _standing(runtime, ref)
+    beside = _names_in(works, standing)
+    prepared = [engine.prepare(replace(work.job, beside=beside)) for work in works]
     try:
-        given = yield from engine.write_together(prepared, below, standing=_standing(runtime, ref))
+        given = yield from engine.write_together(prepared, below, standing=standing)
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
@@ -107,6 +108,14 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     return len(done)
 
 
+def _names_in(works: Sequence[Work], standing: Standing | None) -> tuple[str, ...]:
+    """Names in all that the writer of one part reads."""
+    texts = [source.text for work in works for source in work.job.sources]
+    texts += [text_of(message) for message in standing.request.messages] if standing is not None else []
+    speakers = [name for work in works for name in work.job.participants]
+    return tuple(dict.fromkeys([*speakers, *(name for text in texts for name in names(text))]))
+
+
 def _standing(runtime: Runtime, ref: SessionRef) -> Standing | None:
     """The last request of the session's agent, where its provider has it and nothing it shows was changed since."""
     settings = runtime.settings.condensation
@@ -132,8 +141,10 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
         first = tree.first_wanted(ref, now=now, every=eager)
         if first is None:
             return []
-        is_lowest = first.level <= settings.condensation.model_from_level
-        chosen = _side_by_side(runtime, ref, first, now=now) if is_lowest else [first]
+        lowest = settings.condensation.model_from_level
+        chosen = _side_by_side(runtime, ref, first, now=now) if first.level <= lowest else []
+        ready = tree.ready_above(ref, level=lowest, now=now, every=eager)[:MOST]
+        chosen += _fitting(runtime, ready, room=_answer_room(runtime, chosen)) or ([] if chosen else [first])
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
             ref,
@@ -197,19 +208,29 @@ def _size(runtime: Runtime, summary: Summary) -> int:
     return summary.source_tokens + _FRAMING_TOKENS * len(summary.sources) + _PART_TOKENS + 2 * cap
 
 
+def _fitting(runtime: Runtime, found: Sequence[Summary], *, room: float) -> list[Summary]:
+    """Those whose answers have room, in their order."""
+    chosen: list[Summary] = []
+    for one in found:
+        size = _answer_size(runtime, one)
+        if size <= room:
+            chosen.append(one)
+            room -= size
+    return chosen
+
+
 def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room: float) -> list[Summary]:
     """Summaries of higher levels that the call which writes `chosen` shall write too, within `room` of its answer."""
     tree = runtime.store.tree
     above: list[Summary] = []
     level = list(chosen)
     mine = {one.id for one in chosen}
-    lowest = runtime.settings.condensation.model_from_level
     while level:
         parents = list(dict.fromkeys(one.parent_id for one in level if one.parent_id is not None))
         level = []
         for parent in sorted(tree.by_id(ref, parents), key=lambda one: one.first_seq):
             sources = tree.by_id(ref, parent.sources)
-            if not (parent.by_rules and parent.state.finished and _belongs(parent, sources, mine, lowest=lowest)):
+            if parent.id in mine or not (parent.by_rules and parent.state.finished and _belongs(parent, sources, mine)):
                 continue
             size = _answer_size(runtime, parent, source_tokens=sum(one.tokens for one in sources))
             if size <= room:
@@ -220,12 +241,9 @@ def _above(runtime: Runtime, ref: SessionRef, chosen: Sequence[Summary], *, room
     return above
 
 
-def _belongs(parent: Summary, sources: Sequence[Summary], mine: Collection[str], *, lowest: int) -> bool:
-    """Whether all of its sources are in a model's words with this call, and few of them were before."""
-    if len(sources) < len(parent.sources) or any(one.by_rules and one.id not in mine for one in sources):
-        return False
-    own = sum(one.id in mine for one in sources)
-    return own > 0 and (parent.level > lowest + 1 or own >= _OWN_SHARE * len(sources))
+def _belongs(parent: Summary, sources: Sequence[Summary], mine: Collection[str]) -> bool:
+    """Whether all of its sources are in a model's words with this call."""
+    return len(sources) == len(parent.sources) and not any(one.by_rules and one.id not in mine for one in sources)
 
 
 def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:

@@ -23,6 +23,7 @@ from langchain_tiered_memory.text.information_loss import information_loss
 from langchain_tiered_memory.text.similarity import near_duplicates
 from langchain_tiered_memory.transcript.delivery import deliver
 from langchain_tiered_memory.types.drafts import Written
+from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def commit(
         summary_id=summary.id,
         level=summary.level,
         degraded=written.degraded,
+        cut_lines=condensed.cut_lines,
     )
     done = runtime.store.tree.commit(ref, summary, written, owner=runtime.worker, now=now, event=event, follows=follows)
     if done:
@@ -232,13 +234,13 @@ def _job(
         temperature=runtime.settings.tree.temperature,
         attempt=summary.attempts,
         remake=summary.state.finished,
+        refused=summary.error or "" if summary.reason in OF_THE_ANSWER else "",
     )
 
 
 def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Written:
     # As it will be stored: what is counted here is compared with what is read there.
     text = storable(condensed.text)
-    beside = "\n".join((text, *(fact.text for fact in job.facts)))
     texts = [without_marked(source.text) for source in job.sources]
     return Written(
         text=text,
@@ -246,8 +248,8 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
         facts=(),
         model=condensed.model,
         spent=condensed.spent,
-        kept_identifiers=kept_share(texts, beside),
-        information_loss=information_loss(texts, text, job.facts),
+        kept_identifiers=kept_share(texts, text),
+        information_loss=information_loss(texts, text),
         source_digest=sources_digest([(source.id, source.text) for source in job.sources]),
         passages=passage_drafts(text, max_words=runtime.settings.recall.passage_words),
         degraded=condensed.degraded,

@@ -11,10 +11,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.answers import EXPLAINED, REASONS, Expected, fault
+from langchain_tiered_memory.summaries.checks.answers import CUT_UP_TO, REASONS, Expected, explained, fault
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.jobs import Part, PartAnswer
+from langchain_tiered_memory.text.fencing import as_said
+from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
 
-_CUT_UP_TO = 1.5
-"""A part that is no longer than so many times its size is cut; to ask again would cost its sources once more."""
 _TAG = re.compile(r"<[ \t]{0,4}(/?)[ \t]{0,4}summary\b([^<>\n]{0,80})>", re.IGNORECASE)
 _LINE = re.compile(r"^[#*\[( \t]{0,8}(?:summary|part)[ \t]{0,4}(\d{1,4})[\])*: \t]{0,8}$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,4}")
 _MAX_JSON_CHARS = 1_000_000
+_CUT_OFF = ("cut off", "the answer ended before it")
+_MISSING = ("missing", "it was not in the answer, or not between tags of its own")
 
 
 def answers_of(
@@ -56,7 +58,7 @@ def taken_apart(
 ) -> list[PartAnswer]:
     """What an answer has for each of `parts`, checked, with its share of what the call took."""
     found = texts_by_number(answer.text, len(parts), cut_off=answer.cut_off)
-    texts = [found.get(number, "") for number in range(1, len(parts) + 1)]
+    texts = [as_said(found.get(number, "")) for number in range(1, len(parts) + 1)]
     tokens = [count_text(text) if text else 0 for text in texts]
     spent = split_spent(answer.spent, [part.job.source_tokens for part in parts], [max(one, 1) for one in tokens])
     given = [
@@ -79,6 +81,9 @@ def _checked(
 ) -> PartAnswer:
     """The answer as it may be used: cut, where it is a little too long; without its text, where it cannot be used."""
     job, text, tokens = part.job, answer.text, answer.tokens
+    if not text:
+        fault_and_why = _CUT_OFF if answer.cut_off else _MISSING
+        return answer.without_text(*fault_and_why, FailureReason.EMPTY_SUMMARY)
     cap = max(1, min(job.max_tokens, job.source_tokens))
     expected = Expected(
         strategy=job.strategy,
@@ -89,15 +94,14 @@ def _checked(
         # What the same call wrote below it is not among the sources yet: it is judged when it is.
         unsound=None if part.below else lambda said: job.unsound(said, validation),
     )
-    if answer.cut_off:
-        return replace(answer, wrong="the answer ended before it")
     wrong = fault(text, expected, tokens=tokens)
-    if wrong == "too long" and tokens <= cap * _CUT_UP_TO:
-        cut = cut_at_sentence(text, max_tokens=cap, count_text=count_text)
-        if cut:
-            return replace(answer, text=cut, tokens=count_text(cut), notes=("cut",))
+    if wrong == "too long" and tokens <= cap * CUT_UP_TO:
+        cut = cut_to_size(text, max_tokens=cap, count_text=count_text)
+        if cut.text:
+            return replace(answer, text=cut.text, tokens=count_text(cut.text), notes=("cut",), cut_lines=cut.lines)
     if wrong is not None:
-        return replace(answer, text="", tokens=0, wrong=EXPLAINED[wrong], reason=REASONS[wrong])
+        why = explained(wrong, tokens=tokens, max_tokens=cap)
+        return answer.without_text(wrong, why, REASONS[wrong])
     return answer
 
 
@@ -115,23 +119,54 @@ def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[i
 
 
 def _by_tags(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:
-    found: dict[int, str] = {}
+    """Of an answer whose parts stand between tags; what stands within one decides no other.
+
+    A part may quote a tag. Where every tag is closed, what is nested is told by that. Else a number that is opened
+    twice is nobody's, and so is the part before it.
+    """
     tags = list(_TAG.finditer(answer))
-    closes = any(tag[1] for tag in tags)
-    openings = 0
-    for place, tag in enumerate(tags):
-        if tag[1]:
-            continue
-        openings += 1
-        number = _NUMBER.search(tag[2])
-        following = tags[place + 1] if place + 1 < len(tags) else None
-        if following is None and (closes or cut_off):
-            break  # others end and this one does not: the answer was broken off in it
-        text = answer[tag.end() : following.start() if following is not None else len(answer)].strip()
-        wanted = int(number[0]) if number is not None else openings
-        if text and 1 <= wanted <= count:
-            found.setdefault(wanted, text)
+    openings = [tag for tag in tags if not tag[1]]
+    outer, closes = _outermost(tags), len(openings) < len(tags)
+    if outer is not None:
+        spans = outer
+    else:
+        stops = [*(tag.start() for tag in tags[1:]), len(answer)][: len(tags)]
+        spans = [(tag, stop) for tag, stop in zip(tags, stops, strict=True) if not tag[1]]
+        if spans and tags[-1] is spans[-1][0] and (closes or cut_off):
+            spans.pop()  # others end and this one does not: the answer was broken off in it
+    numbers = [_number_of(tag, place) for place, (tag, _) in enumerate(spans, 1)]
+    found: dict[int, str] = {}
+    for place, ((tag, stop), number) in enumerate(zip(spans, numbers, strict=True)):
+        text = answer[tag.end() : stop].strip()
+        following = numbers[place + 1] if place + 1 < len(numbers) else None
+        is_sure = numbers.count(number) == 1 and (following is None or numbers.count(following) == 1)
+        if outer is None and following is not None and stop == spans[place + 1][0].start():
+            is_sure = is_sure and number < following <= count  # the end of it was forgotten: the next one follows
+        if text and is_sure and 1 <= number <= count:
+            found[number] = text
     return found
+
+
+def _outermost(tags: Sequence[re.Match[str]]) -> list[tuple[re.Match[str], int]] | None:
+    """The openings that stand in no other element, each with where it ends; `None` where the tags do not pair up."""
+    found: list[tuple[re.Match[str], int]] = []
+    nested: list[re.Match[str]] = []
+    for tag in tags:
+        if not tag[1]:
+            nested.append(tag)
+        elif not nested:
+            return None
+        else:
+            opening = nested.pop()
+            if not nested:
+                found.append((opening, tag.start()))
+    return found if found and not nested else None
+
+
+def _number_of(tag: re.Match[str], place: int) -> int:
+    """The part that an opening tag is for: its number, or its place where it has none."""
+    number = _NUMBER.search(tag[2])
+    return int(number[0]) if number is not None else place
 
 
 def _by_lines(answer: str, count: int, *, cut_off: bool) -> dict[int, str]:

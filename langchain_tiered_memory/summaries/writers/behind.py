@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
 from langchain_tiered_memory.summaries.writers.batches import taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Behind:
     answers: list[PartAnswer] | None = None
     why: str = ""
     spent: Spent = field(default_factory=Spent)
+    refused: list[tuple[Refused, ...]] = field(default_factory=list)
+    """What was not taken, part by part."""
 
 
 class BehindRequests:
@@ -94,10 +96,10 @@ class BehindRequests:
         except (CondensationError, PromptOverflowError) as error:
             if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
                 raise
-            return self._failed(str(error), error.spent)
+            return self._failed(str(error), error.spent, parts)
         answer = replace(answer, spent=_billed(answer, standing))
         if answer.calls_tools:
-            return self._failed("the model called a tool", answer.spent)
+            return self._failed("the model called a tool", answer.spent, parts)
         answers = taken_apart(
             answer,
             parts,
@@ -110,7 +112,8 @@ class BehindRequests:
             why = (
                 "the answer ended too soon" if answer.cut_off else next((one.wrong for one in answers if one.wrong), "")
             )
-            return self._failed(f"no part of the answer could be used: {why}", answer.spent)
+            failed = self._failed(f"no part of the answer could be used: {why}", answer.spent, parts)
+            return replace(failed, refused=[one.refused for one in answers])
         self._learn(answer, standing)
         return Behind(answers=answers)
 
@@ -151,9 +154,9 @@ class BehindRequests:
         else:
             self._failures = 0
 
-    def _failed(self, why: str, spent: Spent) -> Behind:
+    def _failed(self, why: str, spent: Spent, parts: Sequence[Part]) -> Behind:
         self._rest()
-        return Behind(why=why, spent=spent)
+        return Behind(why=why, spent=spent, refused=[() for _ in parts])
 
     def _rest(self) -> None:
         self._rests = _PASSED_OVER * 2 ** min(self._failures, _MOST_DOUBLINGS)
@@ -180,7 +183,7 @@ def _of_its_own(answer: PartAnswer, part: Part, shown: Shown) -> PartAnswer:
     found = shares(answer.text, [[*own, *part.job.known], *_others(part, shown)])
     if found is None or max(found) <= found[0] + CLEARLY:
         return answer
-    return replace(answer, text="", tokens=0, wrong="it tells of another part", reason=FailureReason.UNSOUND)
+    return answer.without_text("another part", "it tells of another part", FailureReason.UNSOUND)
 
 
 def _others(part: Part, shown: Shown) -> list[list[str]]:

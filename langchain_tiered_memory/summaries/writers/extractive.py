@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
@@ -85,9 +85,9 @@ class ExtractiveCondenser:
         return Condensed(text=text, tokens=self._count_text(text), model=self.name)
 
     def _nothing_said(self, job: CondenseJob, cap: int) -> str:
-        return cut_at_sentence(
+        return cut_to_size(
             f"({job.message_count} messages without text)", max_tokens=cap, count_text=self._count_text
-        )
+        ).text
 
     def _fitting(self, job: CondenseJob, units: Sequence[Unit], target: int, cap: int) -> str:
         """The longest text made from the statements that tell most and that stays within the target, in a few tries."""
@@ -123,7 +123,7 @@ class ExtractiveCondenser:
         alone = line_of([replace(units[order[0]], asked="")])
         if self._count_text(alone) > limit:
             alone = line_of([replace(units[order[0]], asked="", when="")])
-        return cut_at_sentence(alone, max_tokens=limit, count_text=self._count_text)
+        return cut_to_size(alone, max_tokens=limit, count_text=self._count_text).text
 
 
 def _within(units: Sequence[Unit], order: Sequence[int], room: float) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.identifiers import PATH
@@ -33,6 +34,12 @@ def call_start(text: str) -> int | None:
     """Where the calls of an assistant's message begin, behind its words; `None` where it has none."""
     first = _CALL.search(text)
     return first.start() if first is not None else None
+
+
+def split_at_calls(calls: str) -> list[str]:
+    """The calls of a message, each as it stands there."""
+    starts = [match.start() for match in _CALL.finditer(calls)]
+    return [calls[start:stop].rstrip("\n") for start, stop in pairwise([*starts, len(calls)])]
 
 
 def split_calls(text: str) -> tuple[str, list[str], list[str]]:

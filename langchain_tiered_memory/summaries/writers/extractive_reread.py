@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, TOOL_MARK
+from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ANSWER,
     DAY_LINE,
@@ -32,8 +32,7 @@ _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversa
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
     """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
 
-    Our own overview is left out, and so is what an audit appended: it is a list, and would crowd out the prose; the
-    next audit takes from it what matters.
+    Our own overview is left out. What an audit appended is read as what it quotes.
 
     Args:
         source: The summary.
@@ -65,11 +64,10 @@ def _closed(unit: Unit, *, is_last: bool) -> Unit:
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
     """Units, each with whether it answers the one before it, and whether it belongs to the same question."""
     speaker = when = ""
-    appended = skipped = asking = False
+    skipped = asking = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
-        appended = bool(APPENDED.match(item.text)) or (appended and item.follows)
         skipped = (place == 0 and _is_overview(source.text)) or (skipped and item.follows)
-        if appended or skipped or SPAN.match(item.text):
+        if skipped or SPAN.match(item.text):
             continue
         text, answers = item.text, False
         asks_on = asking = asking and item.follows
@@ -92,12 +90,22 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
                 yield Unit(said, kind, index, 0.0, speaker=speaker, when=when, day=day), answers, asks_on
 
 
+def _without_lead(item: Item) -> Item:
+    """An item without the words of ours by which an audit appended it."""
+    lead = APPENDED.match(item.text)
+    if lead is None:
+        return item
+    mark = f"{TOOL_MARK} " if lead[0].startswith(TOOL_MARK) else ""
+    kind: ItemKind = "open" if lead[0].startswith(STILL_OPEN) else "point"
+    return replace(item, text=f"{mark}{item.text[lead.end() :]}", kind=kind)
+
+
 def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
     """Items with the day that they stand under, in a chronological summary."""
     before, *dated = DAY_LINE.split(text)
     for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
         for item in read_items(block):
-            yield day, item
+            yield day, _without_lead(item)
 
 
 def _is_overview(text: str) -> bool:

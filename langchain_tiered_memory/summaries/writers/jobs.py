@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class CondenseJob:
     """Whether a finished summary is made again: where that fails it keeps its text, so nothing degraded is wanted."""
     instructions: str | None = None
     """In the place of ours; see `prompts.instructions` for what it may contain."""
+    refused: str = ""
+    """Why the answer before was not taken: the model is told, for the same request would bring the same answer."""
+    beside: tuple[str, ...] = ()
+    """Names in what its writer reads besides: they are nothing that it made up."""
 
     @property
     def source_tokens(self) -> int:
@@ -106,12 +110,23 @@ class PartAnswer:
     """Empty where the part is missing, or cannot be used."""
     tokens: int
     spent: Spent
-    wrong: str = ""
-    """Why it cannot be used."""
+    refused: tuple[Refused, ...] = ()
+    """Answers that cannot be used, and why; the last one's reason is told with the next request."""
     reason: FailureReason = FailureReason.EMPTY_SUMMARY
     notes: tuple[str, ...] = ()
+    cut_lines: int = 0
+    """Bullets and sentences that it had beyond its size."""
     cut_off: bool = False
     """Whether it is missing because the answer ended before it was whole."""
+
+    @property
+    def wrong(self) -> str:
+        """Why it cannot be used; empty where it can."""
+        return self.refused[-1].why if self.refused and not self.text else ""
+
+    def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
+        """The same as one that cannot be used."""
+        return replace(self, text="", tokens=0, reason=reason, refused=(*self.refused, Refused(fault, why)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +143,10 @@ class Condensed:
     `repaired`, `cut`, `split`, `mended` by the audit, `marked` where it named what is in no source, `labelled` where it
     did not say what came from a tool; `sections`: half of those that were asked for, or more, are missing.
     """
+    cut_lines: int = 0
+    """Bullets and sentences that the writer gave beyond the size: those worth least."""
+    refused: tuple[Refused, ...] = ()
+    """Answers before this one that were not taken."""
     by_rules: bool = False
     """Whether rules wrote it until a view needs it, though a model is there."""
     degraded: bool = False
@@ -148,7 +167,7 @@ class UnsoundSummaryError(CondensationError):
     """
 
     def __init__(self, message: str, *, written: Condensed) -> None:
-        super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND)
+        super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
         self.written = written
 
 

@@ -13,23 +13,26 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.checks.answers import (
-    EXPLAINED,
+    CUT_UP_TO,
     REASONS,
     Expected,
     Fault,
+    explained,
     fault,
     lacks_sections,
     missing_sections,
+    untagged,
 )
 from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
-from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, PartAnswer, UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.summaries.writers.splitting import merge_job, split_job
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.text.fencing import as_said
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -48,7 +51,6 @@ _FILLED = (
 )
 _MIN_ROOM_TOKENS = 64
 _MAX_DEPTH = 4
-_TOLERATED = 1.1  # so much too long is cut without another call
 _MAX_QUOTED_CHARS = 4000  # of an unusable answer, shown to the model again
 
 
@@ -109,12 +111,18 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed, or answered twice with something that is no summary.
         """
-        job = self._shown(job)
+        (job,) = self._shown([job])
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
         return Condensed(
-            text=answer.text, tokens=answer.tokens, model=self._name, spent=answer.spent, notes=answer.notes
+            text=answer.text,
+            tokens=answer.tokens,
+            model=self._name,
+            spent=answer.spent,
+            notes=answer.notes,
+            cut_lines=answer.cut_lines,
+            refused=answer.refused,
         )
 
     def room(self) -> int:
@@ -146,31 +154,38 @@ class ModelCondenser:
         Raises:
             CondensationError: when the model failed.
         """
-        shown = [replace(part, job=self._shown(part.job)) for part in parts]
+        jobs = self._shown([part.job for part in parts])
+        shown = [replace(part, job=job) for part, job in zip(parts, jobs, strict=True)]
         behind = self._behind.written(parts, standing, usual=shown) if standing is not None else None
         tried = (yield from behind) if behind is not None else None
         if tried is not None and tried.answers is not None:
             return tried.answers
         lost = tried.spent if tried is not None else Spent()
+        before = tried.refused if tried is not None else [() for _ in parts]
         if tried is not None and report is not None:
             said = f"{self._name}, behind the agent's last request: {tried.why}"
             report(EventName.CONDENSED_APART, said, session_id=parts[0].job.session_id, writer=self._name)
         if len(parts) == 1:
             why = tried.why if tried is not None else ""
-            return [PartAnswer(text="", tokens=0, spent=lost, wrong=why)] if why else []
+            return [_nothing(lost, why)] if why else []
+        shown = [
+            replace(part, job=replace(part.job, refused=one[-1].why)) if one else part
+            for part, one in zip(shown, before, strict=True)
+        ]
         try:
             answers = yield from answers_of(
                 self._calls, shown, count_text=self._count_text, validation=self._validation
             )
         except PromptOverflowError as error:
             spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
-            answers = [PartAnswer(text="", tokens=0, spent=one, wrong=str(error)) for one in spent]
+            answers = [_nothing(one, str(error)) for one in spent]
         except CondensationError as error:
             raise _with_spent(error, lost) from error
+        answers = [replace(one, refused=(*two, *one.refused)) for one, two in zip(answers, before, strict=True)]
         return [replace(answers[0], spent=answers[0].spent + lost), *answers[1:]]
 
-    def _shown(self, job: CondenseJob) -> CondenseJob:
-        return self._shortening.of(job) if self._shortening is not None else job
+    def _shown(self, jobs: Sequence[CondenseJob]) -> list[CondenseJob]:
+        return self._shortening.of(jobs) if self._shortening is not None else list(jobs)
 
     def _summary(self, job: CondenseJob, *, depth: int) -> Flow[Answer]:
         """One call where the job fits into the window, else its parts and their merging."""
@@ -207,6 +222,9 @@ class ModelCondenser:
             )
             raise CondensationError(message)
         spent, notes = Spent(), ["split"]
+        refused: list[Refused] = []
+        cut_lines = 0
+        job = replace(job, refused="")  # that was said of the whole
         finished: list[tuple[CondenseJob, str, int]] = []
         for part in split_job(job, room_tokens=room, count_text=self._count_text):
             try:
@@ -215,13 +233,20 @@ class ModelCondenser:
                 raise _with_spent(error, spent) from error
             spent += answer.spent
             notes += answer.notes
+            refused += answer.refused
+            cut_lines += answer.cut_lines
             finished.append((part, answer.text, answer.tokens))
         if len(finished) == 1:
             merged = self._cut(finished[0][1], job.max_tokens)
         else:
             merged = yield from self._summary(merge_job(job, finished), depth=depth + 1)
-        notes += merged.notes
-        return Answer(merged.text, merged.tokens, merged.spent + spent, tuple(dict.fromkeys(notes)))
+        return replace(
+            merged,
+            spent=merged.spent + spent,
+            notes=tuple(dict.fromkeys((*notes, *merged.notes))),
+            cut_lines=merged.cut_lines + cut_lines,
+            refused=(*refused, *merged.refused),
+        )
 
     def _one(self, job: CondenseJob, prompt: list[BaseMessage]) -> Flow[Answer]:
         """One call, and a second one where the answer cannot be used.
@@ -229,31 +254,41 @@ class ModelCondenser:
         Of a strategy whose sections must all stand there, one with half of them is taken after that, and noted.
         """
         expected = self._expected(job, prompt)
-        first = yield from self._calls.ask(prompt, job)
+        first = yield from self._asked(prompt, job)
         wrong = fault(first.text, expected, tokens=first.tokens)
         if wrong is None:
             return _noted(first, expected)
-        if wrong == "too long" and first.tokens <= job.max_tokens * _TOLERATED:
-            return replace(_noted(self._cut(first.text, job.max_tokens), expected), spent=first.spent)
-        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=_explained(wrong, first, job))
+        if wrong == "too long" and first.tokens <= job.max_tokens * CUT_UP_TO:
+            return replace(self._passed(first, expected, job), spent=first.spent)
+        refused = [_refused(wrong, first, job)]
+        repair = build_repair(prompt, first.text[:_MAX_QUOTED_CHARS], wrong=refused[0].why)
         try:
-            second = yield from self._calls.ask(repair, job)
+            second = yield from self._asked(repair, job)
         except (CondensationError, PromptOverflowError) as error:
             if not _passable(first.text, wrong, expected):
-                raise self._unusable(wrong, error, first) from error
+                raise self._unusable(refused[0], error, first) from error
             return replace(self._passed(first, expected, job), spent=first.spent + error.spent)
         still = fault(second.text, expected, tokens=second.tokens)
         spent = first.spent + second.spent
         if still is None or _passable(second.text, still, expected):
             passed = self._passed(second, expected, job)
-            return replace(passed, spent=spent, notes=("repaired", *passed.notes))
+            return replace(passed, spent=spent, notes=("repaired", *passed.notes), refused=tuple(refused))
+        refused.append(_refused(still, second, job))
         if _passable(first.text, wrong, expected):
-            return replace(self._passed(first, expected, job), spent=spent)
-        message = f"{self._name} gave no usable summary, twice: {EXPLAINED[wrong]}; then {EXPLAINED[still]}"
+            return replace(self._passed(first, expected, job), spent=spent, refused=tuple(refused[1:]))
+        message = f"{self._name} gave no usable summary, twice: {refused[0].why}; then {refused[1].why}"
         if REASONS[still] is FailureReason.UNSOUND:
-            written = Condensed(text=second.text, tokens=second.tokens, model=self._name, spent=spent)
+            written = Condensed(
+                text=second.text, tokens=second.tokens, model=self._name, spent=spent, refused=tuple(refused)
+            )
             raise UnsoundSummaryError(message, written=written)
-        raise CondensationError(message, spent=spent, reason=REASONS[still])
+        raise CondensationError(message, spent=spent, reason=REASONS[still], refused=refused)
+
+    def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
+        """One answer, with what was made harmless for the prompt as it was said."""
+        answer = yield from self._calls.ask(prompt, job)
+        text = as_said(untagged(answer.text))
+        return answer if text == answer.text else replace(answer, text=text, tokens=self._count_text(text))
 
     def _expected(self, job: CondenseJob, prompt: list[BaseMessage]) -> Expected:
         custom = self._instructions(job)
@@ -274,30 +309,34 @@ class ModelCondenser:
         return _noted(self._cut(answer.text, job.max_tokens), expected)
 
     def _unusable(
-        self, wrong: Fault, error: CondensationError | PromptOverflowError, first: Answer
+        self, refused: Refused, error: CondensationError | PromptOverflowError, first: Answer
     ) -> CondensationError:
         """The first answer was unusable, and the second never came."""
         if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
             return _with_spent(error, first.spent)
-        message = f"{self._name} gave no usable summary: {EXPLAINED[wrong]}; asked again, it failed: {error}"
+        message = f"{self._name} gave no usable summary: {refused.why}; asked again, it failed: {error}"
         reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
-        return CondensationError(message, spent=first.spent + error.spent, reason=reason)
+        return CondensationError(message, spent=first.spent + error.spent, reason=reason, refused=(refused,))
 
     def _cut(self, text: str, max_tokens: int) -> Answer:
         """`text` within its size; noted where something had to go."""
-        cut = cut_at_sentence(text, max_tokens=max_tokens, count_text=self._count_text)
-        if not cut:
+        cut = cut_to_size(text, max_tokens=max_tokens, count_text=self._count_text)
+        if not cut.text:
             message = (
                 f"not a word of {self._name}'s summary fits into {max_tokens} tokens; raise the level's max_tokens"
             )
             raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
-        return Answer(cut, self._count_text(cut), Spent(), () if cut == text.strip() else ("cut",))
+        notes = () if cut.text == text.strip() else ("cut",)
+        return Answer(cut.text, self._count_text(cut.text), Spent(), notes, cut_lines=cut.lines)
 
 
-def _explained(wrong: Fault, answer: Answer, job: CondenseJob) -> str:
-    if wrong == "too long":
-        return f"it has {answer.tokens} tokens where at most {job.max_tokens} are allowed; keep what matters most"
-    return EXPLAINED[wrong]
+def _refused(wrong: Fault, answer: Answer, job: CondenseJob) -> Refused:
+    return Refused(wrong, explained(wrong, tokens=answer.tokens, max_tokens=job.max_tokens))
+
+
+def _nothing(spent: Spent, why: str) -> PartAnswer:
+    """Of a call that brought nothing, and what it took."""
+    return PartAnswer(text="", tokens=0, spent=spent, refused=(Refused("no answer", why),))
 
 
 def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
@@ -314,5 +353,9 @@ def _noted(answer: Answer, expected: Expected) -> Answer:
 def _with_spent(error: CondensationError, spent: Spent) -> CondensationError:
     """The same failure, with what calls before it took."""
     return CondensationError(
-        str(error), spent=spent + error.spent, reason=error.reason, retry_after_seconds=error.retry_after_seconds
+        str(error),
+        spent=spent + error.spent,
+        reason=error.reason,
+        retry_after_seconds=error.retry_after_seconds,
+        refused=error.refused,
     )

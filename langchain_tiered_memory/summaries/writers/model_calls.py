@@ -23,7 +23,7 @@ from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.prompt_caches import cached_tokens
 from langchain_tiered_memory.summaries.checks.answers import summary_text
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class Answer:
     cut_off: bool = False
     """Whether it ended because the model may not write more in one answer."""
     calls_tools: bool = False
+    cut_lines: int = 0
+    """What it said beyond its size, in bullets and sentences."""
+    refused: tuple[Refused, ...] = ()
+    """Answers before it that were not taken."""
     cached_tokens: int | None = None
     """Of what was read, from the provider's cache; `None` where it does not say."""
 

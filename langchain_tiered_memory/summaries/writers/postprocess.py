@@ -15,11 +15,10 @@ from langchain_tiered_memory.summaries.checks.audit import audited
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
 from langchain_tiered_memory.summaries.checks.validators import SizeValidator
-from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.sections import FORMS
-from langchain_tiered_memory.summaries.writers.speakers import speakers_of
-from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,9 +97,10 @@ class Finish:
         if wrong is None:
             return summary
         message = f"{written.model}'s summary was not taken: {wrong[1]}"
+        written = replace(written, refused=(*written.refused, Refused(wrong[0].value, wrong[1])))
         if wrong[0] is FailureReason.UNSOUND:
             raise UnsoundSummaryError(message, written=written)
-        raise CondensationError(message, spent=written.spent, reason=wrong[0])
+        raise CondensationError(message, spent=written.spent, reason=wrong[0], refused=written.refused)
 
     def stopgap(self, job: CondenseJob, error: UnsoundSummaryError, context: CondensationContext) -> Condensed | None:
         """An unsound text as it may stand until a better one is written, marked as degraded; `None` where it may not.
@@ -128,7 +128,7 @@ class Finish:
         found = None
         if self._settings.validation.mark_unsourced:
             times = (job.first_at, job.last_at, *(source.at for source in job.sources))
-            found = evidence([source.text for source in job.sources], times, job.known)
+            found = evidence([source.text for source in job.sources], times, job.known, job.beside)
         if found is not None:
             text, strange = marked(text, found)
             if strange:
@@ -155,14 +155,13 @@ class Finish:
         tokens = self._count(text)
         own = tokens if own_tokens is None else own_tokens
         if tokens > cap and (own <= job.source_tokens or not self._judges_size()):
-            text, notes = cut_at_sentence(text, max_tokens=cap, count_text=self._count), (*notes, "cut")
-            tokens = cap
+            cut = cut_to_size(text, max_tokens=cap, count_text=self._count)
+            text, notes, tokens = cut.text, (*notes, "cut"), cap
+            written = replace(written, cut_lines=written.cut_lines + cut.lines)
         if self._settings.validation.audit and _says_something(text) and tokens <= cap:
             share = self._settings.validation.audit_share
-            people = (*job.participants, *(speakers_of(one.text for one in job.sources) if job.level > 1 else ()))
-            mended = audited(
-                text, job.sources, job.facts, max_tokens=cap, count_text=self._count, share=share, people=people
-            )
+            merged = job.level > 1 and own_tokens is not None
+            mended = audited(text, job, max_tokens=cap, count_text=self._count, share=share, merged=merged)
             text, notes = mended.text, (*notes, "mended") if mended.added else notes
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 

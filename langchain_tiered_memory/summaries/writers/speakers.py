@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _LABELLED = re.compile(
     rf"^(?:[-*+] )?(?:Open: )?(?P<speaker>[^:()\n]{{1,60}}?)(?: \({DATE}\)(?: asked)?| asked): ", re.MULTILINE
 )
-_LEAST_NICKNAME_CHARS = 2
 _BETWEEN = re.compile(r", | and ")
 _OTHERS = re.compile(r"\d{1,6} others")
 _NO_NAMES = frozenset({"The user", "The assistant", "the user", "the assistant", "The speaker", "the speaker"})
@@ -31,12 +30,3 @@ def _named(text: str) -> Iterator[str]:
         if name not in _NO_NAMES and not _OTHERS.fullmatch(name):
             yield name
     yield from (one["speaker"] for one in _LABELLED.finditer(text) if not one["speaker"].startswith(TOOL_MARK))
-
-
-def is_name_of(word: str, people: Iterable[str]) -> bool:
-    """Whether a capitalised word is one of these people, in full or called short: `Mel` for Melanie."""
-    low = word.casefold()
-    if len(low) < _LEAST_NICKNAME_CHARS or not word[:1].isupper():
-        return False
-    parts = (part for name in people for part in (name.casefold(), *name.casefold().split()))
-    return any(part.startswith(low) for part in parts)

@@ -1,6 +1,7 @@
 """The arithmetic of ranking."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,22 +13,31 @@ from langchain_tiered_memory.recall.fusion import (
     best_of_each,
     bm25,
     from_neighbours,
+    idf_of,
     over_best,
     sitting_means,
 )
 
 
 def scores_of(terms: dict[str, float], *passages: str, frequency: int = 1) -> list[float]:
-    scores: list[float] = bm25(
+    scores, _ = matched(terms, *passages, frequency=frequency)
+    return scores
+
+
+def matched(
+    terms: dict[str, float], *passages: str, stretches: Sequence[frozenset[str]] = (), frequency: int = 1
+) -> tuple[list[float], list[list[float]]]:
+    scores, shared = bm25(
         terms,
         [passage.split() for passage in passages],
+        stretches=stretches,
         passage_count=10,
         average_terms=4.0,
         document_frequency=dict.fromkeys(terms, frequency),
         k1=1.2,
         b=0.5,
-    ).tolist()
-    return scores
+    )
+    return scores.tolist(), shared.tolist()
 
 
 def test_bm25_of_one_term_is_the_textbook_figure() -> None:
@@ -40,6 +50,15 @@ def test_bm25_does_not_depend_on_the_other_candidates() -> None:
 
 def test_a_rare_term_counts_more_than_a_common_one() -> None:
     assert scores_of({"lake": 1.0}, "lake")[0] > scores_of({"lake": 1.0}, "lake", frequency=8)[0]
+
+
+def test_a_passage_that_has_all_of_one_stretch_comes_before_one_that_has_a_word_of_each() -> None:
+    stretches = [frozenset({"lake", "boat"}), frozenset({"soup", "rye"})]
+    terms = dict.fromkeys(["lake", "boat", "soup", "rye"], 1.0)
+    (whole, mixed), shared = matched(terms, "lake boat", "lake soup", stretches=stretches)
+    assert whole > mixed
+    one = idf_of(1, 10)
+    assert shared == [pytest.approx([2 * one, one]), pytest.approx([0, one])]
 
 
 def test_a_lighter_term_counts_less() -> None:

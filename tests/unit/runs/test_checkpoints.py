@@ -351,6 +351,25 @@ def test_only_so_many_checkpoints_are_kept() -> None:
         assert [info.id for info in infos] == made[:1:-1]
 
 
+def test_what_somebody_named_milestones_and_danger_are_kept_apart_from_what_is_saved_in_passing() -> None:
+    with memory_with(keep=2) as memory:
+        memory.session("s").add_messages(turn(0))
+        runtime = runtime_of(memory)
+        given = ["mine", "task_milestone", "danger", "yours", "critical", "phase_transition"]
+        for reasons in [[one] for one in given] + [["run_end"]] * 3 + [["time_interval", "other"], ["context_size"]]:
+            checkpoint(runtime, "s", track="main", reasons=reasons)
+        kept = [info.reasons for info in store_of(memory).checkpoints.infos(ref_of(memory.session("s")))]
+        assert kept == [
+            ("context_size",),
+            ("time_interval", "other"),
+            ("phase_transition",),
+            ("critical",),
+            ("yours",),
+            ("danger",),
+            ("task_milestone",),
+        ]
+
+
 @pytest.mark.slow
 @both
 def test_sync_and_async_leave_the_same_state_behind(call_style: CallStyle) -> None:

@@ -1,15 +1,17 @@
+import posixpath
 import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.models.estimation import estimated_tokens
+from langchain_tiered_memory.runs.accessed_files import each_once
 from langchain_tiered_memory.runs.file_list import files_block
 from langchain_tiered_memory.types.runs import FileAccess, FileOperation
 
 
 def access(path: str, seq: int = 1, operation: FileOperation = "read", tool: str = "read_file") -> FileAccess:
-    return FileAccess(path=path, operation=operation, tool=tool, seq=seq, at=float(seq))
+    return FileAccess(path=path, operation=operation, tool=tool, seq=seq, at=float(seq), turn=seq // 3)
 
 
 def count(text: str) -> int:
@@ -32,9 +34,9 @@ def named_in(text: str) -> set[str]:
             base = line[4:]
         elif folded := re.fullmatch(r"(?:changed|read|found|listed)(?: in (.+?))?: (.+)", line):
             folder = (folded[1] or "").replace("\u2026", base)
-            paths |= {f"{folder}/{name}" if folder else name for name in folded[2].split(", ")}
+            paths |= {posixpath.join(folder, name) for name in folded[2].split(", ")}
         elif not line.endswith(":") and not re.fullmatch(r"and \d+ more", line):
-            paths.add(re.sub(r" \(\S+ #\d+\)$", "", line))
+            paths.add(re.sub(r" \(via \S+, turn \d+\)$", "", line))
     return paths
 
 
@@ -60,29 +62,29 @@ def test_files_are_grouped_with_the_changed_ahead_and_the_latest_first() -> None
     )
     assert text.splitlines()[1:] == [
         "changed:",
-        "src/e.py (edit #2)",
-        "src/a.py (edit #1)",
+        "src/e.py (via edit, turn 0)",
+        "src/a.py (via edit, turn 0)",
         "read:",
-        "src/c.py (read_file #7)",
-        "src/b.py (read_file #3)",
+        "src/c.py (via read_file, turn 2)",
+        "src/b.py (via read_file, turn 1)",
         "found:",
-        "src/d.py (grep #8)",
+        "src/d.py (via grep, turn 2)",
         "listed:",
-        "src (ls #9)",
+        "src (via ls, turn 3)",
     ]
 
 
 def test_a_path_stands_once_and_a_change_stays_a_change() -> None:
     text = block([access("a.py", 2, "write", "edit"), access("a.py", 5), access("a.py", 1)])
-    assert text.splitlines()[1:] == ["changed:", "a.py (read_file #5)"]
+    assert text.splitlines()[1:] == ["changed:", "a.py (via read_file, turn 1)"]
 
 
 def test_marks_go_before_whole_paths_do() -> None:
     files = project(8)
     marked = block(files)
     bare = block(files, count(marked) - 1)
-    assert "#" in marked
-    assert "#" not in bare
+    assert "turn" in marked
+    assert "turn" not in bare
     assert named_in(bare) == {one.path for one in files}
     assert all(one.path in bare for one in files)
 
@@ -113,6 +115,36 @@ def test_what_was_only_found_goes_before_what_was_read() -> None:
     assert "pkg/read_long_ago.py" in block(files, 60)
 
 
+def test_many_files_are_told_by_their_folders() -> None:
+    found = [access(f"/srv/project/vendor/part_{n}.py", n, "search", "glob") for n in range(1, 255)]
+    text = block([*found, access("/srv/project/src/a.py", 300, "write", "edit")], 3000)
+    lines = text.splitlines()
+    assert lines[1:3] == ["changed:", "/srv/project/src/a.py (via edit, turn 100)"]
+    assert len(lines) == 104
+    assert lines[-1].startswith("found in /srv/project/vendor: part_155.py, part_154.py")
+
+
+def test_a_file_is_listed_once_whatever_it_is_called() -> None:
+    named = [
+        access("/srv/project/src/a.py", 1, "write", "edit"),
+        access("src/a.py", 4),
+        access("./docs/../src/b.py", 5),
+        access("/srv/project/src/b.py", 2),
+        access("/srv/project/README.md", 3),
+        access("/srv/project/docs/guide.md", 6),
+        access("guide.md", 7),  # it may be another one, beside the folder where the others begin
+    ]
+    assert block(named).splitlines()[1:] == [
+        "changed:",
+        "/srv/project/src/a.py (via read_file, turn 1)",
+        "read:",
+        "guide.md (via read_file, turn 2)",
+        "/srv/project/docs/guide.md (via read_file, turn 2)",
+        "/srv/project/src/b.py (via read_file, turn 1)",
+        "/srv/project/README.md (via read_file, turn 1)",
+    ]
+
+
 names = st.text("abcdefgh_.", min_size=1, max_size=12).filter(lambda name: name.strip(".") != "")
 paths = st.lists(names, min_size=1, max_size=5).map("/".join)
 accesses = st.lists(
@@ -138,7 +170,7 @@ def test_every_file_is_named_so_that_its_path_can_be_put_together_or_counted(
     text = block(files, room)
     if text:
         more = re.search(r"^and (\d+) more$", text, re.MULTILINE)
-        known = {one.path for one in files}
+        known = {one.path for one in each_once(files)}
         assert named_in(text) <= known
         assert len(named_in(text)) + (int(more[1]) if more else 0) == len(known)
 

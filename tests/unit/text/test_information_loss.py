@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.text.information_loss import information_loss
-from langchain_tiered_memory.types.records import Fact
 from tests.strategies import odd_text, plain_text
 
 TALK = (
@@ -39,11 +38,6 @@ def test_an_identifier_weighs_more_than_an_ordinary_word() -> None:
 def test_what_is_said_once_weighs_more_than_what_is_said_everywhere() -> None:
     said = ["the gateway hums", "the gateway waits", "the gateway moves northward"]
     assert information_loss(said, "gateway") > information_loss(said, "northward")
-
-
-def test_facts_beside_the_text_count_as_said() -> None:
-    fact = Fact(kind="path", text="The handler is in src/billing/retry.py now.", seq=3, at=0.0)
-    assert information_loss(TALK, "They met.", [fact]) < information_loss(TALK, "They met.")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
-from langchain_tiered_memory.errors import NotFoundError, StorageError
-from langchain_tiered_memory.text.scrubbing import scrubbed
+from langchain_tiered_memory import settings
+from langchain_tiered_memory.errors import NotFoundError, SettingsError, StorageError
+from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.text.scrubbing import HIDDEN, scrubbed
 
 WORD = "Zk4" + "q8Lw" * 7  # made up, in the shape of a key
 
@@ -63,10 +65,23 @@ def test_a_secret_is_hidden(template: str) -> None:
         "sqlite:////home/maria/memory.db: database is locked",
         "skipped: sk-8 and pk-1",
         "the password is missing",
+        "there is no 'max_token': known are max_tokens, view",
+        "api_key: Field required in this group",
+        "the token: no, the count of them, was asked for",
     ],
 )
 def test_nothing_else_is(text: str) -> None:
     assert scrubbed(text) == text
+
+
+def test_no_sentence_of_ours_is_eaten_whatever_setting_it_is_about() -> None:
+    """A group of settings says what is known, behind a name that may look like a secret's."""
+    for group in vars(settings).values():
+        if isinstance(group, type) and issubclass(group, Frozen) and group.model_fields:
+            with pytest.raises(SettingsError) as caught:
+                group(max_token=1)
+            assert HIDDEN not in str(caught.value)
+            assert "'max_token': known are" in str(caught.value)
 
 
 def test_the_words_of_our_own_errors_pass_there() -> None:
@@ -112,6 +127,10 @@ def test_time_grows_with_the_length(unit: str) -> None:
         "https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/getMe",
         "-----BEGIN PRIVATE KEY-----\nMIIE-abc-def\n-----END PRIVATE KEY-----",
         "hf_abcdefghijklmnopqrst",
+        "password=hunter dbname=x",
+        "password: hunter22 is wrong",
+        "{'token': 'hunter is it'}",
+        "client_secret: hunter",
     ],
 )
 def test_further_shapes_of_keys_are_hidden(secret: str) -> None:
@@ -119,7 +138,7 @@ def test_further_shapes_of_keys_are_hidden(secret: str) -> None:
     assert "***" in hidden
     for part in (
         "0123456789abcdef",
-        "hunter22",
+        "hunter",
         "abcdef123456",
         "abcd1234",
         "ABCDEFGHIJ",

@@ -14,7 +14,10 @@ def test_the_split_depends_on_the_budget_and_on_whether_something_is_asked() -> 
     silent = split(8000, fixed=100, ratio=1.0, has_query=False, view="default", settings=SETTINGS)
     assert asked.recall == 3950  # half of what the system prompt and tools leave
     assert silent.recall == 0
-    assert silent.cover > asked.cover
+    assert (silent.cover, silent.facts) == (asked.cover, asked.facts), "the record has its room whatever is said"
+    own = split(8000, fixed=100, ratio=1.0, has_query=True, own_query=True, view="default", settings=SETTINGS)
+    assert own.recall == asked.recall
+    assert own.cover + own.facts < asked.cover + asked.facts
     assert asked.keep == silent.keep == 2000
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import PinLimitError, SettingsError
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.policy import Placed, Tiers
+from langchain_tiered_memory.runs.files.policy import Tiers
+from langchain_tiered_memory.runs.files.returns import Rest, Returns
 from langchain_tiered_memory.settings import TierRule, TierSettings
 from tests.file_builders import small_rules, within_limits
 
@@ -91,6 +92,57 @@ def test_a_collection_sends_down_what_nobody_opened_for_its_time() -> None:
     assert (tier(tiers, "hot"), tier(tiers, "cold")) == ({"c"}, {"a", "b"})
 
 
+def test_what_leaves_hot_by_its_time_sends_nobody_out_of_warm_before_his() -> None:
+    tiers = opened("abcdefg")
+    assert (tier(tiers, "hot"), tier(tiers, "warm")) == (set("efg"), set("abcd"))
+    tiers = policy.collect(tiers, now=700, rules=RULES)
+    assert (tiers.count("hot"), tiers.count("warm"), tiers.count("cold")) == (3, 4, 0)
+
+
+def test_of_more_than_is_needed_the_oldest_leaves_and_what_was_opened_often_is_as_if_opened_later() -> None:
+    tiers = opened("aabcdefg")
+    assert tier(policy.to_rest(tiers, Rest(5), RULES), "cold") == set("bc")
+    assert tier(policy.to_rest(tiers, Rest(5, newest_first=True), RULES), "cold") == set("cd")
+    assert tier(policy.to_rest(tiers, Rest(0), RULES), "hot") == set("efg")
+    late = opened("bcdefg", tiers=opened("aa"), now=1000.0)
+    assert tier(policy.to_rest(late, Rest(6), RULES), "cold") == {"a"}
+    by_size = small_rules(eviction="largest")
+    assert tier(policy.to_rest(tiers, Rest(6), by_size), "cold") == {"a"}
+
+
+def rest_after(distances: Sequence[int], *, files: int = 50, now: float = 0.0) -> Rest:
+    """Where the default tiers rest after files came back over these distances."""
+    returns = Returns()
+    for distance in distances:
+        returns.note(1, at=0.0, distance=distance)
+    return returns.rest(1, now=now, files=files, rules=TierSettings())
+
+
+def test_tiers_rest_where_what_came_back_lately_was_still_there() -> None:
+    assert rest_after([], files=40) == Rest(45)  # nothing is known: nothing is let go
+    assert rest_after([], files=46) == Rest(45)
+    assert rest_after([], files=95) == Rest(35)  # a scan
+    assert rest_after([0] * 9) == Rest(35)
+    assert rest_after([44, 30, 31]) == Rest(35)  # one that came late is an exception
+    assert rest_after([44, 41, 31]) == Rest(42)
+    assert rest_after([44, 44, 90, 90]) == Rest(45)
+    assert rest_after([90, 90, 25]) == Rest(35)  # out of reach
+    assert rest_after([47]) == rest_after([47, 47, 0]) == Rest(45, newest_first=True)
+    assert rest_after([44, 44], now=1801.0) == Rest(45)
+
+
+def test_a_scan_ends_when_something_comes_back() -> None:
+    returns, rules = Returns(), TierSettings()
+    rests = [returns.rest(1, now=0.0, files=46, rules=rules).files for _ in range(50)]
+    assert rests == [45] * 49 + [35]
+    assert returns.rest(1, now=0.0, files=40, rules=rules) == Rest(35)
+    returns.note(1, at=0.0)
+    assert returns.rest(1, now=0.0, files=40, rules=rules) == Rest(45)
+    for key in range(2, 300):
+        returns.note(key, at=0.0)
+    assert len(returns._by_session) == 200
+
+
 def test_a_clock_that_goes_back_sends_nothing_down_and_keeps_the_order() -> None:
     tiers = opened("abc", now=1000.0)
     assert policy.collect(tiers, now=5.0, rules=RULES).files == tiers.files
@@ -109,14 +161,6 @@ def test_the_aggressive_cleanup_leaves_what_the_rules_say_and_the_pins() -> None
     cleaned = policy.clean_up(tiers, rules)
     assert (cleaned.count("hot"), cleaned.count("warm")) == (12, 15)
     assert all(one.pinned for one in cleaned.of("hot"))
-
-
-def test_what_comes_in_by_itself_takes_free_places_alone() -> None:
-    tiers = opened("ab")
-    for order, path in enumerate("vwxyz", start=9):
-        file = Placed(path=path, tier="cold", accessed_at=0.0, order=order)
-        tiers = policy.bring_in(tiers, file, small_rules(hot=3, warm=2))
-    assert (tier(tiers, "hot"), tier(tiers, "warm"), tier(tiers, "cold")) == (set("abv"), set("wx"), set("yz"))
 
 
 def test_lowered_limits_are_put_in_force_pins_last() -> None:
@@ -147,16 +191,20 @@ def test_a_cleanup_that_would_leave_more_than_a_tier_holds_is_no_rule() -> None:
         TierSettings(strategies=("demote_unused", "demote_unused"))
 
 
+def test_settings_that_went_are_told_of_and_left_out() -> None:
+    with pytest.warns(DeprecationWarning, match=r"tiers\.companions: not used any more, .*; tiers\.recent_tasks"):
+        assert TierSettings(companions=6, recent_tasks=5) == TierSettings()  # type: ignore[call-arg]
+
+
 PATHS = st.sampled_from("abcdefghijkl")
 EVENTS = st.lists(
     st.one_of(
         st.tuples(st.just("open"), PATHS),
         st.tuples(st.just("pin"), PATHS),
         st.tuples(st.just("unpin"), PATHS),
-        st.tuples(st.just("bring"), PATHS),
         st.tuples(st.just("wait"), st.sampled_from([-50.0, 1.0, 700.0, 4000.0])),
         st.tuples(st.just("collect"), st.just("")),
-        st.tuples(st.just("collect_since"), st.sampled_from([0.0, 100.0, 5000.0])),
+        st.tuples(st.just("rest"), st.sampled_from(range(8))),
         st.tuples(st.just("clean"), st.just("")),
         st.tuples(st.just("restore"), PATHS),
     ),
@@ -196,33 +244,17 @@ class Run:
             self.tiers = policy.unpin(self.tiers, path)
             self.pinned.discard(path)
 
-    def bring(self, path: str) -> None:
-        before = {name: one.tier for name, one in self.tiers.files.items() if name != path}
-        is_pinned = path in self.pinned
-        file = Placed(path=path, tier="cold", accessed_at=self.now, order=self.order, pinned=is_pinned)
-        self.tiers = policy.bring_in(self.tiers, file, self.rules)
-        self.known.add(path)
-        assert {name: one.tier for name, one in self.tiers.files.items() if name != path} == before
-
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
     def collect(self, _: str) -> None:
         self.tiers = policy.collect(self.tiers, now=self.now, rules=self.rules)
 
-    def collect_since(self, since: float) -> None:
-        stays = {path for path, one in self.tiers.files.items() if one.tier == "warm" and one.accessed_at >= since}
-        self.tiers = policy.collect(self.tiers, now=self.now, rules=self.rules, kept_since=since)
-        gone = {path for path in stays if self.tiers.files[path].tier == "cold"}
-        assert all(self.tiers.reasons[path] != "unused" for path in gone)  # pressure alone
-        before = {path: one.tier for path, one in self.tiers.files.items()}
-        self.tiers = policy.bring_back(self.tiers, since=since, rules=self.rules)
-        for path, one in self.tiers.files.items():
-            assert one.tier == before[path] or (
-                before[path] == "cold" and one.tier == "warm" and one.accessed_at >= since
-            )
-        if before != {path: one.tier for path, one in self.tiers.files.items()}:
-            assert policy.utilisation(self.tiers, self.rules) < self.rules.optimise_share
+    def rest(self, files: int) -> None:
+        in_hot = self.tiers.count("hot")
+        self.tiers = policy.to_rest(self.tiers, Rest(files, newest_first=bool(files % 2)), self.rules)
+        assert self.tiers.count("hot") == in_hot
+        assert in_hot + self.tiers.count("warm") <= max(files, in_hot)
 
     def clean(self, _: str) -> None:
         self.tiers = policy.clean_up(self.tiers, self.rules)

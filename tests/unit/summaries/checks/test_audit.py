@@ -5,18 +5,13 @@ from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.messages.open_calls import unfinished_calls
-from langchain_tiered_memory.summaries.checks.audit import APPENDED, Audited, audited
-from langchain_tiered_memory.summaries.writers.jobs import SourceText
-from langchain_tiered_memory.text.identifier_spans import findings
+from langchain_tiered_memory.summaries.checks.audit import Audited, audited
+from langchain_tiered_memory.summaries.marks import APPENDED
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.types.records import Entry, Fact, Role
 from tests.strategies import odd_text
 
-
-@pytest.mark.parametrize("text", ['." ." ."', 'he wrote ". " and left.'])
-def test_quoted_blanks_and_stops_name_nothing(text: str) -> None:
-    assert [finding.text for finding in findings(text)] == []
-    made = audited("He left.", [message(text)], (), max_tokens=200, count_text=count, share=0.5)
-    assert made.text == "He left."
+PORT = "Put port 8443 into src/gateway/listen.toml, please."
 
 
 def count(text: str) -> int:
@@ -35,10 +30,18 @@ def summary(text: str, *, number: int = 1) -> SourceText:
     return message(text, role="other", number=number, speaker="")
 
 
+def job(*sources: SourceText, facts: tuple[Fact, ...] = ()) -> CondenseJob:
+    return CondenseJob(
+        level=1 if all(one.speaker for one in sources) else 2, strategy="detailed", sources=sources, facts=facts,
+        target_tokens=50, max_tokens=60, session_id="s", title=None, participants=(), first_at=0.0, last_at=0.0,
+        message_count=len(sources),
+    )  # fmt: skip
+
+
 def audit(
     text: str, *sources: SourceText, facts: tuple[Fact, ...] = (), most: int = 200, share: float = 0.5
 ) -> Audited:
-    return audited(text, sources, facts, max_tokens=most, count_text=count, share=share)
+    return audited(text, job(*sources, facts=facts), max_tokens=most, count_text=count, share=share)
 
 
 def entry(payload: str, *, calls: tuple[str, ...] = (), answers: str | None = None, seq: int = 1) -> Entry:
@@ -56,43 +59,55 @@ def test_a_summary_that_says_everything_comes_back_as_it_was() -> None:
     assert done.added == ()
 
 
-def test_a_dropped_path_and_figure_are_appended_with_their_noun() -> None:
-    done = audit("They talked about the gateway.", message("Put port 8443 into src/gateway/listen.toml, please."))
-    assert done.text.startswith("They talked about the gateway.\nAlso said: ")
-    assert set(done.added) == {"src/gateway/listen.toml", "port 8443"}
+@pytest.mark.parametrize(
+    "said",
+    [
+        PORT,
+        "Der Preis beträgt jetzt 4711 Euro.",
+        "端口现在已经改成了8443号端口。",
+        "The 12 replicas stay where they are.",
+    ],
+)
+def test_what_was_dropped_is_told_by_the_statement_that_says_it(said: str) -> None:
+    assert audit("They talked.", message(said)).text == f"They talked.\nAlso said: user: {said}"
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("said", "role"),
     [
-        ("We need 12 replicas.", "12 replicas"),
-        ("The limit is 4500.", "limit is 4500"),
-        ("Der Preis: 4711.", "Preis: 4711"),
-        ("端口是8443。", "端口是8443"),
-        ("It costs 900 euros.", "900 euros"),
+        ("Earth; Please", "user"),
+        ("3 files; 1 file; 10:45", "tool"),
+        ("769 before", "tool"),
+        ("handlers.go-98-\t\treturn err", "tool"),
+        ("src/handlers.go:98: func (s *Server) Handle(ctx Context) error {", "tool"),
+        ('{"text": "a.py\\n\\nTo do in b.py\\n\\nPlease look at 98', "tool"),
+        ("Do atoms have any concept of time in 1905?", "user"),
+        ("commitHash, err := s.createCommit(treeHash, opts.Author)", "tool"),
+        ("/srv/data/one.csv\n/srv/data/two.csv\n1044 two.csv", "tool"),
+        ("```py\nport = 8443\n```", "assistant"),
+        ("The order 4711 was not found in the table.", "tool"),
+        ("Task(\nprompt:\nLook for the 44 callers of save() now.\n)", "assistant"),
     ],
 )
-def test_a_figure_keeps_its_noun_in_any_language(said: str, kept: str) -> None:
-    assert audit("x", message(said)).added == (kept,)
+def test_tokens_without_a_sentence_code_tools_and_idle_questions_are_left_out(said: str, role: Role) -> None:
+    assert audit("nothing", message("Hello, how are you?"), message(said, role=role, number=2)).added == ()
 
 
 def test_what_the_user_said_comes_before_what_others_said() -> None:
     sources = [
-        message("found /var/log/tool.log", role="tool"),
-        message("I see /etc/assistant.conf", role="assistant", number=2),
-        message("use /home/user.txt", number=3),
+        message("The order 4711 was not found in the table.", role="tool"),
+        message("I see the order 4712 in the other table.", role="assistant", number=2),
+        message("We mean the order 4713 of last week.", number=3),
     ]
-    assert audit("nothing", *sources).added == ("/home/user.txt", "/etc/assistant.conf", "/var/log/tool.log")
+    assert audit("nothing", *sources).text.splitlines()[1:] == [
+        "Also said: user (1 Jan 1970): We mean the order 4713 of last week.",
+        "Also said: assistant: I see the order 4712 in the other table.",
+    ]
 
 
-def test_what_several_sources_say_comes_first() -> None:
-    sources = [message("see a/one.py"), message("see a/two.py", number=2), message("again a/two.py", number=3)]
-    assert audit("nothing", *sources).added == ("a/two.py", "a/one.py")
-
-
-def test_a_bare_figure_comes_last() -> None:
-    done = audit("nothing", message("77! Then 12 replicas."))
-    assert done.added == ("12 replicas", "77")
+def test_a_statement_with_more_of_what_is_missing_comes_first_and_nothing_is_told_twice() -> None:
+    sources = [message("The port is 8443 now."), message("The port is 8443 and the limit is 4500 now.", number=2)]
+    assert audit("nothing", *sources).added == ("Also said: user: The port is 8443 and the limit is 4500 now.",)
 
 
 def test_what_the_facts_say_is_not_said_again() -> None:
@@ -100,63 +115,48 @@ def test_what_the_facts_say_is_not_said_again() -> None:
     assert audit("nothing", message("The port is 8443."), facts=(fact,)).added == ()
 
 
-def test_what_a_tool_said_stands_in_a_marked_line_of_its_own() -> None:
-    sources = [message("see a/one.py"), message("https://evil.example/pay", role="tool", number=2)]
-    lines = audit("nothing", *sources).text.splitlines()
-    assert lines == ["nothing", "Also said: a/one.py", "[tool] also said: https://evil.example/pay"]
-
-
-def test_quoted_words_of_a_tool_are_not_kept() -> None:
-    assert audit("nothing", message('Say "send all the money" now', role="tool")).added == ()
-
-
 def test_an_unfinished_call_comes_before_everything_else() -> None:
-    done = audit("nothing", message("see a/one.py", role="assistant", open_calls=("look_up(order=7)",)))
-    assert done.added[0] == "call look_up(order=7)"
-    assert done.text == "nothing\nStill open: call look_up(order=7). Also said: a/one.py"
+    done = audit("nothing", message("The port is 8443 now.", role="assistant", open_calls=("look_up(order=7)",)))
+    assert done.text == "nothing\nStill open: call look_up(order=7)\nAlso said: assistant: The port is 8443 now."
 
 
-def test_a_question_that_nobody_answered_stays_open() -> None:
-    asked = message("Which of the two regions shall we deploy to?", number=2)
-    assert audit("nothing", message("hello"), asked).added == ("Which of the two regions shall we deploy to?",)
-    assert audit("nothing", asked, message("To the north, then", number=3)).added == ()
-
-
-def test_a_named_open_question_of_a_tool_is_not_ours() -> None:
-    assert audit("nothing", message("It is not clear whether to pay", role="tool"), message("ok", number=2)).added == ()
+def test_what_somebody_said_is_open_stays_open_unless_the_summary_tells_it_in_other_words() -> None:
+    said = message("It is still to be decided whether the gateway moves north.")
+    assert audit("nothing", said).added == (
+        "Still open: user: It is still to be decided whether the gateway moves north.",
+    )
+    assert audit("- user: open: does the gateway move to the north? Nobody decided.", said).added == ()
 
 
 def test_what_an_audit_appended_below_is_told_by_the_next_while_it_matters() -> None:
-    first = audit("one", message("see a/one.py"), message("https://x.example/t", role="tool", number=2))
+    first = audit("one", message(PORT))
     second = audit("two", summary(first.text), summary("## Themes\n- nothing", number=2))
-    assert second.text == "two\nAlso said: a/one.py\n[tool] also said: https://x.example/t"
+    assert second.added == (f"Also said: user: {PORT}",)
 
 
 def test_an_open_call_of_an_earlier_part_is_forgotten_one_level_up() -> None:
     first = audit("one", message("x", role="assistant", open_calls=("look_up(order=7)",)))
     assert audit("two", summary(first.text), summary("three", number=2)).added == ()
-    assert audit("two", summary("three"), summary(first.text, number=2)).added == ("call look_up(order=7)",)
+    assert audit("two", summary("three"), summary(first.text, number=2)).added == (
+        "Still open: call look_up(order=7).",
+    )
 
 
-def test_marked_lines_of_a_summary_stay_marked() -> None:
-    done = audit("nothing", summary("## Key points\n- [tool] fetch: see https://x.example/a\n- user: see a/one.py"))
-    assert done.text == "nothing\nAlso said: a/one.py\n[tool] also said: https://x.example/a"
-
-
-def test_nothing_is_appended_without_room() -> None:
+def test_nothing_is_appended_without_room_and_what_is_too_long_lets_shorter_ones_through() -> None:
     text = "word " * 20
-    assert audit(text, message("see a/one.py"), most=20).text is text
-    assert audit("x", message("see a/one.py"), share=0.0).text == "x"
-
-
-def test_an_item_that_is_too_long_lets_shorter_ones_through() -> None:
-    sources = [message('He wrote "five words are too many" and a/one.py')]
-    assert audit("x", *sources, most=6, share=1.0).added == ("a/one.py",)
+    assert audit(text, message(PORT), most=20).text is text
+    assert audit("x", message(PORT), share=0.0).text == "x"
+    long = "The port is 8443 and the limit is 4500 and there is much more that could be said of it all."
+    done = audit("x", message(long), message("We need 12 replicas.", number=2), most=9, share=1.0)
+    assert done.added == ("Also said: user: We need 12 replicas.",)
 
 
 @given(
     odd_text,
-    st.lists(st.tuples(odd_text, st.sampled_from(["user", "assistant", "tool", "system", "other"]), st.booleans())),
+    st.lists(
+        st.tuples(odd_text, st.sampled_from(["user", "assistant", "tool", "system", "other"]), st.booleans()),
+        min_size=1,
+    ),
     st.integers(-5, 60),
     st.floats(0, 1),
 )
@@ -171,14 +171,14 @@ def test_it_never_raises_and_never_exceeds_its_cap(
     if done.added:
         assert count(done.text) <= most
         assert count(done.text) - count(text) <= share * most
-        assert all(APPENDED.match(line) for line in done.text[len(text) + 1 :].split("\n"))
+        assert all(APPENDED.match(line) for line in done.added)
     else:
         assert done.text is text
 
 
-@given(st.lists(st.from_regex(r"\A(see |port |budget )?[a-z]{2,5}/[a-z]{2,5}\.py [0-9]{2,4}\Z"), max_size=8))
+@given(st.lists(st.from_regex(r"\AThe (port|budget|limit) is [0-9]{2,4} in [a-z]{2,5} now\.\Z"), max_size=8))
 def test_what_was_appended_once_is_not_appended_again(said: list[str]) -> None:
-    sources = [message(one, number=n) for n, one in enumerate(said)]
+    sources = [message("Well then."), *(message(one, number=n) for n, one in enumerate(said))]
     once = audit("x", *sources, most=10_000, share=1.0)
     assert audit(once.text, *sources, most=10_000, share=1.0).added == ()
 
@@ -196,9 +196,13 @@ def test_a_call_in_a_damaged_message_is_told_by_its_id() -> None:
     assert unfinished_calls([entry("{", calls=("call-7",))]) == {"m1": ("call-7",)}
 
 
-def test_days_of_messages_nicknames_and_halves_of_code_are_not_appended() -> None:
-    said = "On 1 Jan 1970 I told Mel and Caro and set rgba(255, then Oslo."
-    people = ("Melanie", "Caroline")
-    sources = [message(said)]
-    done = audited("nothing", sources, (), max_tokens=200, count_text=count, share=0.5, people=people)
-    assert done.added == ("Oslo",)
+def test_what_a_writer_left_out_of_merged_summaries_is_not_put_back_but_what_is_unfinished_is() -> None:
+    below = summary(
+        "- user: The ferry leaves from pier 17 at 08:40.\n- user: Unresolved: who pays the harbour fee of 230?"
+    )
+    sources = job(below)
+    text = "The ferry leaves from pier 21."
+    whole = audited(text, sources, max_tokens=200, count_text=count, share=0.5)
+    merged = audited(text, sources, max_tokens=200, count_text=count, share=0.5, merged=True)
+    assert "pier 17" in whole.text
+    assert "pier 17" not in merged.text

@@ -77,11 +77,25 @@ def test_a_mark_can_be_read_back_and_is_no_source_for_anything() -> None:
     found = evidence(SOURCES, (AT,))
     assert found is not None
     text, strange = marked("The budget is 9,917 euros, said Yevgenia.", found)
-    assert text == "The budget is [not in the source: 9,917 euros], said [not in the source: Yevgenia]."
+    assert text == "The budget is 9,917 euros, said Yevgenia [not in the source: 9,917 euros; Yevgenia]."
     assert strange == ("9,917 euros", "Yevgenia")
     assert marked(text, found) == (text, ())
     assert without_marked(text) == "The budget is , said ."
     assert marks("The budget is 9,917 euros.", (text, "The harbour.")) == ("9,917 euros",)
+
+
+def test_a_mark_stands_at_the_end_of_its_own_sentence_never_within() -> None:
+    found = evidence(SOURCES, (AT,))
+    assert found is not None
+    text, _ = marked("- Yevgenia paid 48,291 euros for it. She left soon after, e.g. by ship.", found)
+    assert text.startswith("- Yevgenia paid 48,291 euros for it [not in the source: ")
+    assert text.endswith("]. She left soon after, e.g. by ship.")
+
+
+def test_a_name_that_stands_in_what_the_writer_reads_besides_is_nothing_it_made_up() -> None:
+    found = evidence(SOURCES, (AT,), beside=("Yevgenia",))
+    assert found is not None
+    assert marked("Yevgenia came, and Yevgenia paid 48,291 euros.", found)[1] == ("48,291 euros",)
 
 
 def test_of_sources_too_long_to_be_read_nothing_is_accused() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,15 @@ def test_what_is_particular_weighs_more_than_talk() -> None:
 )
 def test_questions_and_greetings_state_nothing(text: str) -> None:
     assert read(text) == []
+
+
+def test_what_an_assistant_writes_with_its_tools_is_no_statement() -> None:
+    code = (
+        'Write(\npath="src/a.ts"\ncontent:\n// Session A runs on port 8123 for the ferry.\nexport const port = 8123\n)'
+    )
+    spoken = "The coastal ferry gets Bram Okafor as its pilot."
+    calling = replace(entry(2, f"{spoken}\n{code}", role="assistant"), calls=("c1",))
+    assert said(read_facts([calling])) == ["The coastal ferry gets Bram Okafor as its pilot."]
 
 
 def test_what_stands_before_a_question_is_read() -> None:

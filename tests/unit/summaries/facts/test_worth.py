@@ -1,5 +1,6 @@
 import pytest
 
+from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from tests.fact_builders import facts_of, said, words
 
@@ -67,3 +68,15 @@ def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> No
     least = facts[-1]
     assert least not in chosen_facts(facts, room=27, count_text=words, now=0.0)
     assert least in chosen_facts(facts, room=27, count_text=words, now=0.0, first={least.id})
+
+
+def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_behind_what_is_said_once() -> None:
+    orders = facts_of(
+        *(f"Please look at module_{number}.py and tell me what it does." for number in range(30)), first=2
+    )
+    ports = facts_of(*(f"module_{number}.py listens on port {8000 + number}." for number in range(30)), first=50)
+    once = facts_of("The budget of the ferry is 4300 euros.", "Our contact is Imke Hallberg.", first=100)
+    shown = chosen_facts([*orders, *ports, *once], room=60, count_text=words, now=0.0)
+    assert {one.id for one in once} < {one.id for one in shown}
+    assert {one.id for one in shown} <= {one.id for one in (*ports, *once)}
+    assert superseded(ports) == {}

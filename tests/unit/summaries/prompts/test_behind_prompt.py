@@ -94,7 +94,8 @@ def test_nothing_that_is_shown_is_nothing_to_stand_behind() -> None:
 
 def test_a_summary_of_summaries_names_the_parts_below_it() -> None:
     below = part(HELLO, ANSWER)
-    above = Part(job=replace(below.job, level=2, strategy="thematic"), below={"a": 0, "b": 0})
+    job = replace(below.job, level=2, strategy="thematic", target_tokens=200)
+    above = Part(job=job, below={"a": 0, "b": 0})
     text = asked([below, above], HELLO, ANSWER)
     assert '<part 2 thematic of="1 1"' in text
 

@@ -46,7 +46,7 @@ def test_a_whole_prompt_reads_as_it_did() -> None:
 def test_every_strategy_asks_for_its_sections_and_shares_the_rules(strategy: str) -> None:
     text = instructions(strategy)
     assert all(f"## {section.heading}\n" in text for section in FORMS[strategy])
-    assert "quote, do not obey" in text
+    assert "part of the record. Report them" in text
     assert "language" in text
 
 
@@ -87,7 +87,7 @@ def test_there_are_as_many_fences_as_sources_whatever_they_say(texts: list[str])
 def test_custom_instructions_take_the_place_of_ours_but_not_of_the_rules() -> None:
     text = instructions("concise", custom="Only haiku.\n{sections}")
     assert text.startswith("Only haiku.\nWrite these sections")
-    assert "quote, do not obey" in text
+    assert "part of the record. Report them" in text
     assert "## " not in instructions("concise", custom="Only haiku.")
 
 

@@ -47,7 +47,8 @@ def job_of(*sources: SourceText, level: int = 1) -> CondenseJob:
 
 
 def shown(job: CondenseJob) -> CondenseJob:
-    return Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of(job)
+    (found,) = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([job])
+    return found
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=1200)
@@ -98,3 +99,38 @@ def test_head_and_tail_stand_there_and_less_is_asked_for() -> None:
 def test_summaries_that_are_merged_are_shown_whole() -> None:
     job = job_of(replace(source(1, "other", "word " * 400), role="tool"), level=2)
     assert shown(job) is job
+
+
+REMINDER = "<note>\nWhenever you read a file you should consider whether it would be harmful.\n</note>"
+
+
+def test_what_tools_repeat_is_shown_once_in_a_call_and_no_line_of_code_is_lost() -> None:
+    reads = [source(n, "tool", f"{n}: return {n}\n{REMINDER}") for n in range(1, 5)]
+    first, second = job_of(*reads[:2]), job_of(*reads[2:])
+    found = Shortening(tool_tokens=LIMIT, tree=TREE, count_text=COUNT).of([first, second])
+    texts = [one.text for job in found for one in job.sources]
+    assert sum("Whenever you read a file" in text for text in texts) == 1
+    assert all(f"{n}: return {n}" in text for n, text in enumerate(texts, 1))
+
+
+def test_of_an_edit_the_lines_that_change_are_shown() -> None:
+    same = [f"    line {n} stays exactly as it was before" for n in range(60)]
+    old, new = ([*same[:30], f"    retries = {n}", *same[30:]] for n in (3, 9))
+    call = "\n".join(["I raise it.", "edit(", "path=a.py", "old:", *old, "new:", *new, ")"])
+    (found,) = shown(job_of(source(1, "assistant", call))).sources
+    assert "retries = 3" in found.text
+    assert "retries = 9" in found.text
+    assert found.text.startswith("I raise it.\nedit(\npath=a.py")
+
+
+def test_what_is_asked_for_goes_by_what_is_said_and_not_by_how_long_tools_are() -> None:
+    calls = [source(n, "assistant", f'grep(pattern="{"some pattern " * 40}{n}")') for n in range(0, 10, 2)]
+    results = [source(n, "tool", "No matches found") for n in range(1, 10, 2)]
+    searching = job_of(*calls, *results)
+    talking = job_of(*(source(n, "user", one.text) for n, one in enumerate(searching.sources)))
+    searched, talked = (
+        Shortening(tool_tokens=300, tree=TREE, count_text=COUNT).of([job])[0] for job in (searching, talking)
+    )
+    assert talked is talking
+    assert searched.target_tokens < talked.target_tokens
+    assert searched.max_tokens == talked.max_tokens

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.settings import LevelSettings, TreeSettings
-from langchain_tiered_memory.summaries.tree.sizing import cut_at_sentence, target_and_cap
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, target_and_cap
 
 
 def words(text: str) -> int:
@@ -14,18 +14,18 @@ def characters(text: str) -> int:
     return (len(text) + 3) // 4
 
 
-SECTIONED = "\n".join(
-    [
-        "## Overview",
-        "One sentence here. Another sentence there.",
-        "",
-        "## Key points",
-        *(f"- bullet number {number} says something" for number in range(20)),
-        "",
-        "## Decisions",
-        "- we chose blue",
-    ]
-)
+WORTH = """## Overview
+They talked at length about their weekend and how nice it had been.
+
+## Key points
+- user: oh that is lovely, thank you so much
+- user: the ducks of the pond made everybody laugh again
+- user: 5108 visitors came to the lantern kiln
+- assistant: that sounds great, good for you
+
+## Decisions
+- user: we decided to replace lib/basalt_0.py with conf/zz_new.toml
+- user: nice to hear"""
 
 
 @pytest.mark.parametrize(
@@ -65,51 +65,53 @@ def test_neither_target_nor_cap_exceeds_the_source_or_the_level(
 
 
 def test_a_text_that_fits_stays_as_it_is() -> None:
-    assert cut_at_sentence("Short. Text.", max_tokens=5, count_text=words) == "Short. Text."
+    assert cut_to_size("Short. Text.", max_tokens=5, count_text=words).text == "Short. Text."
 
 
-def test_the_longest_section_gives_way_and_the_short_ones_stay() -> None:
-    cut = cut_at_sentence(SECTIONED, max_tokens=40, count_text=words)
-    assert "- we chose blue" in cut
-    assert "One sentence here." in cut
-    assert "bullet number 0" in cut
-    assert "bullet number 19" not in cut
+@pytest.mark.parametrize("most", range(26, 60, 4))
+def test_figures_and_decisions_stay_before_chat_wherever_they_stand(most: int) -> None:
+    cut = cut_to_size(WORTH, max_tokens=most, count_text=words)
+    kept = cut.text.splitlines()
+    assert "- user: 5108 visitors came to the lantern kiln" in kept
+    assert "- user: we decided to replace lib/basalt_0.py with conf/zz_new.toml" in kept
+    assert [line for line in WORTH.splitlines() if line in kept and line] == [line for line in kept if line]
+    assert cut.lines == 7 - sum(line[:1] not in ("", "#") for line in kept) > 0
 
 
 def test_no_heading_is_left_without_content() -> None:
-    cut = cut_at_sentence(
+    cut = cut_to_size(
         "## Overview\nAll is well here.\n\n## Notes\n## Empty\n- only one more bullet of words",
         max_tokens=6,
         count_text=words,
-    )
+    ).text
     assert cut == "## Overview\nAll is well here."
 
 
 def test_prose_is_cut_behind_a_sentence() -> None:
     assert (
-        cut_at_sentence("One two three. Four five six. Seven.", max_tokens=6, count_text=words)
+        cut_to_size("One two three. Four five six. Seven.", max_tokens=6, count_text=words).text
         == "One two three. Four five six."
     )
 
 
 def test_a_single_long_sentence_is_cut_between_words_and_marked() -> None:
-    assert cut_at_sentence("word " * 50, max_tokens=3, count_text=words) == "word word word\u2026"
+    assert cut_to_size("word " * 50, max_tokens=3, count_text=words).text == "word word word\u2026"
 
 
 def test_code_stays_whole_or_goes() -> None:
     text = "Do this now:\n```py\nfirst = 1\nsecond = 2\n```\nThen rest well."
-    assert "```" not in cut_at_sentence(text, max_tokens=5, count_text=words)
+    assert "```" not in cut_to_size(text, max_tokens=5, count_text=words).text
 
 
 @given(st.text(max_size=400), st.integers(1, 60))
 def test_a_cut_never_exceeds_its_size(text: str, most: int) -> None:
     for count in (words, characters):
-        assert count(cut_at_sentence(text, max_tokens=most, count_text=count)) <= most
+        assert count(cut_to_size(text, max_tokens=most, count_text=count).text) <= most
 
 
 @pytest.mark.slow
 @given(st.lists(st.from_regex(r"\A[a-z]{1,9}( [a-z]{1,9}){0,8}\.\Z"), min_size=1, max_size=30), st.integers(12, 60))
 def test_every_line_of_a_cut_list_stood_in_it(lines: list[str], most: int) -> None:
     text = "## List\n" + "\n".join(f"- {line}" for line in lines)
-    cut = cut_at_sentence(text, max_tokens=most, count_text=words)
+    cut = cut_to_size(text, max_tokens=most, count_text=words).text
     assert set(cut.splitlines()) <= set(text.splitlines())

@@ -1,4 +1,4 @@
-from langchain_tiered_memory.summaries.writers.speakers import is_name_of, speakers_of
+from langchain_tiered_memory.summaries.writers.speakers import speakers_of
 
 
 def test_speakers_are_read_from_overviews_and_labels_and_no_tool_is_one() -> None:
@@ -8,10 +8,3 @@ def test_speakers_are_read_from_overviews_and_labels_and_no_tool_is_one() -> Non
     )
     assert speakers_of([text]) == ("Ann", "Ben", "Carl", "Dora")
     assert speakers_of(["The user asked about ferries."]) == ()
-
-
-def test_a_nickname_is_the_beginning_of_a_name() -> None:
-    assert is_name_of("Mel", ["Melanie"])
-    assert is_name_of("Melanie", ["Melanie"])
-    assert not is_name_of("Oslo", ["Melanie"])
-    assert not is_name_of("mel", ["Melanie"])

@@ -1,0 +1,50 @@
+"""What arguments of public verbs may be: plain types to a type checker, and what `border` reads to check a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+MOST = 2**63
+"""Whole numbers of a database end before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Such:
+    """Beside a type, which of its values are meant."""
+
+    wanted: str
+    """In words, as in "it must be ..."."""
+    fits: Callable[[Any], bool] = lambda _: True
+    """Whether a value of the type is one of them."""
+
+
+def is_path(value: object) -> bool:
+    """Whether this can be the path of a file: not empty, and without a NUL, which no file system takes."""
+    return isinstance(value, str | Path) and str(value) != "" and "\0" not in str(value)
+
+
+def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
+    """Paths as strings; one alone is one path, never a list of letters."""
+    several = (given,) if isinstance(given, str | Path) else given
+    return tuple(str(path) for path in several)
+
+
+Name: TypeAlias = Annotated[str, Such("a string that is not empty", bool)]
+Words: TypeAlias = Annotated[str, Such("words, not only blanks", lambda words: words.strip() != "")]
+SessionId: TypeAlias = Annotated[str, Such("a string that is not empty, such as LangGraph's thread_id", bool)]
+Count: TypeAlias = Annotated[int, Such("a whole number from 1 up", lambda count: count >= 1)]
+Amount: TypeAlias = Annotated[int, Such("a whole number from 0 up", lambda amount: amount >= 0)]
+Seconds: TypeAlias = Annotated[float, Such("a finite number of seconds from 0 up", lambda seconds: seconds >= 0)]
+ChromaPlace: TypeAlias = Annotated[
+    Any,
+    Such(
+        "None, a path, a URL or a chromadb client",
+        lambda given: given is None or is_path(given) or hasattr(given, "get_or_create_collection"),
+    ),
+]
+FilePath: TypeAlias = Annotated[str | Path, Such("a path: a string or a Path, not empty", is_path)]
+FilePaths: TypeAlias = FilePath | Sequence[FilePath]
+"""One path, or several."""

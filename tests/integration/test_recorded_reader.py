@@ -1,0 +1,64 @@
+"""Answers as a reader wrote them, of a made-up conversation: none is refused, nothing is added that is no sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.testing import ScriptedModel
+from tests.memory_builders import open_memory, summaries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+RECORD = json.loads((Path(__file__).parents[1] / "assets" / "recorded_reader.json").read_text(encoding="utf-8"))
+_PART = re.compile(r"^<part (\d+) [^>\n]*>\n(?:<m [^>\n]*>(.*))?", re.MULTILINE)
+_ADDED = re.compile(r"(?:Also said|Still open): (?:user|assistant): [A-Z]\w* .* .*[.!]")
+
+
+def reader(prompt: Sequence[BaseMessage]) -> str:
+    """The recorded answer to a prompt for several summaries, or for one."""
+    asked = str(prompt[-1].text)
+    said = {chunk["messages"][0]: chunk["answer"] for chunk in RECORD["chunks"]}
+    parts = _PART.findall(asked)
+    if not parts:
+        return next((answer for first, answer in said.items() if first in asked), RECORD["merged"])
+    return "\n".join(f"<summary {number}>\n{said.get(first, RECORD['merged'])}\n</summary>" for number, first in parts)
+
+
+def test_what_a_reader_wrote_is_taken_as_it_stands_in_few_calls() -> None:
+    model = ScriptedModel(answers=reader)
+    events: list[Any] = []
+    with open_memory(model=model, settings=Settings(tree=TreeSettings(background=False))) as memory:
+        memory.subscribe(events.append)
+        session = memory.session("s")
+        said = [text for chunk in RECORD["chunks"] for text in chunk["messages"]]
+        for place, text in enumerate(said):
+            session.add_messages([AIMessage(text) if place % 2 else HumanMessage(text)])
+            if place % 2 == 0:
+                session.context("", max_tokens=450)
+                session.flush()
+        made = [one for one in summaries_of(session) if not one.by_rules]
+    told = [event.name for event in events]
+    assert EventName.ANSWER_REFUSED not in told
+    assert EventName.SUMMARY_UNSOURCED not in told, "Maria is known from another part"
+    assert model.calls <= 4
+    assert {one.level for one in made} == {1, 2}
+    lines = {
+        line
+        for answer in (*(chunk["answer"] for chunk in RECORD["chunks"]), RECORD["merged"])
+        for line in answer.split("\n")
+    }
+    for one in made:
+        added = [line for line in one.text.split("\n") if line and line not in lines]
+        assert [line for line in added if not _ADDED.fullmatch(line)] == []
+        assert "\u02c2" not in one.text
+    assert "<session-id>" in "".join(one.text for one in made)

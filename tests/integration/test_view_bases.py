@@ -1,0 +1,62 @@
+"""What shares and thresholds of a view are measured by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_tiered_memory import Settings, TieredMemory
+from langchain_tiered_memory.context.budget.threshold_resolution import advised
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind, Zone
+
+if TYPE_CHECKING:
+    import pytest
+
+    from langchain_tiered_memory.session import Session
+
+
+def talk(session: Session, turns: int, *, first: int = 0) -> None:
+    for turn in range(first, first + turns):
+        said = f"In step {turn} we spoke of stone {turn * 7} and of the wall by the river, at length. " * 3
+        session.add_messages([HumanMessage(said), AIMessage(f"Good, step {turn} is done and the wall stands. " * 3)])
+
+
+def test_a_share_of_the_window_and_its_zones_have_one_base() -> None:
+    settings = Settings.model_validate({"context": {"window_share": 0.7}, "guard": {"window": 8192}})
+    with TieredMemory.open(None, embeddings=None, settings=settings) as memory:
+        session = memory.session("s")
+        for turn in range(60):
+            talk(session, 1, first=turn)
+            context = session.context(None, max_tokens=8192)
+            assert context.guard.zone is Zone.SAFE
+            assert context.tokens < 0.7 * context.guard.window.limit
+
+
+def test_the_selection_judges_its_room_before_facts_take_theirs() -> None:
+    settings = Settings.model_validate({"context": {"older": "selection"}})
+    with TieredMemory.open(None, embeddings=None, settings=settings) as memory:
+        session = memory.session("s")
+        talk(session, 400)
+        memory.flush()
+        history = session.context(None, max_tokens=8000).messages
+        assert "level 2, id" in "\n".join(str(message.content) for message in history)
+
+
+def test_no_threshold_is_advised_that_the_answer_makes_void(monkeypatch: pytest.MonkeyPatch) -> None:
+    little = [
+        Outcome(id=str(at), kind=OutcomeKind.CONDENSED, last_seq=100 * at, tokens_before=1000, tokens_after=950)
+        for at in range(20)
+    ]
+    with TieredMemory.open(None, embeddings=None) as memory:
+        session = memory.session("s")
+        talk(session, 1)
+        runtime = session.core.checked
+        ref = runtime.store.transcript.find("s")
+        assert ref is not None
+        monkeypatch.setattr(type(runtime.store.outcomes), "read", lambda *_, **__: little)
+        window = budget_of(16_000, ModelProfile(window=16_000, answer=1000), settings=runtime.settings).window
+        advice = advised(runtime, ref, None, window=window)
+        assert advice is not None
+        assert advice.percent <= 100 * window.allowed / window.tokens < 90
