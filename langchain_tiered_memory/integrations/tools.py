@@ -18,7 +18,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
-from langchain_tiered_memory.integrations.graph.run_identity import place_of
+from langchain_tiered_memory.integrations.graph.run_identity import place_of, user_of
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
 from langchain_tiered_memory.text.fencing import plain_label
@@ -229,11 +229,10 @@ class _Verbs:
                 "or make them with memory_tools(memory, session_id=...)"
             )
             raise SettingsError(msg)
-        user = self._user if self._user is not None else configurable.get(self._user_key)
         track, scope = self._seen(config, str(named))
         return self._memory.session(
             str(named),
-            user=str(user) if user is not None else None,
+            user=self._user if self._user is not None else user_of(configurable, self._user_key),
             track=self._track or track or DEFAULT_TRACK,
             scope=self._scope or scope,
         )

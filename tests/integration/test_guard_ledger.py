@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from sqlalchemy import select
 
@@ -47,11 +48,12 @@ BUDGET = 1500
 WINDOW = 2000
 
 
-class Windowed:
+class Windowed(FakeListChatModel):
     """What tells a window, and nothing else."""
 
-    model_name = "m"
-    profile: ClassVar = {"max_input_tokens": WINDOW, "max_output_tokens": 100}
+    responses: list[str] = []  # noqa: RUF012 - a pydantic field
+    model_name: str = "m"
+    profile: Any = {"max_input_tokens": WINDOW, "max_output_tokens": 100}  # noqa: RUF012 - likewise
 
 
 def opened(*, prices: dict[str, PriceSettings] | None = None, **choices: Any) -> TieredMemory:

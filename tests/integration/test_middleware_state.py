@@ -379,7 +379,7 @@ def test_the_tools_of_the_memory_can_be_given_to_the_agent(call_style: CallStyle
 
 def test_choices_that_cannot_be_used_are_refused() -> None:
     with open_memory() as memory:
-        with pytest.raises(SettingsError, match="one string"):
+        with pytest.raises(SettingsError, match="project must be a list"):
             TieredMemoryMiddleware(memory, project="todos")
         with pytest.raises(SettingsError, match="messages"):
             TieredMemoryMiddleware(memory, project=("messages",))

@@ -88,17 +88,22 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
     while namespace and checkpoints.get(namespace) == checkpoints.get(_above(namespace), ""):
         # A task of the functional API has the checkpoint of the step that called it: it is in the same graph.
         namespace = _above(namespace)
-    user = configurable.get(user_key)
     saver = configurable.get("__pregel_checkpointer")
     known = checkpoints.get(namespace) or configurable.get("checkpoint_id")
     return Place(
         session_id=str(thread_id),
-        user=str(user) if user is not None else None,
+        user=user_of(configurable, user_key),
         namespace=namespace,
         saver=saver,
         checkpoint_id=str(known) if known and saver is not None else None,
         parts=_named_by_agent(_parts(namespace, checkpoints), config),
     )
+
+
+def user_of(configurable: Mapping[str, Any], user_key: str) -> str | None:
+    """The user that a config names. A server without sign-in (`langgraph dev`) names an empty one: nobody."""
+    user = configurable.get(user_key)
+    return None if user is None or user == "" else str(user)
 
 
 def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:
