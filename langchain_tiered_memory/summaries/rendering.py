@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import TOOL_MARK, without_keep
 from langchain_tiered_memory.summaries.resolutions import short_of
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint
 from langchain_tiered_memory.text.fencing import HISTORY_TAG, RECALL_TAG, neutralised, plain_label, plain_name, short_id
@@ -68,7 +68,7 @@ def _block(summary: Summary, text: str, mark: str = "") -> str:
     head = (
         f"[messages {summary.first_seq}-{summary.last_seq}, {when}, level {summary.level}, id {summary.id[:8]}{marks}]"
     )
-    return "\n".join([head, neutralised(text)])
+    return "\n".join([head, neutralised(without_keep(text))])
 
 
 _GAP_WORDS: dict[GapReason, str] = {

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, SAID, TOOL_MARK
+from langchain_tiered_memory.summaries.marks import APPENDED, SAID, TOOL_MARK, without_keep
 from langchain_tiered_memory.summaries.writers.extractive_phrases import ANSWER, OVERVIEW, SPOKEN
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.summaries.writers.telling import telling
@@ -16,8 +16,8 @@ from langchain_tiered_memory.text.statements import clause_cut, leans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
-_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
+MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
+HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")
 _MAX_OVERVIEW_CHARS = 220
 _MAX_QUESTION_CHARS, _MAX_PAIR_CHARS = 120, 260
@@ -47,8 +47,8 @@ def read_told(text: str) -> tuple[str, list[Told]]:
     overview: list[str] = []
     told: list[Told] = []
     kind: ItemKind = "point"
-    for number, line in enumerate(text.splitlines()):
-        heading = _HEADING.match(line)
+    for number, line in enumerate(without_keep(text).splitlines()):
+        heading = HEADING.match(line)
         if heading:
             # A bold line names a theme: what stands below it keeps its kind.
             kind = (kind_of_heading(heading["marked"]) or "point") if heading["marked"] else kind
@@ -67,7 +67,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
 
 def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
     """The statements of one line: each with its speaker, an answer with its question where it needs that."""
-    mark = _BULLET.match(line)
+    mark = MARK_OF_LINE.match(line)
     bullet = f"{mark[0].strip()} " if mark else ""
     rest = line[mark.end() :].strip() if mark else line.strip()
     if rest.startswith(TOOL_MARK):
@@ -78,7 +78,7 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
     asks = False
     if spoken:
         label, rest, asks = spoken[0].rstrip() + " ", rest[spoken.end() :], bool(spoken["asked"])
-    for text in _sentences(rest):
+    for text in sentences_of(rest):
         answer = ANSWER.match(text)
         if answer is None:
             if asks:
@@ -99,7 +99,7 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
         yield Told(" ".join(question), label, number, kind, bullet)
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
     """Sentences, one that leans on the one before it with that."""
     waiting = ""
     for piece in pieces(text):

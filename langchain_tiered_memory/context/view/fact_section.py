@@ -23,6 +23,9 @@ _CANDIDATES_EACH = 6
 more, however long the session is."""
 _TOKENS_EACH = 12
 """Of a fact as it is listed, about."""
+_RECORD_SHARE, _RECORD_AT_WORK = 0.5, 0.2
+"""Of a view, what summaries and facts take together before a fact that must last is left out: half of it, as little of
+the talk itself is needed word for word. An agent at work on files needs those."""
 _CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
 _SAID_SHARE = 0.2
@@ -34,7 +37,16 @@ _LEAST_TOKENS = 24
 """Less room holds no fact beside the section's frame."""
 
 
-def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border: int, room: int) -> str:
+def record_room(inputs: AssemblyInputs, items: Sequence[CoverItem]) -> int:
+    """Tokens that the facts which must last may take beside a cover, where they need more than the facts' own room."""
+    share = _RECORD_AT_WORK if inputs.works_on_files else _RECORD_SHARE
+    count, known = inputs.runtime.counter.count_text, inputs.library.summaries
+    return round(share * inputs.allocation.total) - sum(count(item_text(item, known)) for item in items)
+
+
+def facts_of_view(
+    inputs: AssemblyInputs, items: Sequence[CoverItem], *, border: int, room: int, lasting_room: int = 0
+) -> str:
     """The facts of messages up to `border` that are worth most, as a list within `room` tokens, frame included.
 
     Args:
@@ -42,13 +54,17 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
         items: The cover: what its prose states already is not listed again.
         border: The last message that the cover stands for: later ones are shown themselves.
         room: Tokens.
+        lasting_room: What facts that must last may take in its place, where it is more.
     """
     runtime = inputs.runtime
     count = runtime.counter.count_text
     if border == 0 or room < _LEAST_TOKENS:
         return ""
-    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(room / _SAID_SHARE))
-    left = min(room, round(_SAID_SHARE * said)) - count(facts_block("")) - _FRAMING_TOKENS
+    most = max(room, lasting_room)
+    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / _SAID_SHARE))
+    frame = count(facts_block("")) + _FRAMING_TOKENS
+    most = min(most, round(_SAID_SHARE * said)) - frame
+    left = min(room - frame, most)
     if left < _LEAST_TOKENS:
         return ""
     known = inputs.library.summaries
@@ -62,11 +78,19 @@ def facts_of_view(inputs: AssemblyInputs, items: Sequence[CoverItem], *, border:
         up_to=border,
         track=inputs.track if inputs.alone else None,
         without=inputs.off,
-        limit=_CANDIDATES_EACH * (left // _TOKENS_EACH + 1),
-        alike=left // _TOKENS_EACH + 1,
+        limit=_CANDIDATES_EACH * (most // _TOKENS_EACH + 1),
+        alike=most // _TOKENS_EACH + 1,
         first=corrections,
     )
-    chosen = chosen_facts(found, room=left, count_text=count, told=prose, now=runtime.now(), first=corrections)
+    chosen = chosen_facts(
+        found,
+        room=left,
+        lasting_room=most,
+        count_text=count,
+        told=prose,
+        now=runtime.now(),
+        first=corrections,
+    )
     return facts_list(chosen)
 
 

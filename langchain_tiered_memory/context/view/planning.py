@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
-from langchain_tiered_memory.context.view.fact_section import facts_of_view
+from langchain_tiered_memory.context.view.fact_section import facts_of_view, record_room
 from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.plan import ViewPlan
 
@@ -62,7 +62,13 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         ratio=inputs.ratio,
         kept=tuple(sorted(kept)),
         since=since,
-        facts=facts_of_view(inputs, appended, border=border, room=inputs.allocation.facts),
+        facts=facts_of_view(
+            inputs,
+            appended,
+            border=border,
+            room=inputs.allocation.facts,
+            lasting_room=record_room(inputs, appended),
+        ),
         always=kept_by_kind(inputs, previous),
     )
 

@@ -64,6 +64,8 @@ NOBODY = frozenset({"user", "assistant", "other"})
 """Subjects that begin with who speaks: what is said of these keeps its "I"."""
 _HEADING = re.compile(r"\([^\n()]{0,200}\)")
 """What would read as the name of a speaker: a fact loses its brackets."""
+_YEAR_CHARS = 5
+"""Of a date as `day` gives it: a year is told once."""
 _PARTICULAR: dict[FactKind, bool] = {
     "goal": False,
     "constraint": False,
@@ -82,7 +84,8 @@ def facts_list(facts: Sequence[Fact]) -> str:
 
     Each speaker's stand under their name in brackets, in the order in which they first spoke: "I" means them. The
     user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass for
-    a user's. Where two values are told of one thing, each stands with its date, the newer first.
+    a user's. The day stands above what was said on it, where it changes. Where two values are told of one thing, each
+    stands with its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     doubtful = rivals(facts)
@@ -96,7 +99,12 @@ def facts_list(facts: Sequence[Fact]) -> str:
     order = {whose: (whose[0], whose[1] != "", -newest.get(whose, 0), place) for place, whose in enumerate(said)}
     for whose in sorted(said, key=order.__getitem__):
         shown += [f"({whose[1]})"] if whose[1] else []
-        shown += [line for mine in said[whose].values() for line in _lines(mine, doubtful)]
+        today = ""
+        for mine in said[whose].values():
+            if (when := day(mine[0].at)) != today:
+                shown.append(f"{when.removeprefix(today[:_YEAR_CHARS]) if today else when}:")
+                today = when
+            shown += _lines(mine, doubtful)
     return neutralised("\n".join(shown))
 
 
@@ -117,7 +125,8 @@ def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
     """Facts of one subject and speaker, joined to lines of a bounded length."""
     lines: list[str] = []
     for fact in sorted(facts, key=lambda one: -one.seq if one.id in doubtful else 0):
-        line = f"{line_of(fact)} ({day(fact.at)})" if fact.id in doubtful else line_of(fact)
+        other_day = fact.id in doubtful or day(fact.at) != day(facts[0].at)
+        line = f"{line_of(fact)} ({day(fact.at)})" if other_day else line_of(fact)
         if lines and len(lines[-1]) + len(line) <= MAX_LINE_CHARS:
             lines[-1] = f"{lines[-1]}; {_without_subject(fact.subject, line)}"
         else:

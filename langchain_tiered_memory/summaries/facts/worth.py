@@ -12,6 +12,7 @@ from langchain_tiered_memory.summaries.facts.statements import is_order
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.talk import COMMON
 from langchain_tiered_memory.summaries.facts.told import stated_in
+from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
+LASTING = 0.98
+"""The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 LEAST_SHOWN = 0.03
 """What weighs less tells nothing that will matter later, however much room there is."""
 RAREST_TERMS = 4
@@ -37,6 +40,8 @@ SIMILARITY = 0.8
 _COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
 """Words that are rare only by chance: what they say is common."""
 _KEYS = 3
+_DAY_TOKENS = 6
+"""Of a line with a date, about: the first fact of a day takes it along."""
 _LEAST_TOKENS = 4
 _LEAST_ODDS = 1e-3
 
@@ -45,6 +50,7 @@ def chosen_facts(
     facts: Sequence[Fact],
     *,
     room: int,
+    lasting_room: int = 0,
     count_text: Callable[[str], int],
     told: str = "",
     now: float,
@@ -58,6 +64,7 @@ def chosen_facts(
     Args:
         facts: Of the messages that are condensed; superseded ones are left out.
         room: Tokens of the list, as `facts_list` writes it.
+        lasting_room: What it may have in its place for facts that must last (`LASTING`), where that is more.
         count_text: Counts a text.
         told: Prose that is shown as well: what it states is not said again.
         now: The time of the view; later ages may weigh.
@@ -94,13 +101,20 @@ def chosen_facts(
     doubtful = rivals(waiting)
     at = {fact.id: place for place, fact in enumerate(waiting)}
     chosen: list[int] = []
+    days = set[tuple[str, str]]()
     sharing: dict[str, list[int]] = {}
-    left = room
-    for place in sorted(
-        range(len(waiting)), key=lambda one: (waiting[one].id not in first, -worth(one), -waiting[one].seq)
-    ):
+    spent = 0
+
+    def rank(place: int) -> tuple[bool, bool, float, int]:
+        fact = waiting[place]
+        return fact.id not in first, fact.weight < LASTING, -worth(place), -fact.seq
+
+    for place in sorted(range(len(waiting)), key=rank):
         beside = [at[one] for one in doubtful.get(waiting[place].id, ()) if at[one] not in chosen]
-        if place in chosen or sum(tokens[one] for one in (place, *beside)) > left or not terms[place]:
+        new_days = {(waiting[one].speaker, day(waiting[one].at)) for one in (place, *beside)} - days
+        cost = sum(tokens[one] for one in (place, *beside)) + _DAY_TOKENS * len(new_days)
+        most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
+        if place in chosen or spent + cost > most or not terms[place]:
             continue
         rarest = sorted(terms[place], key=lambda term: (seen[term], term))[:_KEYS]
         near = {other for term in rarest for other in sharing.get(term, ())}
@@ -108,10 +122,11 @@ def chosen_facts(
         if any(value == waiting[other].value and _alike(terms[place], terms[other]) for other in near):
             continue
         chosen += [place, *beside]  # where two values are told of one thing, none stands alone
-        left -= sum(tokens[one] for one in (place, *beside))
+        spent += cost
+        days |= new_days
         for term in rarest:
             sharing.setdefault(term, []).append(place)
-    while chosen and count_text(facts_list([waiting[place] for place in chosen])) > room:
+    while chosen and count_text(facts_list([waiting[place] for place in chosen])) > max(room, spent):
         chosen.pop()
     return [waiting[place] for place in sorted(chosen, key=lambda one: waiting[one].seq)]
 

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.facts.written import facts_written
+from langchain_tiered_memory.summaries.marks import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.drafts import Written
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
 _AT_ONCE = 4
@@ -66,7 +69,7 @@ def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) 
     entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
     facts = tuple(facts_of_chunk(entries))
     # The text of a stale one says what a message said before it was edited.
-    return facts if summary.stale else told_in(summary.text, entries, facts)
+    return facts if summary.stale else facts_from(summary.text, entries, facts, by_rules=is_by_rules(summary))
 
 
 def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
@@ -76,8 +79,24 @@ def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
     return read_facts(entries, goal_seq=first_user if is_beginning else None)
 
 
-def told_in(text: str, entries: Sequence[Entry], known: Sequence[Fact]) -> tuple[Fact, ...]:
-    """`known`, those that a summary of the same messages states counted once more, and what it states besides."""
+def is_by_rules(one: Summary | Written) -> bool:
+    """Whether rules wrote a text, or it only stands in for one: then its messages are read, not its statements."""
+    return one.degraded or one.model == RULES
+
+
+def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by_rules: bool) -> tuple[Fact, ...]:
+    """The facts of a level-1 summary.
+
+    Args:
+        text: What it says.
+        entries: Its messages.
+        known: What rules read in them.
+        by_rules: Whether these count, those that the text states counted once more, with what it states besides. Else
+            the text's own statements do, and of `known` the goal alone.
+    """
+    if not by_rules:
+        goals = tuple(fact for fact in known if fact.kind == "goal")
+        return (*goals, *facts_written(text, entries))
     told, taken_up = facts_of_summary(text, entries, known)
     again = frozenset(taken_up)
     counted = (replace(fact, mentions=fact.mentions + 1) if fact.id in again else fact for fact in known)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.sentences import pieces
@@ -28,6 +29,8 @@ labels, and for what the audit appends."""
 LEAST_TOKENS = 40
 """What a summary of very little may have: in fewer nothing is said."""
 
+_LASTS = 10.0
+"""How much more than its wording a line weighs of which its writer says that it must last: the others go first."""
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]+\*\*:?[ \t]*$)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S")
@@ -107,7 +110,8 @@ def _weighed(line: _Line, tokens: int) -> Unit:
     """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in."""
     known = kind_of_heading(line.heading) if line.heading else None
     kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
-    return Unit(line.text, kind, 0, tokens, weight=cue_weight(line.text))
+    lasts = _LASTS if is_kept(line.text) else 1.0
+    return Unit(line.text, kind, 0, tokens, weight=lasts * cue_weight(line.text))
 
 
 def _lines(text: str) -> Iterator[_Line]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
@@ -54,7 +55,7 @@ class ExtractiveCondenser:
     @property
     def name(self) -> str:
         """Who signs the summaries."""
-        return "extractive"
+        return RULES
 
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
         """The sentences of `job` that tell most, within its target.

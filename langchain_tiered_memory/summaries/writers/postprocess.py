@@ -140,6 +140,8 @@ class Finish:
         told = labelled(text, job.sources, _HEADINGS)
         if told != text:
             notes = (*notes, "labelled")
+        if job.level == 1:
+            job = replace(job, facts=())  # no rule reads its messages again: what the text leaves out is dropped
         return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self._count(own))
 
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:

@@ -1,0 +1,123 @@
+"""The facts of a summary that a model wrote: its statements, in its own words.
+
+Who reads the messages keeps the record. A model was shown them and decided what matters, so each of its bullets is a
+fact, traced to the message that it comes from, and no rule reads the messages a second time. What it marks as what must
+last weighs most; the others weigh what their wording does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.summaries.checks.unsourced import without_marked
+from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
+from langchain_tiered_memory.summaries.facts.statements import statement
+from langchain_tiered_memory.summaries.facts.worth import LASTING
+from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, is_kept, without_keep
+from langchain_tiered_memory.summaries.resolution_lines import HEADING, MARK_OF_LINE, sentences_of
+from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
+from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.terms import analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_tiered_memory.summaries.writers.sections import ItemKind
+    from langchain_tiered_memory.types.records import Entry, Fact, FactKind
+
+_KINDS: dict[ItemKind, FactKind] = {"decision": "decision", "open": "question"}
+"""What the section says of its statements; elsewhere their words do."""
+_MAX_CHARS = 300
+"""Of a bullet: a longer one is read sentence by sentence."""
+_SOURCE_CHARS = 20_000
+_NAMED_WORTH = 3.0
+"""Of a figure, name or code that a message shares with a statement, in terms that no other message has."""
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    kind: ItemKind
+    lasts: bool
+
+
+class _Sources:
+    """The messages that somebody said, by the terms that few of them have."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._said = [
+            (entry, frozenset(analyse(entry.text[:_SOURCE_CHARS])), entry.text[:_SOURCE_CHARS].casefold())
+            for entry in entries
+            if entry.role in SPEAKERS
+        ]
+        self._having = Counter(term for _, terms, _ in self._said for term in terms)
+
+    def of(self, text: str) -> tuple[Entry, tuple[int, ...]] | None:
+        """The message that a statement comes from, and its number; that of all where none shares a word with it."""
+        terms, named = frozenset(analyse(text)), identifiers(text)
+        best: tuple[float, Entry] | None = None
+        for entry, said, folded in self._said:
+            shared = sum(1 / self._having[term] for term in terms & said)
+            shared += _NAMED_WORTH * sum(one in folded for one in named)
+            if best is None or shared >= best[0]:
+                best = (shared, entry)
+        if best is None:
+            return None
+        numbers = (best[1].seq,) if best[0] else tuple(entry.seq for entry, _, _ in self._said)
+        return best[1], numbers
+
+
+def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
+    """The facts of a level-1 summary that a model wrote.
+
+    Args:
+        text: The summary as it is stored, marks of what must last included.
+        entries: The messages that it stands for. Those of tools and system prompts yield none.
+    """
+    sources = _Sources(entries)
+    found: dict[str, Fact] = {}
+    for line in _lines(text):
+        source = sources.of(line.text)
+        if source is None:
+            break
+        entry, numbers = source
+        stated = statement(line.text, entry)
+        kind = _KINDS.get(line.kind, stated.kind)
+        weight = LASTING + (1 - LASTING) * stated.weight if line.lasts else min(stated.weight, LASTING)
+        if weight < LEAST_WEIGHT:
+            continue
+        fact = replace(fact_stated(line.text, replace(stated, kind=kind), entry), sources=numbers, weight=weight)
+        found.setdefault(fact.id, fact)
+    return tuple(found.values())
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """What the bullets and sentences of a summary state, without what only a tool said or no source has."""
+    kind: ItemKind = "point"
+    lead, is_code = "", False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            is_code = not is_code
+        heading = HEADING.match(line)
+        if heading:
+            kind = (kind_of_heading(heading["marked"]) or "point") if heading["marked"] else kind
+            continue
+        mark = MARK_OF_LINE.match(line)
+        said = (line[mark.end() :] if mark else line).strip().removeprefix(SAID)
+        if is_code or not said or said.startswith((TOOL_MARK, STILL_OPEN)) or without_marked(said) != said:
+            continue
+        if kind == "overview" and mark is None:
+            continue
+        is_below = mark is not None and line[:1] in " \t"
+        plain = without_keep(said).strip()
+        whole = f"{lead} {plain}" if is_below and lead else plain
+        if not is_below:
+            lead = plain if plain.endswith(":") else ""
+        if whole.endswith(":"):
+            continue
+        for one in (whole,) if len(whole) <= _MAX_CHARS else tuple(sentences_of(whole)):
+            yield _Line(one, kind, is_kept(said))
