@@ -162,7 +162,8 @@ def keep_standing(
     standing, last = recalled.standing, request_inputs.required.last_user
     place = recall_position(shown.pieces)
     asks = shown.pieces[place].entry if place < len(shown.pieces) else None
-    if recalled.piece is not None and last is not None and asks is not None and _asks(request, request_inputs):
+    stays = _asks(request, request_inputs) and request_inputs.said.stands
+    if stays and recalled.piece is not None and last is not None and asks is not None:
         standing = (
             *standing,
             Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows, sections=recalled.sections),

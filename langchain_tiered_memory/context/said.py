@@ -57,6 +57,8 @@ class Said:
     """Of the budget, what answers it: so much is given wherever a share is less."""
     leaves_what_stands: bool = False
     """Whether what was recalled for earlier messages gives way to nothing that is recalled for this one."""
+    stands: bool = True
+    """Whether what is recalled for it stands in the requests after it: only what was asked for is worth that room."""
     found: Found | None = None
     """What was found for it; `None` where nobody looked."""
 
@@ -133,7 +135,7 @@ def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: i
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0
     share = max(min(share, wanted), answering)
-    return Said(share=share, answers=answering, leaves_what_stands=share < whole)
+    return Said(share=share, answers=answering, leaves_what_stands=share < whole, stands=judged.asks == "a question")
 
 
 def _most(found: Found, settings: ContextSettings, *, matching: float) -> float:

@@ -71,6 +71,11 @@ class _Sources:
         return best[1], numbers
 
 
+def has_statements(text: str) -> bool:
+    """Whether a summary is written in statements, a bullet each, as our prompts ask. Prose is not taken apart."""
+    return any(MARK_OF_LINE.match(line) for line in text.splitlines())
+
+
 def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     """The facts of a level-1 summary that a model wrote.
 
@@ -117,7 +122,7 @@ def _lines(text: str) -> Iterator[_Line]:
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""
-        if whole.endswith(":"):
+        if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
         for one in (whole,) if len(whole) <= _MAX_CHARS else tuple(sentences_of(whole)):
             yield _Line(one, kind, is_kept(said))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.told import facts_of_summary
-from langchain_tiered_memory.summaries.facts.written import facts_written
+from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
 from langchain_tiered_memory.summaries.marks import RULES
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) 
     entries = runtime.store.transcript.by_id(ref, summary.sources, track=summary.track)
     facts = tuple(facts_of_chunk(entries))
     # The text of a stale one says what a message said before it was edited.
-    return facts if summary.stale else facts_from(summary.text, entries, facts, by_rules=is_by_rules(summary))
+    return facts if summary.stale else facts_from(summary.text, entries, facts, by_rules=is_read_by_rules(summary))
 
 
 def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
@@ -79,9 +79,9 @@ def facts_of_chunk(entries: Sequence[Entry]) -> list[Fact]:
     return read_facts(entries, goal_seq=first_user if is_beginning else None)
 
 
-def is_by_rules(one: Summary | Written) -> bool:
-    """Whether rules wrote a text, or it only stands in for one: then its messages are read, not its statements."""
-    return one.degraded or one.model == RULES
+def is_read_by_rules(one: Summary | Written) -> bool:
+    """Whether the messages of a summary are read, and not its statements: rules wrote it, it stands in, or is prose."""
+    return one.degraded or one.model == RULES or not has_statements(one.text)
 
 
 def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by_rules: bool) -> tuple[Fact, ...]:

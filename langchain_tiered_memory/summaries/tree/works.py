@@ -14,7 +14,7 @@ from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.told import facts_of_summary
-from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_by_rules
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.text.fencing import plain_name
@@ -120,7 +120,7 @@ def commit(
         )
         written = replace(written, retry_at=runtime.now() + _wait_seconds(runtime, summary))
     if summary.level == 1:
-        found = facts_from(written.text, work.entries, work.facts, by_rules=is_by_rules(written))
+        found = facts_from(written.text, work.entries, work.facts, by_rules=is_read_by_rules(written))
         written = replace(written, facts=found)
     else:
         _, taken_up = facts_of_summary(written.text, (), work.facts)

@@ -15,6 +15,7 @@ from langchain_tiered_memory.summaries.checks.audit import audited
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
 from langchain_tiered_memory.summaries.checks.validators import SizeValidator
+from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.sections import FORMS
@@ -140,7 +141,7 @@ class Finish:
         told = labelled(text, job.sources, _HEADINGS)
         if told != text:
             notes = (*notes, "labelled")
-        if job.level == 1:
+        if job.level == 1 and has_statements(told):
             job = replace(job, facts=())  # no rule reads its messages again: what the text leaves out is dropped
         return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self._count(own))
 

@@ -1,0 +1,81 @@
+import pytest
+
+from langchain_tiered_memory.summaries.facts.worth import LASTING, chosen_facts
+from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
+from langchain_tiered_memory.types.records import Entry
+from tests.fact_builders import entry, words
+
+ANN, BOT, TOOL = 1, 2, 3
+TALK = (
+    entry(ANN, "Our budget for the ferry is 640 euros, and my sister Mia cannot bear nuts.", name="Ann"),
+    entry(BOT, "Then the larch panels are out. I will ask the harbour office on Monday.", role="assistant"),
+    entry(TOOL, "harbour office: closed on Mondays", role="tool"),
+)
+
+
+def of(text: str, entries: tuple[Entry, ...] = TALK) -> list[tuple[str, int, str, bool]]:
+    return [(one.text, one.seq, one.by, one.weight >= LASTING) for one in facts_written(text, entries)]
+
+
+def test_each_bullet_is_a_fact_of_the_message_that_it_comes_from() -> None:
+    text = "- [keep] The budget for the ferry is 640 euros.\n- The larch panels are out."
+    assert of(text) == [
+        ("The budget for the ferry is 640 euros.", ANN, "user", True),
+        ("The larch panels are out.", BOT, "assistant", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- [tool] The harbour office is closed on Mondays.",
+        "Still open: call search(harbour)",
+        "## Key points",
+        "## Overview\nThey talked about the ferry and the budget.",
+        "- The ferry costs 900 euros [not in the source: 900].",
+        "```\nbudget = 640\n```",
+        "- [keep]",
+    ],
+)
+def test_what_a_tool_said_or_no_source_has_is_no_fact(text: str) -> None:
+    assert of(text) == []
+
+
+def test_what_only_tools_said_states_nothing() -> None:
+    assert of("- The harbour office is closed.", TALK[2:]) == []
+
+
+def test_a_bullet_below_another_is_read_with_it() -> None:
+    text = "- [keep] Ann's sister:\n  - [keep] Mia cannot bear nuts"
+    assert [one for one, *_ in of(text)] == ["Ann's sister: Mia cannot bear nuts"]
+
+
+def test_a_section_tells_the_kind_of_its_statements() -> None:
+    text = "## Decisions\n- The larch panels are out\n\n## Unresolved\n- Whether the harbour office opens on Monday"
+    assert [one.kind for one in facts_written(text, TALK)] == ["decision", "question"]
+
+
+def test_what_shares_no_word_with_any_message_rests_on_all_of_them() -> None:
+    (fact,) = facts_written("- [keep] Le prix convenu reste secret", TALK[:2])
+    assert fact.sources == (ANN, BOT)
+
+
+def test_the_same_text_gives_the_same_facts() -> None:
+    text = "- [keep] The budget for the ferry is 640 euros.\n- [keep] Mia cannot bear nuts."
+    assert facts_written(text, TALK) == facts_written(text, TALK)
+
+
+def test_what_must_last_comes_first_and_has_room_of_its_own() -> None:
+    text = (
+        "- [keep] The budget for the ferry is 640 euros.\n- [keep] Mia cannot bear nuts.\n- The larch panels are out."
+    )
+    facts = facts_written(text, TALK)
+
+    assert chosen_facts(facts, room=0, count_text=words, now=0.0) == []
+    lasting = chosen_facts(facts, room=0, lasting_room=40, count_text=words, now=0.0)
+    assert [one.text for one in lasting] == [one.text for one in facts[:2]]
+
+
+def test_prose_is_not_taken_apart() -> None:
+    assert has_statements("They talked.\n- [keep] Mia cannot bear nuts")
+    assert not has_statements("They talked about the ferry. Mia cannot bear nuts.")
