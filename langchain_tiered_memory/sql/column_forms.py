@@ -243,6 +243,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "at": _NUMBER,
         "sources": _json(tuple[int, ...]),
         "weight": _SHARE,
+        "by_model": _FLAG,
         "mentions": _PLACE,
         "status": _one_of(get_args(FactStatus)),
         "superseded_by": _FACT_ID,

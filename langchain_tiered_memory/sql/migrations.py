@@ -199,8 +199,12 @@ def _long_runs(connection: Connection) -> None:
 def _scopes(connection: Connection) -> None:
     """Tasks are named on their track; a checkpoint says whether it is of its track alone (of those before, none is).
 
-    Messages that were given a kind are found without a walk through all others.
+    Messages that were given a kind are found without a walk through all others. Facts say whether a model worded them.
     """
+    if "by_model" not in {column["name"] for column in inspect(connection).get_columns(schema.facts.name)}:
+        connection.exec_driver_sql(
+            f"ALTER TABLE {schema.facts.name} ADD COLUMN by_model BOOLEAN DEFAULT false NOT NULL"
+        )
     if "alone" not in {column["name"] for column in inspect(connection).get_columns(schema.checkpoints.name)}:
         connection.exec_driver_sql(
             f"ALTER TABLE {schema.checkpoints.name} ADD COLUMN alone BOOLEAN DEFAULT false NOT NULL"
@@ -225,7 +229,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("soundness", _soundness),
     ("facts", _facts),
     ("long runs", _long_runs),
-    ("scopes", _scopes),
+    ("scopes and statements", _scopes),
 )
 """Name and step, oldest first."""
 

@@ -327,6 +327,7 @@ facts = Table(
     Column("at", Float, nullable=False),
     Column("sources", Text, nullable=False),
     Column("weight", Float, nullable=False),
+    Column("by_model", Boolean, nullable=False, server_default=text("false")),
     Column("mentions", Integer, nullable=False),
     Column("status", String(16), nullable=False),
     Column("superseded_by", String(16)),

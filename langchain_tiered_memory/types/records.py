@@ -151,7 +151,7 @@ class Fact:
 
     kind: FactKind
     text: str
-    """A short clause that stands alone: its source's own words, what adds nothing left out."""
+    """A short clause that stands alone: its source's own words, what adds nothing left out; or a model's."""
     seq: int
     """The entry that says it."""
     at: float
@@ -172,6 +172,8 @@ class Fact:
     """Numbers of all entries that state it; empty: `seq` alone."""
     weight: float = 0.0
     """How much it is worth showing, as read: 0 to 1."""
+    by_model: bool = False
+    """Whether a condensing model worded it, as a sentence that stands by itself; else it is a clause of its source."""
     mentions: int = 1
     """How often it was said, or taken up in a summary."""
     status: FactStatus = "active"

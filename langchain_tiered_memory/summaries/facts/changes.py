@@ -34,7 +34,7 @@ _CORRECTS = re.compile(
 )
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
-    r"|isn['\u2019]t|aren['\u2019]t|used to be"
+    r"|isn['\u2019]t|aren['\u2019]t|used to be|(?<=\()(?:was|formerly|previously)"
     r"|told you|i said|nicht(?: mehr)?"
     r"|(?<=, )(?:no|non|pas|n\u00e3o)|et non(?: pas)?)\b"
     r"[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
@@ -43,7 +43,7 @@ _DENIED = re.compile(
 )
 _DENYING = (
     "not", "instead", "rather", "longer", "from", "replac", "forget", "ignore", "scratch", "isn", "aren", "used to",
-    "told you", "i said", "nicht", ", no", ", pas", ", n\u00e3o", "et non",
+    "told you", "i said", "nicht", "(was", "(former", "(previous", ", no", ", pas", ", n\u00e3o", "et non",
 )  # fmt: skip
 """What a clause has at least where it takes a value back: looked for first, as most have none of it."""
 _MOVES = re.compile(

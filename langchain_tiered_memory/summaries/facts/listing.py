@@ -1,7 +1,8 @@
 """How chosen facts read: terse, what is about one subject on one line.
 
-A fact is shown in its own words. What only served the moment goes: the announcement of a correction, the value that it
-takes back, an article. A subject stands before what is said of it only where the words around it are certain.
+A fact is shown in its own words, and a model's sentence as it is. Of a clause, what only served the moment goes: the
+announcement of a correction, the value that it takes back, an article. A subject stands before what is said of it only
+where the words around it are certain.
 """
 
 from __future__ import annotations
@@ -82,19 +83,19 @@ _PARTICULAR: dict[FactKind, bool] = {
 def facts_list(facts: Sequence[Fact]) -> str:
     """The facts, a line a subject, in the order in which subjects were first spoken of; empty for none.
 
-    Each speaker's stand under their name in brackets, in the order in which they first spoke: "I" means them. The
-    user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass for
-    a user's. The day stands above what was said on it, where it changes. Where two values are told of one thing, each
-    stands with its date, the newer first.
+    A clause of a speaker stands under their name in brackets, in the order in which they first spoke: "I" means them.
+    The user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass
+    for a user's. A model's sentences name who speaks, and stand in their order. The day stands above what was said on
+    it, where it changes. Where two values are told of one thing, each stands with its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     doubtful = rivals(facts)
     newest: dict[tuple[bool, str], int] = {}
     for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
-        about = said.setdefault(_whose(fact), {})
-        about.setdefault(fact.subject or fact.id, []).append(fact)
+        about = said.setdefault(headed(fact), {})
+        about.setdefault(fact.id if fact.by_model or not fact.subject else fact.subject, []).append(fact)
         if fact.id in doubtful:
-            newest[_whose(fact)] = fact.seq
+            newest[headed(fact)] = fact.seq
     shown: list[str] = []
     order = {whose: (whose[0], whose[1] != "", -newest.get(whose, 0), place) for place, whose in enumerate(said)}
     for whose in sorted(said, key=order.__getitem__):
@@ -108,16 +109,21 @@ def facts_list(facts: Sequence[Fact]) -> str:
     return neutralised("\n".join(shown))
 
 
-def _whose(fact: Fact) -> tuple[bool, str]:
-    """Whether another than a user says a fact, and the heading under which it stands."""
+def headed(fact: Fact) -> tuple[bool, str]:
+    """Whether another than a user says a fact, and the heading under which it stands; a model's sentence says it."""
+    if fact.by_model:
+        return False, ""
     role = _SAID_BY.get(fact.by, "")
     return role != "", " ".join(part for part in (role, plain_name(fact.speaker, fact.by)) if part)
 
 
 def line_of(fact: Fact) -> str:
     """A fact as it stands in the list by itself."""
-    said = shown_text(fact)
-    line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
+    if fact.by_model:
+        line = " ".join(fact.text.replace("**", "").split()).rstrip(" .")
+    else:
+        said = shown_text(fact)
+        line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
     return line.strip("() ") if _HEADING.fullmatch(line) else line
 
 

@@ -20,6 +20,7 @@ from langchain_tiered_memory.summaries.facts.quotations import is_quoted
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
 from langchain_tiered_memory.text.figures import states_figure
 from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +38,8 @@ _NEAREST = 40
 _MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
 _TELLING_WORDS = 2
 _FRAME_WORDS = 3
+_STILL_ABOUT = 0.5
+"""Of the terms of a statement, without the value that is replaced, that a model's sentence has which replaces it."""
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -132,6 +135,8 @@ def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:
 
 def _is_rival(one: _Looked, other: _Looked) -> bool:
     swap = swap_of(one.stance.frame, other.stance.frame)
+    if one.fact.by_model or other.fact.by_model:
+        return False  # each is a sentence with its date; a model says itself what replaces what
     if swap is None or one.unit != other.unit or not _says_otherwise(one, other):
         return False
     if not (swap.is_told_of_now or one.fact.attribute):
@@ -216,6 +221,8 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
         and (old.fact.seq < new.fact.seq or stance.corrects or _denies(new, old))
     ]
     known.sort(key=lambda old: (old.fact.seq, old.fact.id))
+    if new.fact.by_model:
+        return [old for old in known if _is_replaced(new, old)]
     swapped = [old for old in known if _is_swapped(new, old) or contradicts(stance.frame, old.stance.frame)]
     if stance.doubted or not known:
         return []
@@ -236,6 +243,21 @@ def _taken_back(new: _Looked, known: list[_Looked]) -> list[_Looked]:
     elif any(old.unit == new.unit for old in alike):
         alike = [old for old in alike if old.unit == new.unit]
     return list({id(old): old for old in (*alike, *denied, *swapped)}.values())
+
+
+def _is_replaced(new: _Looked, old: _Looked) -> bool:
+    """Whether a model's sentence takes the place of `old`: it says all of it again, or names what it replaces.
+
+    Then it names most of what else the older one is about.
+    """
+    mine, its = frozenset(analyse(new.fact.text)), frozenset(analyse(old.fact.text))
+    if its <= mine:
+        return new.fact.weight >= old.fact.weight and (its == mine or not new.stance.doubted)
+    if new.stance.doubted or not _denies(new, old):
+        return False
+    denied = frozenset(analyse(" ".join(new.stance.denied)))
+    about = its - denied
+    return len(about & mine) >= _STILL_ABOUT * len(about)
 
 
 def _may_judge(new: Fact, old: Fact) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.frames import template_of
-from langchain_tiered_memory.summaries.facts.listing import facts_list, line_of
+from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
 from langchain_tiered_memory.summaries.facts.statements import is_order
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.talk import COMMON
@@ -101,7 +101,7 @@ def chosen_facts(
     doubtful = rivals(waiting)
     at = {fact.id: place for place, fact in enumerate(waiting)}
     chosen: list[int] = []
-    days = set[tuple[str, str]]()
+    days = set[tuple[tuple[bool, str], str]]()
     sharing: dict[str, list[int]] = {}
     spent = 0
 
@@ -111,7 +111,7 @@ def chosen_facts(
 
     for place in sorted(range(len(waiting)), key=rank):
         beside = [at[one] for one in doubtful.get(waiting[place].id, ()) if at[one] not in chosen]
-        new_days = {(waiting[one].speaker, day(waiting[one].at)) for one in (place, *beside)} - days
+        new_days = {(headed(waiting[one]), day(waiting[one].at)) for one in (place, *beside)} - days
         cost = sum(tokens[one] for one in (place, *beside)) + _DAY_TOKENS * len(new_days)
         most = max(room, lasting_room) if waiting[place].weight >= LASTING else room
         if place in chosen or spent + cost > most or not terms[place]:

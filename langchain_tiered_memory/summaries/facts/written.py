@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
+from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.worth import LASTING
@@ -32,6 +33,7 @@ _KINDS: dict[ItemKind, FactKind] = {"decision": "decision", "open": "question"}
 """What the section says of its statements; elsewhere their words do."""
 _MAX_CHARS = 300
 """Of a bullet: a longer one is read sentence by sentence."""
+_LABEL_WORDS = 8
 _SOURCE_CHARS = 20_000
 _NAMED_WORTH = 3.0
 """Of a figure, name or code that a message shares with a statement, in terms that no other message has."""
@@ -91,13 +93,22 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
             break
         entry, numbers = source
         stated = statement(line.text, entry)
-        kind = _KINDS.get(line.kind, stated.kind)
+        stated = replace(
+            stated, kind=_KINDS.get(line.kind, stated.kind), subject=_labelled(line.text) or stated.subject
+        )
         weight = LASTING + (1 - LASTING) * stated.weight if line.lasts else min(stated.weight, LASTING)
         if weight < LEAST_WEIGHT:
             continue
-        fact = replace(fact_stated(line.text, replace(stated, kind=kind), entry), sources=numbers, weight=weight)
+        fact = fact_stated(line.text, stated, entry)
+        fact = replace(fact, sources=numbers, weight=weight, by_model=True)
         found.setdefault(fact.id, fact)
     return tuple(found.values())
+
+
+def _labelled(text: str) -> str:
+    """The subject of a statement that names it before a colon: "the ferry's budget: 640 euros"."""
+    label, colon, value = text.partition(": ")
+    return normalised(label) if colon and value and label.count(" ") < _LABEL_WORDS else ""
 
 
 def _lines(text: str) -> Iterator[_Line]:
