@@ -1,0 +1,129 @@
+"""What a condensing model writes is what `facts()` gives and a view lists; no view shows its marks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_tiered_memory.summaries.facts.worth import LASTING
+from langchain_tiered_memory.testing import ScriptedModel, in_parts
+from tests.call_styles import CALL_STYLES, CallStyle, told
+from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import Session, TieredMemory
+    from langchain_tiered_memory.types.records import Fact
+
+both = pytest.mark.parametrize("call_style", CALL_STYLES)
+SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+BOAT, MOVED = "The mooring of boat {n} is berth {n}0.", "The mooring of boat 3 moved: berth 77 instead of berth 30."
+
+
+def keeping(messages: Sequence[BaseMessage]) -> str:
+    """A model that repeats each message in a bullet, and marks what names a berth."""
+
+    def write(prompt: str) -> str:
+        said = [line for line in SAID.findall(prompt) if line.strip()] or ["Boats were moored."]
+        return "\n".join(f"- {'[keep] ' if 'berth' in line else ''}{line}" for line in said)
+
+    return in_parts(messages, write) or write(str(messages[-1].text))
+
+
+def opened(where: Path | None = None) -> TieredMemory:
+    return open_memory(where, model=ScriptedModel(answers=keeping), settings=quick_settings(eager=True))
+
+
+def boats(count: int, *, start: int = 1) -> list[BaseMessage]:
+    said: list[BaseMessage] = []
+    for number in range(start, start + count):
+        said += [
+            HumanMessage(BOAT.format(n=number), id=f"u{number}"),
+            AIMessage(f"Noted; the weather over the bay of quay {number} looks calm today.", id=f"a{number}"),
+        ]
+    return said
+
+
+def by_message(found: Sequence[Fact]) -> list[Fact]:
+    return sorted(found, key=lambda one: one.seq)
+
+
+def texts(found: Sequence[Any]) -> list[str]:
+    return [one.text for one in found]
+
+
+def condensed(call_style: CallStyle, memory: TieredMemory, *more: BaseMessage) -> Session:
+    session = memory.session("s")
+    told(call_style, session.add_messages, [*boats(8), *more, *boats(8, start=20)])
+    told(call_style, session.flush)
+    return session
+
+
+@both
+def test_the_bullets_of_a_model_are_the_facts_each_with_its_message(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = condensed(call_style, memory)
+        facts = [one for one in by_message(told(call_style, session.facts)) if "berth" in one.text]
+        assert texts(facts)[:3] == [BOAT.format(n=1), BOAT.format(n=2), BOAT.format(n=3)]
+        assert all(one.by_model and one.weight >= LASTING for one in facts)
+        assert [one.message_ids for one in facts][:3] == [("u1",), ("u2",), ("u3",)]
+
+
+@both
+def test_what_must_last_is_in_every_view_and_its_mark_in_none(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = condensed(call_style, memory)
+        stored = store_of(memory).tree.newest(ref_of(session), level=1, up_to=99, limit=9)
+        assert any("[keep]" in one.text for one in stored)
+        for budget in (500, 900):
+            view = "\n".join(str(one.text) for one in told(call_style, session.context, "", max_tokens=budget).messages)
+            assert "[keep]" not in view
+        assert all(f"berth {number}0" in view for number in range(1, 9))
+
+
+@both
+def test_a_sentence_that_names_what_it_replaces_takes_its_place(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = condensed(call_style, memory, HumanMessage(MOVED, id="m"), AIMessage("Moved.", id="b"))
+        facts = texts(told(call_style, session.facts))
+        assert MOVED in facts
+        assert BOAT.format(n=3) not in facts
+        assert BOAT.format(n=4) in facts, "another boat"
+        assert BOAT.format(n=3) in texts(told(call_style, session.facts, superseded=True))
+
+
+@both
+def test_facts_are_read_again_from_the_stored_text(call_style: CallStyle, tmp_path: Path) -> None:
+    with opened(tmp_path / "m.db") as memory:
+        session = condensed(call_style, memory)
+        before = told(call_style, session.facts)
+        assert told(call_style, memory.verify).healthy
+        told(call_style, memory.doctor)
+        assert told(call_style, session.facts) == before
+
+
+@both
+def test_a_forgotten_message_takes_its_sentence_along(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = condensed(call_style, memory)
+        told(call_style, session.forget, message_ids=["u2"])
+        told(call_style, session.flush)
+        assert not any("boat 2 " in one for one in texts(told(call_style, session.facts)))
+
+
+@both
+def test_an_edited_message_is_read_by_rules_until_a_model_writes_anew(call_style: CallStyle) -> None:
+    with opened() as memory:
+        session = condensed(call_style, memory)
+        told(call_style, session.add_messages, [HumanMessage("The mooring of boat 2 is berth 55.", id="u2")])
+        told(call_style, session.flush)
+        facts = texts(told(call_style, session.facts))
+        assert not any("berth 20." in one and "boat 2 " in one for one in facts)
+        assert any("berth 55" in one for one in facts)
