@@ -36,7 +36,7 @@ _TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
 
 def lazily(**changes: Any) -> Settings:
     """As the tests' own settings, with a model that is asked when it is needed."""
-    return quick_settings(eager=False, **changes)
+    return quick_settings(**changes)
 
 
 def lazy_memory(model: ScriptedModel | list[ScriptedModel], where: Path | None = None, **choices: Any) -> TieredMemory:

@@ -64,7 +64,7 @@ def test_a_providers_error_with_a_key_is_kept_without_it(
 
 @both
 def test_a_condensation_that_must_not_fail_says_why_without_the_key(call_style: CallStyle) -> None:
-    condensation = CondensationSettings(eager=True, strategies=StrategySettings(fallback="error"), foreground_seconds=5)
+    condensation = CondensationSettings(strategies=StrategySettings(fallback="error"), foreground_seconds=5)
     settings = quick_settings(attempts=9).model_copy(update={"condensation": condensation})
     with open_memory(model=ScriptedModel(answers=[RuntimeError(SAID)]), settings=settings) as memory:
         session = memory.session("s")
