@@ -66,7 +66,6 @@ def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well
         memory.subscribe(events.append)
         made = spoken(memory, clock, call_style)
         assert all(one.by_rules for one in made), "nothing of it stands, and a model builds nothing on what stands in"
-        print("MADE", [(one.level, one.first_seq, one.degraded, one.attempts, one.reason) for one in made], {event.name for event in events})
         stand_in = [one for one in made if one.degraded]
         assert len(stand_in) >= 4
         assert all(one.level == 1 and one.reason is not None for one in stand_in)
