@@ -41,7 +41,7 @@ def quick_settings(
         messages: Messages that make a level-1 summary.
         sources: Level-1 summaries that make one of level 2.
         background: Whether the worker runs.
-        eager: Whether a model writes what falls due at once, as no default has it.
+        eager: Whether a model writes what falls due at once, not when a view needs it.
         **changes: Further fields of `TreeSettings`.
     """
     tree = TreeSettings(

@@ -108,9 +108,7 @@ class Scene:
 
 def late() -> CondensationSettings:
     """Condense only when more is used than is allowed."""
-    return CondensationSettings(
-        foreground_seconds=0, thresholds=ThresholdSettings(percent=100), buffer_share=0
-    )
+    return CondensationSettings(foreground_seconds=0, thresholds=ThresholdSettings(percent=100), buffer_share=0)
 
 
 @both

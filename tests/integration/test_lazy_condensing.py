@@ -476,7 +476,7 @@ def test_a_view_in_the_foreground_waits_for_the_model_as_it_did() -> None:
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(call_style: CallStyle) -> None:
     """What rules wrote of a chunk that ends behind what was foreseen would be written later, and the view made anew."""
-    alone = {"condensation": CondensationSettings(eager=False, batch_tokens=600)}  # no call takes what follows besides
+    alone = {"condensation": CondensationSettings(batch_tokens=600)}  # no call takes what follows besides
     with lazy_memory(summarising_model(), settings=quick_settings().model_copy(update=alone)) as memory:
         session = memory.session("s")
         for number in range(40):

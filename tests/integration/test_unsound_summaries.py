@@ -79,6 +79,24 @@ def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well
         assert max(one.level for one in after if not one.by_rules) >= 2
 
 
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="where rules wrote first, nobody is told that their text stands in by now",
+)
+@both
+def test_what_rules_wrote_is_told_of_and_counted_when_it_stands_in_for_a_model(call_style: CallStyle) -> None:
+    clock = FrozenClock()
+    events: list[Any] = []
+    with open_memory(model=ScriptedModel(answers=[RuntimeError("503")]), clock=clock) as memory:
+        memory.subscribe(events.append)
+        made = spoken(memory, clock, call_style)
+        if not any(one.degraded for one in made):
+            pytest.fail("nothing stands in, so this tells nothing", pytrace=False)
+        assert "condensation_fell_back" in {event.name for event in events}
+        assert memory.engine.metrics().degraded > 0
+
+
 class Babbler:
     """A plugin that knows nothing of the conversation."""
 

@@ -15,8 +15,8 @@ from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.memory_builders import (
-    conversation,
     NOW,
+    conversation,
     covered_seqs,
     entries_of,
     open_memory,
