@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
-from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import Settings, TreeSettings
 from langchain_tiered_memory.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ class ToolModel(ScriptedModel):
 
 @contextlib.contextmanager
 def open_memory(where: Any = None, **choices: Any) -> Iterator[TieredMemory]:
-    """A memory that does everything in the foreground and at once, by words alone."""
-    eager = Settings(tree=TreeSettings(background=False), condensation=CondensationSettings(eager=True))
-    settings = choices.pop("settings", eager)
+    """A memory that does everything in the foreground, by words alone."""
+    settings = choices.pop("settings", Settings(tree=TreeSettings(background=False)))
     counter = choices.pop("token_counter", EstimatingCounter())
     with TieredMemory.open(where, embeddings=None, settings=settings, token_counter=counter, **choices) as memory:
         yield memory

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
+from tests.call_styles import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
+    from tests.call_styles import CallStyle
 
 NOW = 1_700_000_000.0
 
@@ -31,7 +33,7 @@ def small_levels(messages: int = 4, sources: int = 3) -> tuple[LevelSettings, ..
 
 
 def quick_settings(
-    *, messages: int = 4, sources: int = 3, background: bool = False, eager: bool = True, **changes: Any
+    *, messages: int = 4, sources: int = 3, background: bool = False, eager: bool = False, **changes: Any
 ) -> Settings:
     """Small levels, and no work behind the test's back unless it asks for it.
 
@@ -39,7 +41,7 @@ def quick_settings(
         messages: Messages that make a level-1 summary.
         sources: Level-1 summaries that make one of level 2.
         background: Whether the worker runs.
-        eager: Whether a model writes what falls due at once: what most tests look at.
+        eager: Whether a model writes what falls due at once, not when a view needs it.
         **changes: Further fields of `TreeSettings`.
     """
     tree = TreeSettings(
@@ -63,6 +65,12 @@ def open_memory(where: str | Path | None = None, **choices: Any) -> TieredMemory
         "token_counter": EstimatingCounter(),
     }
     return TieredMemory.open(where, **(chosen | choices))
+
+
+def shown_within(session: Session, max_tokens: int, call_style: CallStyle = "sync") -> None:
+    """Show a session in so little room that a model is asked for its summaries, and let them be written."""
+    told(call_style, session.context, "", max_tokens=max_tokens)
+    told(call_style, session.flush)
 
 
 SUBJECTS = ("harbour", "crane", "ferry", "pilot", "customs", "warehouse", "anchor", "quay", "tide", "lighthouse")

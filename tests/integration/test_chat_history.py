@@ -603,10 +603,12 @@ def test_another_users_session_is_refused() -> None:
 def test_summaries_are_made_behind_the_turn_and_never_in_it() -> None:
     condensing = ScriptedModel(answers=[RuntimeError("the condensing model is down")])
     with open_memory(model=condensing, settings=quick_settings(background=True)) as memory:
-        chat = with_tiered_history(numbered(), memory)
-        for number in range(8):
+        chat = with_tiered_history(numbered(), memory, max_tokens=300)
+        for number in range(24):
             chat.invoke(f"question {number} about the harbour of order {number}", config())
-        assert len(texts(memory)) == 16
+        assert len(texts(memory)) == 48
+        memory.flush()
+        assert condensing.calls
 
 
 @pytest.fixture(autouse=True)

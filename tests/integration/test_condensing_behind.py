@@ -76,7 +76,7 @@ def spoken(number: int) -> str:
 
 
 def lazily(**changes: Any) -> Settings:
-    return with_condensation(quick_settings(eager=False), **changes)
+    return with_condensation(quick_settings(), **changes)
 
 
 def with_condensation(settings: Settings, **changes: Any) -> Settings:

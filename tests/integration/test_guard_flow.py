@@ -62,7 +62,7 @@ def settings_of(
     chosen: dict[str, Any] = {"background": False, "levels": small_levels()} | (tree or {})
     return Settings(
         tree=TreeSettings(**chosen),
-        condensation=CondensationSettings(**({"eager": True, "foreground_seconds": 0} | changes)),
+        condensation=CondensationSettings(**({"foreground_seconds": 0} | changes)),
         guard=guard or GuardSettings(),
         prices=prices or {},
     )

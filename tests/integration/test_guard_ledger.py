@@ -60,7 +60,7 @@ def opened(*, prices: dict[str, PriceSettings] | None = None, **choices: Any) ->
     changes = {key: choices.pop(key) for key in list(choices) if key in CondensationSettings.model_fields}
     settings = Settings(
         tree=TreeSettings(background=False, levels=small_levels()),
-        condensation=CondensationSettings(**({"eager": True, "foreground_seconds": 0} | changes)),
+        condensation=CondensationSettings(**({"foreground_seconds": 0} | changes)),
         prices=prices or {},
     )
     return open_memory(None, settings=settings, **({"clock": FrozenClock(NOW)} | choices))

@@ -74,7 +74,7 @@ class Scene:
         self.call_style = call_style
         self.clock = FrozenClock(NOW)
         self.events: list[Event] = []
-        chosen: dict[str, Any] = {"condensation": CondensationSettings(eager=True, foreground_seconds=0)} | changes
+        chosen: dict[str, Any] = {"condensation": CondensationSettings(foreground_seconds=0)} | changes
         summarised = TreeSettings(**({"background": False, "levels": small_levels()} | (tree or {})))
         self.memory: TieredMemory = open_memory(None, settings=Settings(tree=summarised, **chosen), clock=self.clock)
         self.memory.subscribe(self.events.append)
@@ -108,9 +108,7 @@ class Scene:
 
 def late() -> CondensationSettings:
     """Condense only when more is used than is allowed."""
-    return CondensationSettings(
-        eager=True, foreground_seconds=0, thresholds=ThresholdSettings(percent=100), buffer_share=0
-    )
+    return CondensationSettings(foreground_seconds=0, thresholds=ThresholdSettings(percent=100), buffer_share=0)
 
 
 @both

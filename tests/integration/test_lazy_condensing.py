@@ -34,14 +34,9 @@ _TEXTS = re.compile(r"^<part \d+ (?:[^>\n]*>)\n(<m .*)$", re.MULTILINE)
 """The first message of each part of level 1."""
 
 
-def lazily(**changes: Any) -> Settings:
-    """As the tests' own settings, with a model that is asked when it is needed."""
-    return quick_settings(eager=False, **changes)
-
-
 def lazy_memory(model: ScriptedModel | list[ScriptedModel], where: Path | None = None, **choices: Any) -> TieredMemory:
     """A memory whose clock stands still unless a test has one."""
-    return open_memory(where, model=model, **({"settings": lazily()} | choices))
+    return open_memory(where, model=model, **choices)
 
 
 def talk(
@@ -111,7 +106,7 @@ def test_a_view_that_is_condensed_shows_what_the_model_wrote_in_few_calls(call_s
 
 
 def from_level(level: int) -> Settings:
-    settings = lazily()
+    settings = quick_settings()
     condensation = settings.condensation.model_copy(update={"model_from_level": level})
     return settings.model_copy(update={"condensation": condensation})
 
@@ -179,7 +174,7 @@ def test_a_model_is_shown_head_and_tail_of_what_tools_give_and_take(call_style: 
     prompts = {}
     for tool_tokens in (100, None):
         model = summarising_model()
-        settings = lazily()
+        settings = quick_settings()
         condensation = settings.condensation.model_copy(update={"tool_tokens": tool_tokens, "eager": eager})
         with lazy_memory(model, settings=settings.model_copy(update={"condensation": condensation})) as memory:
             session = memory.session("s")
@@ -230,7 +225,7 @@ def test_a_restart_asks_no_model(call_style: CallStyle, tmp_path: Path) -> None:
 
 def test_eager_asks_at_once_one_call_a_summary() -> None:
     model = summarising_model()
-    with open_memory(None, model=model) as memory:
+    with open_memory(None, model=model, settings=quick_settings(eager=True)) as memory:
         session = memory.session("s")
         session.add_messages(conversation(20))
         session.flush()
@@ -244,7 +239,7 @@ def test_eager_takes_up_what_rules_wrote_before(tmp_path: Path) -> None:
         memory.flush()
         assert by_rules(memory.session("s"))
     model = summarising_model()
-    with open_memory(tmp_path / "m.db", model=model) as memory:
+    with open_memory(tmp_path / "m.db", model=model, settings=quick_settings(eager=True)) as memory:
         memory.flush()
         session = memory.session("s")
         assert not by_rules(session)
@@ -252,7 +247,7 @@ def test_eager_takes_up_what_rules_wrote_before(tmp_path: Path) -> None:
 
 
 def test_without_a_model_nothing_waits_for_one() -> None:
-    with open_memory(None, settings=lazily()) as memory:
+    with open_memory(None, settings=quick_settings()) as memory:
         session = memory.session("s")
         talk(session, 30)
         assert not by_rules(session)
@@ -437,7 +432,7 @@ def test_a_model_that_stays_down_leaves_what_rules_wrote_marked_as_provisional_a
 
 def test_the_bound_on_calls_holds_back_a_call_for_several_and_counts_no_attempt() -> None:
     clock = FrozenClock()
-    settings = lazily()
+    settings = quick_settings()
     bounded = settings.model_copy(
         update={"condensation": settings.condensation.model_copy(update={"max_calls_per_minute": 1})}
     )
@@ -481,8 +476,8 @@ def test_a_view_in_the_foreground_waits_for_the_model_as_it_did() -> None:
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_border(call_style: CallStyle) -> None:
     """What rules wrote of a chunk that ends behind what was foreseen would be written later, and the view made anew."""
-    alone = {"condensation": CondensationSettings(eager=False, batch_tokens=600)}  # no call takes what follows besides
-    with lazy_memory(summarising_model(), settings=lazily().model_copy(update=alone)) as memory:
+    alone = {"condensation": CondensationSettings(batch_tokens=600)}  # no call takes what follows besides
+    with lazy_memory(summarising_model(), settings=quick_settings().model_copy(update=alone)) as memory:
         session = memory.session("s")
         for number in range(40):
             told(call_style, session.add_messages, turn(number))
@@ -493,7 +488,7 @@ def test_a_view_in_the_foreground_shows_at_once_what_the_model_writes_up_to_its_
 
 def test_the_background_is_woken_for_what_a_view_needs() -> None:
     model = summarising_model()
-    with lazy_memory(model, settings=lazily(background=True)) as memory:
+    with lazy_memory(model, settings=quick_settings(background=True)) as memory:
         session = memory.session("s")
         session.add_messages(conversation(60))
         session.flush()

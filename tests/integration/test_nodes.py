@@ -26,7 +26,7 @@ from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, c
 from langchain_tiered_memory.testing import summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
-from tests.memory_builders import as_bytes, conversation, open_memory
+from tests.memory_builders import as_bytes, conversation, open_memory, shown_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,15 +70,17 @@ async def test_a_restart_in_the_middle_calls_no_condensing_model_and_changes_no_
 ) -> None:
     runner = Runner(call_style)
     async with open_saver("sqlite", call_style, folder=tmp_path) as saver:
-        with open_memory(tmp_path / "memory.db", model=summarising_model()) as memory:
+        first = summarising_model()
+        with open_memory(tmp_path / "memory.db", model=first) as memory:
             graph = chat_graph(memory, answering()).compile(checkpointer=saver)
             for number in range(12):
                 await runner.invoke(graph, ask(number), thread())
-            memory.flush()
-            before = memory.session("t").context("", max_tokens=900)
+            shown_within(memory.session("t"), 300)
+            assert first.calls > 0
+            before = memory.session("t").context("", max_tokens=300)
         writer = summarising_model()
         with open_memory(tmp_path / "memory.db", model=writer) as memory:
-            after = memory.session("t").context("", max_tokens=900)
+            after = memory.session("t").context("", max_tokens=300)
             stable = [as_bytes(one) for one in before.messages[: before.stable_messages]]
             assert [as_bytes(one) for one in after.messages[: before.stable_messages]] == stable
             assert writer.calls == 0

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.settings import CondensationSettings, FileSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import FileSettings, Settings, TreeSettings
 from tests.agent_builders import ToolModel, built, open_memory, said
 from tests.call_styles import CALL_STYLES, CallStyle
 
@@ -135,13 +135,11 @@ def test_what_a_middleware_clears_is_pointed_to_by_nothing(call_style: CallStyle
     assert shown == ["[cleared]", "[cleared]", FILE, OTHER]
 
 
-@pytest.mark.parametrize("eager", [True, False])
-def test_where_the_first_reading_left_the_view_a_later_one_stands_whole(call_style: CallStyle, eager: bool) -> None:  # noqa: FBT001
+def test_where_the_first_reading_left_the_view_a_later_one_stands_whole(call_style: CallStyle) -> None:
     asked = [READ_A, READ_B, *[PAGE] * 3, READ_A, READ_B, READ_A] * 3
     replies = [calls(one, number=at) for at, one in enumerate(asked)]
-    settings = Settings(tree=TreeSettings(background=False), condensation=CondensationSettings(eager=eager))
     model = ToolModel(answers=[*replies, AIMessage("Done.")])
-    with open_memory(settings=settings) as memory:
+    with open_memory() as memory:
         agent = built(memory, model, tools=Disk().tools, max_tokens=6000)
         state = said(
             call_style, agent, "Work on both.", {"configurable": {"thread_id": "alice"}, "recursion_limit": 99}

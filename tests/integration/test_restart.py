@@ -20,6 +20,7 @@ from tests.memory_builders import (
     open_memory,
     quick_settings,
     ref_of,
+    shown_within,
     store_of,
     summaries_of,
     turn,
@@ -47,8 +48,8 @@ def test_a_restart_calls_no_model_and_changes_no_byte(call_style: CallStyle, tmp
     model = summarising_model()
     with open_memory(where, model=model) as memory:
         session = memory.session("s")
-        told(call_style, session.add_messages, conversation(20))
-        told(call_style, session.flush)
+        told(call_style, session.add_messages, conversation(40))
+        shown_within(session, 1500, call_style)
         before = told(call_style, session.context, "", max_tokens=1500)
         made = [one.id for one in summaries_of(session)]
     assert model.calls > 0
@@ -96,7 +97,8 @@ def test_what_was_begun_when_a_memory_was_closed_is_finished_at_once_by_the_next
 
     settings = quick_settings(background=True)
     with open_memory(where, model=ScriptedModel(answers=hang), settings=settings) as memory:
-        memory.session("s").add_messages(conversation(4))
+        memory.session("s").add_messages(conversation(20))
+        memory.session("s").context("", max_tokens=700)
         while not asked.is_set():
             time.sleep(0.01)
     with open_memory(where, settings=quick_settings()) as memory:

@@ -14,7 +14,7 @@ from langchain_tiered_memory.settings import CondensationSettings, StrategySetti
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
-from tests.memory_builders import conversation, open_memory, quick_settings, store_of, summaries_of
+from tests.memory_builders import conversation, open_memory, quick_settings, shown_within, store_of, summaries_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,15 +42,15 @@ def test_a_providers_error_with_a_key_is_kept_without_it(
 
         memory.subscribe(broken)
         session = memory.session("s")
-        told(call_style, session.add_messages, conversation(8))
-        told(call_style, session.flush)
+        told(call_style, session.add_messages, conversation(12))
+        shown_within(session, 300, call_style)
         clock.advance(4000)
         told(call_style, session.flush)
         errors = [one.error for one in summaries_of(session) if one.error]
         assert errors
         assert any("RuntimeError" in error and "***" in error for error in errors)
         assert not any(KEY in error for error in errors)
-        told(call_style, session.context, max_tokens=450)
+        told(call_style, session.context, max_tokens=300)
         assert KEY not in str(told(call_style, session.outcomes))
         with store_of(memory).database.read() as connection:
             rows = [str(row) for row in connection.execute(sql("SELECT error FROM ltm_summaries"))]

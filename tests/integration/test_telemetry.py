@@ -22,7 +22,7 @@ from langchain_tiered_memory.errors import FileGoneError
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.file_builders import small_rules
-from tests.memory_builders import open_memory, quick_settings, turn
+from tests.memory_builders import open_memory, quick_settings, shown_within, turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,9 +115,9 @@ def test_no_span_tells_what_was_said(collected: Collected, tmp_path: Path) -> No
 def test_calls_that_condense_are_spans_with_their_tokens(collected: Collected) -> None:
     with open_memory(model=ScriptedModel(answers=["## Overview\nThe crane of order 1001 was checked."])) as memory:
         session = memory.session("s")
-        for number in range(8):
+        for number in range(16):
             session.add_messages(turn(number))
-        session.flush()
+        shown_within(session, 400)
     spans = collected.spans("condense_memory")
     assert spans
     read = sum(one.attributes["tiered_memory.condense.input_tokens"] for one in spans)  # type: ignore[index, misc]

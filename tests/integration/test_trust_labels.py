@@ -12,7 +12,7 @@ from langchain_tiered_memory.settings import LevelSettings
 from langchain_tiered_memory.summaries.rendering import HISTORY_TAG, RECALL_TAG, TOOL_MARK, summary_block
 from langchain_tiered_memory.testing import ScriptedModel, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import open_memory, quick_settings, summaries_of, turn
+from tests.memory_builders import open_memory, quick_settings, shown_within, summaries_of, turn
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
@@ -95,7 +95,7 @@ def test_a_model_that_carries_no_label_has_it_set_at_every_level(tool: str, call
         told(call_style, session.add_messages, page_turn(900, tool=tool))
         for number in range(12):
             told(call_style, session.add_messages, turn(number))
-        told(call_style, session.flush)
+        shown_within(session, 500, call_style)
         summaries = [one for one in summaries_of(session) if one.first_seq == 1]
         assert {one.level for one in summaries} >= {1, 2, 3}
         assert all(one.model != "extractive" and not one.degraded for one in summaries)

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.embedders import HashingEmbeddings
-from tests.memory_builders import conversation, open_memory, store_of, turn
+from tests.memory_builders import conversation, open_memory, shown_within, store_of, turn
 from tests.properties.test_cover import distinct
 from tests.strategies import broken_histories, healthy_histories
 
@@ -225,8 +225,8 @@ class _Row:
 def test_verifying_and_rebuilding_never_call_a_model(tmp_path: Path) -> None:
     model = ScriptedModel(answers=["## Overview\nThe harbour and the crane were looked at by several teams."])
     with closing(open_memory(tmp_path / "memory.db", model=model, embeddings=HashingEmbeddings())) as memory:
-        memory.session("s").add_messages(conversation(10))
-        memory.flush()
+        memory.session("s").add_messages(conversation(16))
+        shown_within(memory.session("s"), 400)
         calls = model.calls
         assert calls > 0
         plant(memory, FAULTS["a wrong count of tokens"][1], FAULTS["a passage of other terms"][1])

@@ -16,6 +16,7 @@ from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.memory_builders import (
     NOW,
+    conversation,
     covered_seqs,
     entries_of,
     open_memory,
@@ -150,15 +151,15 @@ def test_the_cover_is_whole_however_the_model_behaves(
         return good.invoke(messages).content
 
     clock = FrozenClock(NOW)
-    session = grown(memory_batches, model=ScriptedModel(answers=answer), clock=clock)
-    if not any(messages for _, messages, _ in memory_batches):
-        return
+    model = ScriptedModel(answers=answer)
+    session = grown([("main", conversation(12), True), *memory_batches], model=model, clock=clock)
     for _ in range(5):
         session.flush()
         assert cover_faults(session) == []
-        context = session.context("", max_tokens=3000)
+        context = session.context("", max_tokens=600)
         assert unaccounted(session, context) == []
         clock.advance(4000)
+    assert model.calls, "so little room is shown in its words"
     assert verify(session.core.runtime).problems == ()
 
 

@@ -146,7 +146,7 @@ def check(session: Session, memory: TieredMemory) -> None:
 @example(steps=[("ask", NARROW), ("edit", 2), ("flush", 0), ("forget", 3), ("ask", NARROW), ("flush", 0)])
 def test_any_order_of_needs_crashes_edits_and_removals_leaves_the_tree_whole(steps: list[tuple[str, Any]]) -> None:
     clock, moody = FrozenClock(), Moody()
-    with open_memory(None, model=moody.model, clock=clock, settings=quick_settings(eager=False)) as memory:
+    with open_memory(None, model=moody.model, clock=clock, settings=quick_settings()) as memory:
         play = Play(memory, moody, clock)
         for step, figure in prepared(steps):
             if step == "mood":
@@ -168,7 +168,7 @@ def test_a_history_that_fits_its_window_never_asks_a_model(turns: int, every: in
     moody = Moody()
     said = [message for number in range(turns) for message in turn(number)]
     window = round(counted(said) / share)
-    with open_memory(None, model=moody.model, settings=quick_settings(eager=False)) as memory:
+    with open_memory(None, model=moody.model, settings=quick_settings()) as memory:
         session = memory.session("s")
         for number in range(turns):
             session.add_messages(turn(number))
@@ -184,7 +184,7 @@ def test_a_history_that_fits_its_window_never_asks_a_model(turns: int, every: in
 @given(batch=st.lists(st.integers(1, 5), min_size=6, max_size=10))
 def test_a_model_writes_each_summary_once(batch: list[int]) -> None:
     moody = Moody()
-    with open_memory(None, model=moody.model, settings=quick_settings(eager=False)) as memory:
+    with open_memory(None, model=moody.model, settings=quick_settings()) as memory:
         session = memory.session("s")
         number = 0
         for size in batch:

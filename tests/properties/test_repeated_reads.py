@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_tiered_memory.context.section_report import POINTED
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
-from langchain_tiered_memory.settings import CondensationSettings, Settings, TreeSettings
+from langchain_tiered_memory.settings import Settings, TreeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,9 +95,9 @@ def check(session: Session, steps: Sequence[Step], stored: dict[str, BaseMessage
 
 
 @hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps, st.sampled_from([1000, 2000, 4000, 16_000]), st.booleans(), st.booleans())
-def test_each_pointer_leads_to_its_text(steps: list[Step], max_tokens: int, eager: bool, whole: bool) -> None:  # noqa: FBT001
-    settings = Settings(tree=TreeSettings(background=False), condensation=CondensationSettings(eager=eager))
+@given(steps, st.sampled_from([1000, 2000, 4000, 16_000]), st.booleans())
+def test_each_pointer_leads_to_its_text(steps: list[Step], max_tokens: int, whole: bool) -> None:  # noqa: FBT001
+    settings = Settings(tree=TreeSettings(background=False))
     messages = played(steps)
     stored = {str(one.id): one for one in messages if one.id}
     with TieredMemory.open(None, embeddings=None, settings=settings, token_counter=EstimatingCounter()) as memory:

@@ -18,7 +18,7 @@ from langchain_tiered_memory.sql.schema import metadata
 from langchain_tiered_memory.summaries.tree import condense
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import NOW, as_bytes, open_memory, store_of, turn
+from tests.memory_builders import NOW, as_bytes, conversation, open_memory, shown_within, store_of
 from tests.properties.test_cover import distinct, histories
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def journey(  # noqa: C901 - one branch for each verb
     model: ScriptedModel | None = summarising_model() if with_model else None
     memory = open_memory(None, clock=clock, model=model)
     session = memory.session("s")
-    ids = told(call_style, session.add_messages, turn(0))
+    ids = told(call_style, session.add_messages, conversation(8))[-2:]
+    shown_within(session, 300, call_style)
+    assert model is None or model.calls
     seen: list[object] = []
     for number, (verb, what) in enumerate(walked):
         clock.advance(60)
@@ -100,7 +102,7 @@ def journey(  # noqa: C901 - one branch for each verb
             seen.append((report.summaries, report.vectors, report.pending))
         elif verb == "context":
             try:
-                context = told(call_style, session.context, what, max_tokens=600)
+                context = told(call_style, session.context, what, max_tokens=300)
             except BudgetError:
                 seen.append("no room")
             else:
