@@ -79,11 +79,6 @@ def test_an_unsound_summary_is_degraded_and_is_made_again_when_the_model_is_well
         assert max(one.level for one in after if not one.by_rules) >= 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="where rules wrote first, nobody is told that their text stands in by now",
-)
 @both
 def test_what_rules_wrote_is_told_of_and_counted_when_it_stands_in_for_a_model(call_style: CallStyle) -> None:
     clock = FrozenClock()

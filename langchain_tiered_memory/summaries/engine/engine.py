@@ -360,6 +360,10 @@ class CondensationEngine:
             raise
         return self._taken(prepared, condensed, by)
 
+    def stands_in(self) -> None:
+        """Count that a text which rules wrote before a model was asked stands in for it: it failed too often."""
+        self._tally.stands_in()
+
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
         context = prepared.context
         self._tally.failed(error.reason)

@@ -74,6 +74,11 @@ class Tally:
             self._counts["degraded"] += degraded
             self._writers[writer, "successes"] += 1
 
+    def stands_in(self) -> None:
+        """What rules wrote before stands in for a model from now on."""
+        with self._lock:
+            self._counts["degraded"] += 1
+
     def failed(self, reason: FailureReason) -> None:
         """No summary came about."""
         with self._lock:

@@ -14,6 +14,7 @@ from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.outcomes import FailureReason
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
 _FACTS_BESIDE = 500
@@ -111,13 +113,7 @@ def commit(
     summary = work.summary
     written = replace(_written(runtime, work.job, condensed), from_tools=work.from_tools)
     if condensed.degraded:
-        runtime.report(
-            EventName.CONDENSATION_FELL_BACK,
-            f"{condensed.model} wrote in its stead, attempt {summary.attempts}: {condensed.error}",
-            session_id=ref.session_id,
-            summary_id=summary.id,
-            cause=condensed.reason,
-        )
+        _tell_stand_in(runtime, ref, summary, condensed.model, error=condensed.error, cause=condensed.reason)
         written = replace(written, retry_at=runtime.now() + _wait_seconds(runtime, summary))
     if summary.level == 1:
         found = facts_from(written.text, work.entries, work.facts, by_rules=is_read_by_rules(written))
@@ -150,6 +146,8 @@ def put_off(
     if wait_seconds is None:
         wait_seconds = _wait_seconds(runtime, summary)
     is_attempt = error.retry_after_seconds is None
+    # A view wants it from a model, which failed as often as it may: what rules wrote stands in for it.
+    degrades = summary.by_rules and is_attempt and summary.attempts >= runtime.settings.tree.attempts
     if error.retry_after_seconds is not None:
         wait_seconds = max(error.retry_after_seconds, _LEAST_WAIT_SECONDS)
     runtime.store.tree.fail(
@@ -160,9 +158,11 @@ def put_off(
         spent=error.spent,
         reason=error.reason,
         is_attempt=is_attempt,
-        # A view wants it from a model, which failed as often as it may: what rules wrote stands in for it.
-        degrades=summary.by_rules and is_attempt and summary.attempts >= runtime.settings.tree.attempts,
+        degrades=degrades,
     )
+    if degrades and not summary.degraded:
+        runtime.condenser.stands_in()
+        _tell_stand_in(runtime, ref, summary, RULES, error=str(error), cause=error.reason)
     runtime.report(
         EventName.CONDENSATION_FAILED if is_attempt else EventName.CONDENSATION_WAITS,
         str(error),
@@ -171,6 +171,19 @@ def put_off(
         attempt=summary.attempts,
         retry_in_seconds=wait_seconds,
         cause=error.reason,
+    )
+
+
+def _tell_stand_in(
+    runtime: Runtime, ref: SessionRef, summary: Summary, writer: str, *, error: str | None, cause: FailureReason | None
+) -> None:
+    """Tell that a degraded summary stands until a better one is made."""
+    runtime.report(
+        EventName.CONDENSATION_FELL_BACK,
+        f"{writer} wrote in its stead, attempt {summary.attempts}: {error}",
+        session_id=ref.session_id,
+        summary_id=summary.id,
+        cause=cause,
     )
 
 
