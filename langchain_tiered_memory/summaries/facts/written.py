@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
+from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.facts.worth import LASTING
 from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, is_kept, without_keep
 from langchain_tiered_memory.summaries.resolution_lines import HEADING, MARK_OF_LINE, sentences_of
@@ -48,29 +49,33 @@ class _Line:
 
 
 class _Sources:
-    """The messages that somebody said, by the terms that few of them have."""
+    """The messages of a summary, by the terms that few of them have."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._said = [
-            (entry, frozenset(analyse(entry.text[:_SOURCE_CHARS])), entry.text[:_SOURCE_CHARS].casefold())
-            for entry in entries
-            if entry.role in SPEAKERS
-        ]
+        read = [(entry, entry.text[:_SOURCE_CHARS]) for entry in entries]
+        self._said = [(entry, frozenset(analyse(text)), text.casefold()) for entry, text in read]
         self._having = Counter(term for _, terms, _ in self._said for term in terms)
+        self._spoken = [entry for entry in entries if entry.role in SPEAKERS]
 
     def of(self, text: str) -> tuple[Entry, tuple[int, ...]] | None:
-        """The message that a statement comes from, and its number; that of all where none shares a word with it."""
+        """The message that a statement comes from, and its number; `None` where more of it is a tool's.
+
+        Where no message shares a word with it, it rests on all that was said, on nobody's authority but the least.
+        """
         terms, named = frozenset(analyse(text)), identifiers(text)
-        best: tuple[float, Entry] | None = None
+        best: tuple[float, bool, int, Entry] | None = None
         for entry, said, folded in self._said:
             shared = sum(1 / self._having[term] for term in terms & said)
             shared += _NAMED_WORTH * sum(one in folded for one in named)
-            if best is None or shared >= best[0]:
-                best = (shared, entry)
-        if best is None:
+            ranked = (shared, entry.role in SPEAKERS, entry.seq, entry)
+            if best is None or ranked[:3] > best[:3]:
+                best = ranked
+        if not self._spoken or best is None or (best[0] and not best[1]):
             return None
-        numbers = (best[1].seq,) if best[0] else tuple(entry.seq for entry, _, _ in self._said)
-        return best[1], numbers
+        if best[0]:
+            return best[3], (best[3].seq,)
+        least = min(self._spoken, key=lambda entry: AUTHORITY[entry.role])
+        return least, tuple(entry.seq for entry in self._spoken)
 
 
 def has_statements(text: str) -> bool:
@@ -90,7 +95,7 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     for line in _lines(text):
         source = sources.of(line.text)
         if source is None:
-            break
+            continue
         entry, numbers = source
         stated = statement(line.text, entry)
         stated = replace(

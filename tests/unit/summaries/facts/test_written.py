@@ -45,6 +45,10 @@ def test_what_only_tools_said_states_nothing() -> None:
     assert of("- The harbour office is closed.", TALK[2:]) == []
 
 
+def test_what_a_tool_says_more_of_than_any_person_is_nobodys_fact() -> None:
+    assert of("- [keep] The budget of the harbour office is closed on Mondays.") == []
+
+
 def test_a_bullet_below_another_is_read_with_it() -> None:
     text = "- [keep] Ann's sister:\n  - [keep] Mia cannot bear nuts"
     assert [one for one, *_ in of(text)] == ["Ann's sister: Mia cannot bear nuts"]
@@ -57,7 +61,7 @@ def test_a_section_tells_the_kind_of_its_statements() -> None:
 
 def test_what_shares_no_word_with_any_message_rests_on_all_of_them() -> None:
     (fact,) = facts_written("- [keep] Le prix convenu reste secret", TALK[:2])
-    assert fact.sources == (ANN, BOT)
+    assert (fact.sources, fact.by) == ((ANN, BOT), "assistant"), "on nobody's authority but the least"
 
 
 def test_the_same_text_gives_the_same_facts() -> None:
