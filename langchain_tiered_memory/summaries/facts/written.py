@@ -38,7 +38,7 @@ _LABEL_WORDS = 8
 _SOURCE_CHARS = 20_000
 _NAMED_WORTH = 3.0
 """Of a figure, name or code that a message shares with a statement, in terms that no other message has."""
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
 
 @dataclass(frozen=True, slots=True)
