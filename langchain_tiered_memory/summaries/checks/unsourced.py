@@ -122,6 +122,13 @@ def without_marked(text: str) -> str:
     return "\n".join(map(_without_marked, text.split("\n"))) if _OPENS in text else text
 
 
+def with_names(line: str) -> str | None:
+    """A line without its mark, where what that names are names alone: said elsewhere, as a rule. `None` for figures."""
+    if any(char.isdigit() for one in _named_in(line) for char in one):
+        return None
+    return _MARKED.sub("", line)
+
+
 def _without_marked(line: str) -> str:
     """A line without its mark, and without what that names."""
     named = _named_in(line)

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.unsourced import without_marked
+from langchain_tiered_memory.summaries.checks.unsourced import with_names
 from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
@@ -38,6 +38,9 @@ _LABEL_WORDS = 8
 _SOURCE_CHARS = 20_000
 _NAMED_WORTH = 3.0
 """Of a figure, name or code that a message shares with a statement, in terms that no other message has."""
+_OF_TOOLS = 0.4
+"""Of what a tool's result shares with a statement, that a person's message shares at least: a file that was read has
+most words of what is said of it. Sentences that are a tool's alone are labelled before."""
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
 
@@ -58,22 +61,21 @@ class _Sources:
         self._spoken = [entry for entry in entries if entry.role in SPEAKERS]
 
     def of(self, text: str) -> tuple[Entry, tuple[int, ...]] | None:
-        """The message that a statement comes from, and its number; `None` where more of it is a tool's.
+        """The message that a statement comes from, and its number; `None` where it is rather a tool's.
 
         Where no message shares a word with it, it rests on all that was said, on nobody's authority but the least.
         """
         terms, named = frozenset(analyse(text)), identifiers(text)
-        best: tuple[float, bool, int, Entry] | None = None
-        for entry, said, folded in self._said:
-            shared = sum(1 / self._having[term] for term in terms & said)
-            shared += _NAMED_WORTH * sum(one in folded for one in named)
-            ranked = (shared, entry.role in SPEAKERS, entry.seq, entry)
-            if best is None or ranked[:3] > best[:3]:
-                best = ranked
-        if not self._spoken or best is None or (best[0] and not best[1]):
+        shared = {
+            entry.seq: sum(1 / self._having[term] for term in terms & said)
+            + _NAMED_WORTH * sum(one in folded for one in named)
+            for entry, said, folded in self._said
+        }
+        best = max(self._spoken, key=lambda entry: (shared[entry.seq], entry.seq), default=None)
+        if best is None or shared[best.seq] < _OF_TOOLS * max(shared.values()):
             return None
-        if best[0]:
-            return best[3], (best[3].seq,)
+        if shared[best.seq]:
+            return best, (best.seq,)
         least = min(self._spoken, key=lambda entry: AUTHORITY[entry.role])
         return least, tuple(entry.seq for entry in self._spoken)
 
@@ -129,12 +131,10 @@ def _lines(text: str) -> Iterator[_Line]:
             continue
         mark = MARK_OF_LINE.match(line)
         said = (line[mark.end() :] if mark else line).strip().removeprefix(SAID)
-        if is_code or not said or said.startswith((TOOL_MARK, STILL_OPEN)) or without_marked(said) != said:
-            continue
-        if kind == "overview" and mark is None:
+        if is_code or not said or said.startswith((TOOL_MARK, STILL_OPEN)) or (kind == "overview" and mark is None):
             continue
         is_below = mark is not None and line[:1] in " \t"
-        plain = without_keep(said).strip()
+        plain = (with_names(without_keep(said)) or "").strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""

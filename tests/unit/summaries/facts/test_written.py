@@ -45,8 +45,14 @@ def test_what_only_tools_said_states_nothing() -> None:
     assert of("- The harbour office is closed.", TALK[2:]) == []
 
 
-def test_what_a_tool_says_more_of_than_any_person_is_nobodys_fact() -> None:
-    assert of("- [keep] The budget of the harbour office is closed on Mondays.") == []
+def test_what_is_rather_a_tools_word_is_nobodys_fact() -> None:
+    tool = entry(TOOL, "Limit 9000 applies to berth 17 of pier north", role="tool")
+    assert of("- [keep] Limit 9000 applies to berth 17 for Ann", (*TALK, tool)) == []
+
+
+def test_a_name_that_was_said_elsewhere_takes_nothing_away() -> None:
+    text = "- [keep] Mia cannot bear nuts, nor can Leo [not in the source: Leo]."
+    assert [one for one, *_ in of(text)] == ["Mia cannot bear nuts, nor can Leo."]
 
 
 def test_a_bullet_below_another_is_read_with_it() -> None:
