@@ -23,6 +23,7 @@ from benchmarks import (
     mixed_parts,
     prefix,
     recall,
+    recorded_reader,
     tier_workloads,
     transcript_probes,
     turn_cost,
@@ -60,6 +61,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
     reports += unsound.main(["--messages", few])
     reports += mixed_parts.main([])
     reports += fact_depth.main(["--turns", few, "--seeds", "0", "--budget", "800" if asked.tiny else "2000"])
+    reports += recorded_reader.main([])
     reports += transcript_probes.main(["--quick"])
     reports += file_readings.main(["--turns", "6", "--budgets", "16000"] if asked.tiny else [])
     reports += cost_curve.main(["--quick"])

@@ -161,8 +161,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
 
-        Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are
-        understood, and a message gives itself.
+        Contexts name summaries by the numbers of their messages (`"451-600"`), and messages that they show in part by
+        the beginning of their ids; the beginning of a summary's id is understood too. A message gives itself.
 
         Raises:
             NotFoundError: when the session has no such summary or message.

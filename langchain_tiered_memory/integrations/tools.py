@@ -37,7 +37,7 @@ _LEAST_TOKENS = 200
 _MOST_FINDS = 50
 _MAX_QUOTED_CHARS = 100
 _FOUND_BY = "as the conversation's record or a result of `recall` names it"
-_LABELS = re.compile(r"(?:(?:message|summary|id)\s{1,40}){0,4}", re.IGNORECASE)
+_LABELS = re.compile(r"(?:(?:messages?|summary|id)\s{1,40}){0,4}", re.IGNORECASE)
 """What models copy in front of an id."""
 _BEFORE = " \t\r\n\"'`(["
 _BEHIND = " \t\r\n\"'`)].,"
@@ -274,7 +274,8 @@ def _finds(limit: int) -> int:
 def _names(wanted: str) -> list[str]:
     """The id as the model gave it; then without what it copied along."""
     bare = _LABELS.sub("", wanted.lstrip(_BEFORE).rstrip(_BEHIND), count=1).lstrip(_BEFORE)
-    return list(dict.fromkeys([wanted, *([bare] if bare else [])]))
+    span = bare.partition(",")[0]
+    return [one for one in dict.fromkeys([wanted, bare, span]) if one]
 
 
 def _quoted(said: str) -> str:

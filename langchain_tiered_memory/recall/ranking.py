@@ -221,7 +221,7 @@ def rank(
             sequence=entries[place].sequence,
             score=totals[place],
             own_score=owns[place],
-            shared=tuple(rows[place]),
+            shared=tuple(rows[place][: len(question.stretches)]),
             adds=new[place],
             passage_scores=tuple(pieces[starts[place] : starts[place + 1]]),
         )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.recall.filling import POINTER_TOKENS, Offer, PassageOffer, fill, price
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import judge
+from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.rendering import Quoted, recall_block, sitting_header
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.recall.finding import Found
     from langchain_tiered_memory.recall.ranking import RankedEntry
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
 _FILLINGS = 8
 """Times that a room is filled, each with the last one's error mended."""
@@ -84,23 +85,42 @@ def recall(
     ranked = judged.worth_quoting() if said_at is not None else judged.hidden
     offers = _offers(found, ranked, judged.best, code_room=code_room)
     headers = {number: count(sitting_header(found.entries[seq].at)) + 1 for seq, number in _openings(found).items()}
+    replaced = runtime.store.facts.replaced(ref, [one.sequence for one in ranked]) if ranked else {}
+
+    def with_replaced(quotes: Sequence[Quoted]) -> tuple[Quoted, ...]:
+        seen = shown | {one.entry.seq for one in quotes}
+        since = ((one, replaced.get(one.entry.seq, ())) for one in quotes)
+        return tuple(replace(one, replaced_by=_told(later, seen, filters)) for one, later in since)
+
+    def block(quotes: Sequence[Quoted]) -> str:
+        gap = runtime.settings.recall.sitting_gap_seconds
+        return recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
+
     best = Recalled()
     budget = room - least
     for _ in range(_FILLINGS):
         # Prices are those counted once for each message; the block itself is counted whole, and the budget mended.
         filling = fill(offers, max_tokens=budget, header_tokens=headers)
         quotes = tuple(_quoted(found, one.sequence, one.passages) for one in filling.shown)
-        text = recall_block(
-            quotes, sitting_gap_seconds=runtime.settings.recall.sitting_gap_seconds, summaries=summaries
-        )
+        noted = with_replaced(quotes)
+        text = block(noted)
         tokens = count(text)
+        if tokens > room and noted != quotes:  # what answers is worth more than what is said of it
+            text, noted = block(quotes), quotes
+            tokens = count(text)
         if quotes and best.tokens < tokens <= room:
-            best = Recalled(text=text, tokens=tokens, quotes=quotes, left_out=_missed(found, ranked, quotes))
+            best = Recalled(text=text, tokens=tokens, quotes=noted, left_out=_missed(found, ranked, quotes))
         if room * _WELL_FILLED <= tokens <= room or not quotes:
             break
         # What overshoots may be priced too low throughout, as tool outputs are, whose lines are set apart.
         budget += room - tokens if tokens <= room else min(room - tokens, -(room // 50))
     return best
+
+
+def _told(later: Sequence[Fact], seen: Collection[int], filters: SearchFilters | None) -> tuple[str, ...]:
+    """What replaced a statement, where it is not `seen` itself and may be found."""
+    tracks = filters.tracks if filters is not None else None
+    return tuple(line_of(one) for one in later if one.seq not in seen and (tracks is None or one.track in tracks))
 
 
 def _openings(found: Found) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
 
+_SPAN = re.compile(r"(?P<first>\d{1,15})(?:-(?P<last>\d{1,15}))?")
 _DEEPEST = 64
 
 
@@ -146,6 +148,17 @@ def _named(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str, alone:
     return found[0]
 
 
+def _of_span(runtime: Runtime, ref: SessionRef, wanted: str, *, track: str | None) -> list[Summary | Entry]:
+    """What a view shows behind the numbers of its messages, `451-600`; the message with a number, `412`."""
+    span = _SPAN.fullmatch(wanted)
+    if span is None or runtime.store.transcript.by_id(ref, [wanted], track=track):
+        return []
+    first = int(span["first"])
+    if span["last"] is not None:
+        return list(runtime.store.tree.of_span(ref, first, int(span["last"]), track=track))
+    return [entry for entry in runtime.store.transcript.by_seq(ref, [first]) if track in (None, entry.track)]
+
+
 def _of_track(copies: Sequence[Entry], message_id: str, *, track: str) -> Entry:
     """The track's own message of that id; else that of others, which may be several that say the same."""
     own = next((entry for entry in copies if entry.track == track), copies[0])
@@ -167,9 +180,10 @@ def expand(
 ) -> list[Summary | Entry]:
     """What a summary stands for: the level below it, `depth` levels down, or with `None` the messages.
 
-    Contexts name summaries, and messages that they show in part, by the beginning of their ids: both are understood,
-    and a message gives itself: that of the `track`, where several have its id. With `alone` no other track is looked
-    at, nor a summary that merges several.
+    Contexts name summaries by the numbers of their messages (`451-600`; several, where they are told in one line), and
+    messages that they show in part by the beginning of their ids; beginnings of summaries' ids are understood too. A
+    message gives itself: that of the `track`, where several have its id. With `alone` no other track is looked at, nor
+    a summary that merges several.
 
     Raises:
         NotFoundError: when the session has no such summary or message.
@@ -182,8 +196,10 @@ def expand(
         raise InvalidInputError(msg)
     if ref is None:
         raise _unknown(session_id, summary_id, track if alone else None)
-    level: list[Summary | Entry] = [_named(runtime, ref, summary_id, track=track, alone=alone)]
-    for _ in range(_DEEPEST if depth is None else max(depth, 1)):
+    level = _of_span(runtime, ref, summary_id, track=track if alone else None)
+    steps = (_DEEPEST if depth is None else depth) - (len(level) > 1)
+    level = level or [_named(runtime, ref, summary_id, track=track, alone=alone)]
+    for _ in range(steps):
         if not any(isinstance(one, Summary) for one in level):
             break
         below: list[Summary | Entry] = []

@@ -244,6 +244,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "sources": _json(tuple[int, ...]),
         "weight": _SHARE,
         "by_model": _FLAG,
+        "instead_of": _json(tuple[int, ...]),
         "mentions": _PLACE,
         "status": _one_of(get_args(FactStatus)),
         "superseded_by": _FACT_ID,

@@ -199,12 +199,13 @@ def _long_runs(connection: Connection) -> None:
 def _scopes(connection: Connection) -> None:
     """Tasks are named on their track; a checkpoint says whether it is of its track alone (of those before, none is).
 
-    Messages that were given a kind are found without a walk through all others. Facts say whether a model worded them.
+    Messages that were given a kind are found without a walk through all others. Facts say whether a model worded them,
+    and what they stand in the place of.
     """
-    if "by_model" not in {column["name"] for column in inspect(connection).get_columns(schema.facts.name)}:
-        connection.exec_driver_sql(
-            f"ALTER TABLE {schema.facts.name} ADD COLUMN by_model BOOLEAN DEFAULT false NOT NULL"
-        )
+    known = {column["name"] for column in inspect(connection).get_columns(schema.facts.name)}
+    for name, form in (("by_model", "BOOLEAN DEFAULT false"), ("instead_of", "TEXT DEFAULT '[]'")):
+        if name not in known:
+            connection.exec_driver_sql(f"ALTER TABLE {schema.facts.name} ADD COLUMN {name} {form} NOT NULL")
     if "alone" not in {column["name"] for column in inspect(connection).get_columns(schema.checkpoints.name)}:
         connection.exec_driver_sql(
             f"ALTER TABLE {schema.checkpoints.name} ADD COLUMN alone BOOLEAN DEFAULT false NOT NULL"

@@ -328,6 +328,7 @@ facts = Table(
     Column("sources", Text, nullable=False),
     Column("weight", Float, nullable=False),
     Column("by_model", Boolean, nullable=False, server_default=text("false")),
+    Column("instead_of", Text, nullable=False, server_default="[]"),
     Column("mentions", Integer, nullable=False),
     Column("status", String(16), nullable=False),
     Column("superseded_by", String(16)),

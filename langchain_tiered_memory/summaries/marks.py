@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 TOOL_MARK = "[tool]"
 """Stands before what a program or a web page said, at every level: it is a find, not anybody's wish or word."""
@@ -19,11 +23,24 @@ KEEP_MARK = "[keep]"
 """Stands before what a model says must be known when all the rest is forgotten: such a statement weighs most among the
 facts. It is kept in the stored text, and shown to nobody but who writes the summary above."""
 _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
+_INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
+"""Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
+_NUMBER = re.compile(r"\d{1,12}")
 
 
-def without_keep(text: str) -> str:
-    """A text or a line without the marks of what must last."""
-    return _KEEP.sub("", text) if "[" in text else text
+def without_marks(text: str) -> str:
+    """A text or a line without the marks of what must last, and of what it stands in the place of."""
+    return without_instead(_KEEP.sub("", text)) if "[" in text else text
+
+
+def without_instead(text: str, known: Collection[int] = ()) -> str:
+    """A text without marks of what it stands in the place of, but those that name `known` numbers only."""
+    return _INSTEAD.sub(lambda one: one[0] if set(instead_of(one[0])) <= {*known} else "", text)
+
+
+def instead_of(line: str) -> tuple[int, ...]:
+    """The numbers of the messages whose statements a line of a model's text stands in the place of."""
+    return tuple(dict.fromkeys(int(one) for marked in _INSTEAD.findall(line) for one in _NUMBER.findall(marked)))
 
 
 def is_kept(line: str) -> bool:

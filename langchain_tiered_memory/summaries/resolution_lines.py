@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, SAID, TOOL_MARK, without_keep
+from langchain_tiered_memory.summaries.marks import APPENDED, SAID, TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.writers.extractive_phrases import ANSWER, OVERVIEW, SPOKEN
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.summaries.writers.telling import telling
@@ -47,7 +47,7 @@ def read_told(text: str) -> tuple[str, list[Told]]:
     overview: list[str] = []
     told: list[Told] = []
     kind: ItemKind = "point"
-    for number, line in enumerate(without_keep(text).splitlines()):
+    for number, line in enumerate(without_marks(text).splitlines()):
         heading = HEADING.match(line)
         if heading:
             # A bold line names a theme: what stands below it keeps its kind.
@@ -83,6 +83,8 @@ def _of_line(line: str, number: int, kind: ItemKind) -> Iterator[Told]:
         if answer is None:
             if asks:
                 question.append(text)
+            elif text != rest and SPOKEN.match(text) and not rest.startswith(text):
+                yield Told(text, "", number, kind, bullet)  # it begins with a subject or speaker of its own
             else:
                 yield Told(text, label, number, kind, bullet)
             continue

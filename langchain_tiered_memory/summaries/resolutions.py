@@ -14,7 +14,7 @@ from langchain_tiered_memory.summaries.resolution_lines import Told, read_told
 from langchain_tiered_memory.summaries.writers.extractive_overview import subjects_told
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
 from langchain_tiered_memory.summaries.writers.telling import is_filler, telling
-from langchain_tiered_memory.text.fencing import neutralised, plain_label, short_id
+from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.noun_phrases import CALENDAR, noun_phrases, subjects
 from langchain_tiered_memory.text.readings import read_once
@@ -35,10 +35,6 @@ _JOINT_TOKENS = 48
 """The most that one line for many neighbours takes: it names more topics."""
 _LEAST_SHARE = 0.2
 """What the most telling statement may take behind an overview that took nearly all."""
-_HEADLINE_ID_CHARS = 6
-"""Of an id in a headline: enough to expand it by, and half the tokens of what is shown above a summary."""
-_NAMED_IDS = 3
-"""Summaries that a joint line names."""
 _MOST_CHARS = 20_000
 """Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
 _TOPICS = 12
@@ -107,13 +103,12 @@ def _by_worth(told: Sequence[Told]) -> Iterator[int]:
 
 
 def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
-    """One line of at most `HEADLINE_TOKENS` tokens: messages, dates and id of a summary, and what it is about.
+    """One line of at most `HEADLINE_TOKENS` tokens: messages and dates of a summary, and what it is about.
 
     A counter that counts more than words and marks may find the span alone longer.
     """
     span = f"{summary.first_seq}-{summary.last_seq}, {_dates(summary.first_at, summary.last_at)}"
-    head = f"[{span}, {short_id(summary.id, max_chars=_HEADLINE_ID_CHARS)}"
-    return _with_topics(head, _topics(summary.text[:_MOST_CHARS]), most=HEADLINE_TOKENS, count_text=count_text)
+    return _with_topics(f"[{span}", _topics(summary.text[:_MOST_CHARS]), most=HEADLINE_TOKENS, count_text=count_text)
 
 
 def joint_headline(
@@ -122,7 +117,6 @@ def joint_headline(
     span: tuple[int, int],
     count: int,
     untold: int,
-    ids: Sequence[str],
     count_text: Callable[[str], int],
 ) -> str:
     """One line for neighbours that have no room for a line each.
@@ -132,14 +126,11 @@ def joint_headline(
         span: The first and the last message.
         count: Messages that all of them stand for.
         untold: Messages between them that no summary stands for.
-        ids: All of the summaries.
         count_text: Counts a text.
     """
     dates = _dates(min(one.first_at for one in summaries), max(one.last_at for one in summaries))
-    named = " ".join(short_id(one, max_chars=_HEADLINE_ID_CHARS) for one in ids[-_NAMED_IDS:])
-    more = f" and {len(ids) - _NAMED_IDS} before" if len(ids) > _NAMED_IDS else ""
     missing = f", {untold} more not told" if untold else ""
-    head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}, ids {named}{more}"
+    head = f"[{span[0]}-{span[1]}, {dates}, {count} messages{missing}"
     return _with_topics(head, topics_of([one.text for one in summaries]), most=_JOINT_TOKENS, count_text=count_text)
 
 

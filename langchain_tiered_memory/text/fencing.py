@@ -16,7 +16,7 @@ HISTORY_TAG = "conversation_history"
 RECALL_TAG = "recalled"
 STATE_TAG = "agent_state"
 """Tags that a model sees in a context."""
-_SOURCE_TAGS = ("sources", "source", "facts", "session", "task")
+_SOURCE_TAGS = ("sources", "source", "facts", "session", "task", "kept")
 """Tags of the prompts for condensing."""
 _BATCH_TAGS = ("part", "summary", "stretch", "m", "earlier", "again")
 """Further tags of the prompts that ask for several summaries at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
 ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
+
+_MOST_OF_SPAN = 500
+"""Of one span: a line that a view shows tells of a few."""
 
 _BY_ID = select(summaries).where(
     beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
@@ -79,6 +82,28 @@ class SummaryReads:
         if track is not None:
             query = query.where(summaries.c.track == packed(track))
         return self._read(query.limit(2))
+
+    def of_span(self, ref: SessionRef, first_seq: int, last_seq: int, *, track: str | None = None) -> list[Summary]:
+        """The highest finished summaries that stand for nothing but messages of a span, in order.
+
+        That is one where a view shows it by its span, and several where it tells of neighbours in one line. With a
+        `track` only its own: none that merges several.
+        """
+        above = summaries.alias("above")
+        within = and_(summaries.c.first_seq >= first_seq, summaries.c.last_seq <= last_seq)
+        is_told_above = (
+            select(above.c.id)
+            .where(
+                above.c.id == summaries.c.parent_id,
+                above.c.state.in_(FINISHED),
+                above.c.first_seq >= first_seq,
+                above.c.last_seq <= last_seq,
+                *([] if track is None else [above.c.track == packed(track)]),
+            )
+            .exists()
+        )
+        query = select(summaries).where(*_of_track(ref, track), within, summaries.c.state.in_(FINISHED), ~is_told_above)
+        return self._read(query.order_by(summaries.c.first_seq, summaries.c.last_seq).limit(_MOST_OF_SPAN))
 
     def height(self, ref: SessionRef) -> int:
         """Levels there are, messages included: 1 for a session without summaries."""

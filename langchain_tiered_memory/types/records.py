@@ -174,6 +174,8 @@ class Fact:
     """How much it is worth showing, as read: 0 to 1."""
     by_model: bool = False
     """Whether a condensing model worded it, as a sentence that stands by itself; else it is a clause of its source."""
+    instead_of: tuple[int, ...] = ()
+    """Numbers of earlier messages whose statements it changes, finishes or withdraws, as its writer says."""
     mentions: int = 1
     """How often it was said, or taken up in a summary."""
     status: FactStatus = "active"

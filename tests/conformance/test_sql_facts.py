@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
@@ -55,6 +56,36 @@ def test_candidates_are_the_facts_up_to_a_border_in_their_order_the_weightiest_w
     assert texts(store.facts.candidates(ref, up_to=6, limit=1)) == [CRANE.text]
     assert texts(store.facts.candidates(ref, up_to=6, limit=1, first={NEW.id, OLD.id})) == [NEW.text]
     assert texts(store.facts.candidates(ref, up_to=2, limit=1, first={NEW.id})) == [CRANE.text], "behind the border"
+
+
+def test_what_was_kept_before_a_message_is_what_held_there_though_the_message_itself_corrects_it(
+    store: SqlStore,
+) -> None:
+    kept, other = (replace(one, by_model=True, weight=0.99) for one in (OLD, CRANE))
+    ref = session_with(store, 6)
+    summarised(store, ref, 1, 1, 2, facts=[kept, other])
+    summarised(store, ref, 1, 3, 4, facts=[NEW])  # by rules, before a model reads it
+
+    def known(before: int, *, track: str = "main") -> list[str]:
+        return texts(store.facts.lasting(ref, before=before, track=track, limit=9))
+
+    assert known(3) == [kept.text, other.text], "so whoever condenses message 4 can say that it is changed"
+    assert known(5) == [other.text], "corrected before, and nobody marked the correction"
+    assert known(2) == [kept.text]
+    assert known(3, track="side") == []
+
+
+def test_a_message_is_known_by_what_holds_in_the_place_of_what_it_states(store: SqlStore) -> None:
+    ref = session_with(store, 6)
+    summarised(store, ref, 1, 1, 2, facts=[OLD, CRANE])
+    assert store.facts.replaced(ref, [1, 2]) == {}
+    summarised(store, ref, 1, 3, 4, facts=[NEW])
+    summarised(store, ref, 1, 5, 6, facts=[NEWEST])
+    assert {seq: texts(found) for seq, found in store.facts.replaced(ref, range(1, 7)).items()} == {
+        1: [NEWEST.text],
+        4: [NEWEST.text],
+    }
+    assert store.facts.replaced(ref, []) == {}
 
 
 def test_on_a_branch_without_a_correction_what_it_corrected_holds(store: SqlStore) -> None:

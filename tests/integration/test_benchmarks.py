@@ -29,6 +29,7 @@ from benchmarks import (
     mixed_parts,
     prefix,
     recall,
+    recorded_reader,
     tier_workloads,
     transcript_probes,
     turn_cost,
@@ -103,6 +104,14 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return found, capsys.readouterr().out
 
     return call
+
+
+def test_what_a_model_wrote_is_found_again_and_shown(run: Run) -> None:
+    found, printed = run(recorded_reader.main)
+    figures = found["figures"]
+    assert figures["unknown"] <= 0.1 * figures["asked"]
+    assert figures["shares"]["this memory, the recorded model"]["all"] >= 0.9
+    assert "rare sentences" in printed
 
 
 def test_turn_cost_gives_times_ratios_and_memory_for_each_size(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_preview_writes_nothing_calls_no_model_and_is_what_then_happens(call_s
     happened = told(call_style, session.diff)
     assert (seen.left, seen.came, seen.text_after) == (happened.left, happened.came, happened.text_after)
     assert happened.came
-    assert "\n[1-" in happened.text_after
+    assert re.search(r"\n\[(?:messages )?1-", happened.text_after)
     assert happened.text_before == ""
 
 

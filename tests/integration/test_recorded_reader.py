@@ -44,7 +44,7 @@ def test_what_a_reader_wrote_is_taken_as_it_stands_in_few_calls() -> None:
         for place, text in enumerate(said):
             session.add_messages([AIMessage(text) if place % 2 else HumanMessage(text)])
             if place % 2 == 0:
-                session.context("", max_tokens=450)
+                session.context("", max_tokens=420)
                 session.flush()
         made = [one for one in summaries_of(session) if not one.by_rules]
     told = [event.name for event in events]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_tiered_memory.summaries.facts.worth import LASTING
+from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
@@ -24,15 +24,21 @@ if TYPE_CHECKING:
 
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
 SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+KEPT = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
+TASK, DONE = "Somebody tells Olga about the lanterns of the berth.", "Olga heard about the lanterns today."
 BOAT, MOVED = "The mooring of boat {n} is berth {n}0.", "The mooring of boat 3 moved: berth 77 instead of berth 30."
 
 
 def keeping(messages: Sequence[BaseMessage]) -> str:
-    """A model that repeats each message in a bullet, and marks what names a berth."""
+    """A model that repeats each message in a bullet, marks what names a berth, and says which task is done."""
+    task = [number for number, text in KEPT.findall(str(messages[-1].text)) if text in TASK]
+
+    def marks(line: str) -> str:
+        return f"[instead of {task[0]}] " if line == DONE and task else "[keep] " if "berth" in line else ""
 
     def write(prompt: str) -> str:
         said = [line for line in SAID.findall(prompt) if line.strip()] or ["Boats were moored."]
-        return "\n".join(f"- {'[keep] ' if 'berth' in line else ''}{line}" for line in said)
+        return "\n".join(f"- {marks(line)}{line}" for line in said)
 
     return in_parts(messages, write) or write(str(messages[-1].text))
 
@@ -127,3 +133,25 @@ def test_an_edited_message_is_read_by_rules_until_a_model_writes_anew(call_style
         facts = texts(told(call_style, session.facts))
         assert not any("berth 20." in one and "boat 2 " in one for one in facts)
         assert any("berth 55" in one for one in facts)
+
+
+@both
+def test_what_was_kept_is_shown_to_the_writer_who_may_end_it(call_style: CallStyle, tmp_path: Path) -> None:
+    with opened(tmp_path / "m.db") as memory:
+        session = memory.session("s")
+        asked = [HumanMessage(TASK, id="t"), AIMessage("Who?", id="w")]
+        told(call_style, session.add_messages, [*asked, *boats(7)])
+        told(call_style, session.flush)
+        assert TASK in texts(told(call_style, session.facts, k=99))
+        told(call_style, session.add_messages, [HumanMessage(DONE, id="d"), AIMessage("Good."), *boats(7, start=20)])
+        told(call_style, session.flush)
+        held = told(call_style, session.facts, k=99)
+        assert TASK not in texts(held), "nothing in the words says so: its writer does"
+        (ended,) = (one for one in told(call_style, session.facts, k=99, superseded=True) if one.text == TASK)
+        assert ended.superseded_by == next(one.id for one in held if one.text == DONE)
+        view = "\n".join(str(one.text) for one in told(call_style, session.context, "", max_tokens=900).messages)
+        assert "instead of" not in view
+        assert told(call_style, memory.verify).healthy
+        told(call_style, session.forget, message_ids=["d"])
+        told(call_style, session.flush)
+        assert TASK in texts(told(call_style, session.facts, k=99)), "what ended it was forgotten"

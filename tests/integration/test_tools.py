@@ -163,10 +163,34 @@ async def test_expand_goes_down_level_by_level_or_to_the_messages() -> None:
     top = summaries_of(memory.session("s"))[-1]
     assert top.level > 1
     below = await both(expand, {"id": top.id[:8]})
-    assert f"level {top.level - 1}, id {top.sources[0][:8]}" in below
+    (first, *_) = (one for one in summaries_of(memory.session("s")) if one.id == top.sources[0])
+    assert f"[messages {first.first_seq}-{first.last_seq}, " in below
+    for name in (f"{top.first_seq}-{top.last_seq}", f"[messages {top.first_seq}-{top.last_seq}, 2025-01-06, in short]"):
+        assert await both(expand, {"id": name}) == below
     assert "user (message q0): What do we know" in await both(expand, {"id": top.id, "depth": 0})
     assert "assistant (message a7)" in await both(expand, {"id": "a7"})
     assert await both(expand, {"id": "a7"}) == expand.invoke({"id": "a7"}, CONFIG)
+
+
+async def test_what_one_line_tells_of_is_expanded_by_its_span_and_a_message_by_its_number() -> None:
+    memory = filled()
+    session, expand = memory.session("s"), tools_of(memory)["expand"]
+    one, two = [one for one in summaries_of(session) if one.level == 1][1:3]
+    several = session.expand(f"{one.first_seq}-{two.last_seq}")
+    assert [found.id for found in several] == [one.id, two.id]
+    assert session.expand(f"{one.first_seq}-{two.last_seq}", depth=None) == [
+        *session.expand(one.id, depth=None),
+        *session.expand(two.id, depth=None),
+    ]
+    (message,) = session.expand(str(one.first_seq))
+    assert message == session.expand(one.id, depth=None)[0]
+    assert "There is no message or summary" in await both(expand, {"id": "900001-900009"})
+
+
+async def test_an_id_that_looks_like_a_span_is_the_messages_own() -> None:
+    memory = filled()
+    memory.session("s").add_messages([HumanMessage("the very one", id="1-4")])
+    assert "the very one" in await both(tools_of(memory)["expand"], {"id": "1-4"})
 
 
 async def test_pin_keeps_a_message_in_view() -> None:

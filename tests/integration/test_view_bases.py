@@ -41,7 +41,7 @@ def test_the_selection_judges_its_room_before_facts_take_theirs() -> None:
         talk(session, 400)
         memory.flush()
         history = session.context(None, max_tokens=8000).messages
-        assert "level 2, id" in "\n".join(str(message.content) for message in history)
+        assert ", level 2" in "\n".join(str(message.content) for message in history)
 
 
 def test_no_threshold_is_advised_that_the_answer_makes_void(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,7 +46,9 @@ def stated(draw: st.DrawFn, seq: int) -> Fact:
     text = draw(st.sampled_from(FORMS)).format(subject=subject or "thing", value=value, other=other)
     kind = draw(st.sampled_from(["number", "decision"]))
     by = draw(st.sampled_from(["user", "assistant"]))
-    return fact(seq, text, subject=subject, kind=kind, by=by, attribute="", value=value)
+    said = fact(seq, text, subject=subject, kind=kind, by=by, attribute="", value=value)
+    instead_of = draw(st.lists(st.integers(1, max(seq - 1, 1)), max_size=2, unique=True))
+    return replace(said, by_model=True, weight=0.99, instead_of=tuple(instead_of)) if draw(st.booleans()) else said
 
 
 @st.composite

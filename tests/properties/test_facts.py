@@ -29,7 +29,7 @@ def test_what_holds_depends_on_the_set_of_facts_alone(facts: list[Fact], chance:
 
 @given(FACTS, st.integers(0, 60))
 def test_chosen_facts_fit_as_listed_in_any_order_of_the_candidates(facts: list[Fact], room: int) -> None:
-    chosen = chosen_facts(facts, room=room, count_text=words, now=0.0)
+    chosen = chosen_facts(facts, room=room, count_text=words)
     assert words(facts_list(chosen)) <= room
-    assert chosen == chosen_facts(facts[::-1], room=room, count_text=words, now=0.0)
+    assert chosen == chosen_facts(facts[::-1], room=room, count_text=words)
     assert {one.id for one in chosen} <= {one.id for one in facts}

@@ -139,7 +139,6 @@ class CoverParts:
                 span=(first, last),
                 count=told,
                 untold=untold,
-                ids=ids,
                 count_text=count,
             )
         else:

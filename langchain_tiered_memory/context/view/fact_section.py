@@ -88,7 +88,6 @@ def facts_of_view(
         lasting_room=most,
         count_text=count,
         told=prose,
-        now=runtime.now(),
         first=corrections,
     )
     return facts_list(chosen)

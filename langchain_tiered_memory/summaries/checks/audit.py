@@ -66,7 +66,8 @@ def audited(
     max_tokens: int,
     count_text: Callable[[str], int],
     share: float,
-    merged: bool = False,
+    decided: bool = False,
+    in_statements: bool = False,
 ) -> Audited:
     """`text` with what it dropped of its sources, a line for each statement.
 
@@ -79,15 +80,17 @@ def audited(
         max_tokens: The most that the whole may have.
         count_text: Tokens of a text.
         share: Of `max_tokens`, the most for what is appended (0 to 1).
-        merged: Whether a writer of its own words merged summaries: what it left out of their statements may have been
-            replaced since, and stands a level below. Only what is unfinished is appended then.
+        decided: Whether a model decided what stays of the statements: it marks what must last, or it merges summaries,
+            and what it leaves out of these may have been replaced since. Only what is unfinished is appended then.
+        in_statements: Whether a model wrote it in statements, as our prompts ask: it was told to say what is open, and
+            what somebody asked once is not said to be so.
     """
     own = count_text(text)
     room = min(max_tokens - own, int(max_tokens * share))
     whole, added = text, list[str]()
     if room <= 0 or sum(len(source.text) for source in job.sources) > _MAX_CHARS:
         return Audited(text=text)
-    for line in _missing(text, job, merged=merged):
+    for line in _missing(text, job, decided=decided, in_statements=in_statements):
         longer = f"{whole}\n{line}"
         tokens = count_text(longer)
         if tokens <= max_tokens and tokens - own <= room:
@@ -98,7 +101,7 @@ def audited(
     return Audited(text=whole, added=tuple(added))
 
 
-def _missing(text: str, job: CondenseJob, *, merged: bool) -> Iterator[str]:
+def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool) -> Iterator[str]:
     """Lines that tell what `text` does not, the most important first."""
     folded = _folded(text)
     for source in job.sources:
@@ -107,9 +110,9 @@ def _missing(text: str, job: CondenseJob, *, merged: bool) -> Iterator[str]:
     units = [unit for unit in said if _is_understood(unit)]
     terms = frozenset(analyse(text))
     for unit in reversed(said):
-        if _is_left_open(unit, job) and not _is_told(unit, terms):
+        if _is_left_open(unit, job, calls_alone=in_statements) and not _is_told(unit, terms):
             yield f"{STILL_OPEN}{line_of([unit])}"
-    if not merged:
+    if not decided:
         yield from _by_worth(units, "\n".join((text, *(fact.text for fact in job.facts))), job)
 
 
@@ -160,12 +163,14 @@ def _is_in_a_call(unit: Unit, job: CondenseJob) -> bool:
     return start is not None and unit.text[:_BEGINNING_CHARS] not in source.text[:start]
 
 
-def _is_left_open(unit: Unit, job: CondenseJob) -> bool:
+def _is_left_open(unit: Unit, job: CondenseJob, *, calls_alone: bool) -> bool:
     """Whether somebody said that something is open, or a call waited; of what summaries tell, the last may still."""
     if job.level > 1 and unit.source < len(job.sources) - 1:
         return False
     waits = unit.kind == "open" and unit.text.startswith(_CALL)
-    return waits or (_is_understood(unit) and cues.QUESTION.search(cues.lowered(unit.text)) is not None)
+    if waits or calls_alone:
+        return waits
+    return _is_understood(unit) and cues.QUESTION.search(cues.lowered(unit.text)) is not None
 
 
 def _is_told(unit: Unit, terms: frozenset[str]) -> bool:

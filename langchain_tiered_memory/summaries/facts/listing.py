@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.summaries.facts.supersession import rivals
+from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
 from langchain_tiered_memory.text.readings import read_once
@@ -65,6 +66,8 @@ NOBODY = frozenset({"user", "assistant", "other"})
 """Subjects that begin with who speaks: what is said of these keeps its "I"."""
 _HEADING = re.compile(r"\([^\n()]{0,200}\)")
 """What would read as the name of a speaker: a fact loses its brackets."""
+_TOLD_ON = re.compile(r" \([a-z ]{0,12}(?P<day>\d{4}-\d\d-\d\d)\)")
+"""How a statement ends that tells its day besides: "(told 2025-01-07)"."""
 _YEAR_CHARS = 5
 """Of a date as `day` gives it: a year is told once."""
 _PARTICULAR: dict[FactKind, bool] = {
@@ -120,11 +123,19 @@ def headed(fact: Fact) -> tuple[bool, str]:
 def line_of(fact: Fact) -> str:
     """A fact as it stands in the list by itself."""
     if fact.by_model:
-        line = " ".join(fact.text.replace("**", "").split()).rstrip(" .")
+        line = _without_day(" ".join(fact.text.replace("**", "").split()).rstrip(" ."), day(fact.at))
+        line = f"{TOOL_MARK} {line}" if fact.by == "tool" else line
     else:
         said = shown_text(fact)
         line = _led(fact.subject, said) if _PARTICULAR[fact.kind] or fact.value else said
     return line.strip("() ") if _HEADING.fullmatch(line) else line
+
+
+def _without_day(line: str, said_on: str) -> str:
+    """A line without the day on which it was said: that stands above it."""
+    if said_on not in line:
+        return line
+    return _TOLD_ON.sub(lambda one: "" if one["day"] == said_on else one[0], line)
 
 
 def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:

@@ -63,6 +63,7 @@ def fact_of(row: Columns) -> Fact:
         sources=from_json(table, row, "sources", tuple[int, ...]),
         weight=row["weight"],
         by_model=bool(row["by_model"]),
+        instead_of=from_json(table, row, "instead_of", tuple[int, ...]),
         mentions=row["mentions"],
         status=row["status"],
         superseded_by=row["superseded_by"],
@@ -160,7 +161,8 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
     Of the newest messages the subjects of all are read; of what is older, which grows with the session, only those that
     have a word of which there were too few.
     """
-    query = select(table.c.id, table.c.kind, table.c.seq, table.c.subject).where(table.c.session_key == key)
+    columns = (table.c.id, table.c.kind, table.c.seq, table.c.subject, table.c.instead_of)
+    query = select(*columns).where(table.c.session_key == key)
     known = connection.execute(query.where(table.c.seq > after - _NEWEST_SEQS)).all()
     new = [one for one in known if one.seq > after]
     before = [one for one in known if one.seq <= after]
@@ -171,7 +173,11 @@ def _concerned(connection: Connection, key: int, after: int) -> list[Fact]:
             older = older.where(or_(*(table.c.subject.contains(word, autoescape=True) for word in sorted(words))))
         before += connection.execute(older).all()
     beside = near(new, before)
-    return facts_with(connection, key, [one.id for one in (*beside, *new)])
+    named = frozenset(seq for one in new for seq in _numbers(one.instead_of))
+    of_named: list[str] = []
+    for part in chunks(sorted(named)):
+        of_named += connection.scalars(select(table.c.id).where(table.c.session_key == key, table.c.seq.in_(part)))
+    return facts_with(connection, key, list(dict.fromkeys([*of_named, *(one.id for one in (*beside, *new))])))
 
 
 def all_facts(connection: Connection, key: int) -> list[Fact]:
@@ -236,6 +242,7 @@ def _values(key: int, summary_id: str, fact: Fact, *, least_mentions: int) -> di
         "sources": json.dumps(list(fact.sources)),
         "weight": fact.weight,
         "by_model": fact.by_model,
+        "instead_of": json.dumps(list(fact.instead_of)),
         "mentions": max(fact.mentions, least_mentions),
         "status": "active",
         "superseded_by": None,

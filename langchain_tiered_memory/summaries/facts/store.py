@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, bindparam, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -18,6 +18,7 @@ from langchain_tiered_memory.summaries.facts import rows
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
@@ -37,6 +38,8 @@ _SEARCHED = 20_000
 _PAGES = 2
 """How often as many facts as are asked for are looked at, where the first are mostly alike. The bound keeps a view's
 cost from growing with the session; what it passes over is found by recall."""
+_SUCCESSORS = 2
+"""How often a value is followed to the one in its place: a correction, and the correction of that."""
 _BY_WORTH = tuple(table.c[name].desc() for name in ("weight", "mentions", "seq", "id"))
 _UNREAD = (
     select(summaries)
@@ -175,12 +178,49 @@ class FactStore:
         ]
         return [one for one in judged if superseded_too or one.status == "active"][:k]
 
+    def lasting(self, ref: SessionRef, *, before: int, track: str, limit: int) -> list[Fact]:
+        """The newest statements of messages before one that held there and that must last as a model says, in order."""
+        later = table.alias("later")
+        by_later = select(later.c.id).where(
+            later.c.session_key == ref.key, later.c.id == table.c.superseded_by, later.c.seq >= before
+        )
+        mine = and_(table.c.session_key == ref.key, table.c.seq < before, table.c.track == packed(track))
+        held = or_(table.c.status == "active", by_later.exists())
+        wanted = and_(mine, held, table.c.by_model, table.c.weight >= LASTING)
+        query = select(table).where(wanted).order_by(table.c.seq.desc(), table.c.id).limit(limit)
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).mappings(), rows.fact_of)[::-1]
+
     def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
         """The facts of messages up to `up_to` that do not hold any more, the weightiest first."""
         mine = and_(table.c.session_key == ref.key, beside_index(table.c.seq) <= up_to, table.c.status == "superseded")
         query = select(table).where(mine).order_by(*_BY_WORTH).limit(limit)
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+
+    def replaced(self, ref: SessionRef, seqs: Collection[int]) -> dict[int, list[Fact]]:
+        """What holds in the place of what these messages state, by their numbers; nothing of what still holds.
+
+        What was replaced again and again is left out: it is rather a word that keeps coming than a value.
+        """
+        found: dict[int, dict[str, Fact]] = {}
+        waiting: dict[str, set[int]] = {}
+        with self.database.read() as connection:
+            for part in chunks(sorted(seqs)):
+                mine = and_(table.c.session_key == ref.key, table.c.seq.in_(part), table.c.status == "superseded")
+                for seq, successor in connection.execute(select(table.c.seq, table.c.superseded_by).where(mine)):
+                    waiting.setdefault(successor, set()).add(seq)
+            for _ in range(_SUCCESSORS):
+                later = rows.facts_with(connection, ref.key, sorted(waiting)) if waiting else []
+                following: dict[str, set[int]] = {}
+                for fact in later:
+                    if fact.superseded_by is not None:
+                        following.setdefault(fact.superseded_by, set()).update(waiting[fact.id])
+                        continue
+                    for seq in waiting[fact.id]:
+                        found.setdefault(seq, {})[fact.id] = fact
+                waiting = following
+        return {seq: sorted(held.values(), key=lambda one: (one.seq, one.id)) for seq, held in found.items()}
 
     def for_span(self, ref: SessionRef, first_seq: int, last_seq: int, *, limit: int) -> list[Fact]:
         """The facts of the messages of a span that hold, in their order; the weightiest where there are more."""

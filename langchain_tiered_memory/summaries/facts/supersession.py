@@ -4,8 +4,9 @@ A fact is superseded by a later one about the same subject that says otherwise: 
 8080"), one that announces a change ("is now", "correction", "cancelled"), or one that states it again in the same words
 with another value. The evidence stands in the later statement itself: what it only supposes, asks, quotes or repeats
 of others takes nobody's place, nor does what somebody else says. Two properties of one subject stand beside each
-other; where it is doubtful, so do two values (`rivals`). The rules are pure and look at nothing but the facts: an edit,
-a branch or a removal gives its own answer.
+other; where it is doubtful, so do two values (`rivals`). A model's statement may also name what it changes, finishes or
+withdraws: that counts where it has words of it. The rules are pure and look at nothing but the facts: an edit, a branch
+or a removal gives its own answer.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from langchain_tiered_memory.summaries.facts.changes import announces_change, cancels, corrects, denied_values, doubts
+from langchain_tiered_memory.summaries.facts.changes import (
+    announces_change,
+    cancels,
+    corrects,
+    denied_values,
+    doubts,
+    supposes,
+)
 from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
 from langchain_tiered_memory.summaries.facts.quotations import is_quoted
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
+from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.text.figures import states_figure
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.types.records import Fact, Role
 
@@ -40,6 +49,8 @@ _TELLING_WORDS = 2
 _FRAME_WORDS = 3
 _STILL_ABOUT = 0.5
 """Of the terms of a statement, without the value that is replaced, that a model's sentence has which replaces it."""
+_SETTLED = frozenset({"goal", "decision", "constraint"})
+"""Kinds that nobody of less authority takes back. That a task is done, an assistant may say."""
 _NEAR_SEQS = 12
 """A correction that names nothing is about something said within so many messages before."""
 
@@ -94,7 +105,9 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
             the new ones are judged, and of the settled ones only those are looked at that they may concern.
         after: See there.
     """
-    judged = [fact for fact in facts if fact.kind not in _STAYS and (settled is None or fact.seq > after)]
+    new_facts = [fact for fact in facts if settled is None or fact.seq > after]
+    named = dict(_named(new_facts, facts))
+    judged = [fact for fact in new_facts if fact.kind not in _STAYS or fact.id in named]
     known_before = [] if settled is None else near(judged, [one for one in facts if one.seq <= after])
     ordered = sorted(
         (_look(fact) for fact in (*known_before, *judged)),
@@ -104,6 +117,10 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
     about: dict[str, list[_Looked]] = {}
     recent: list[_Looked] = []
     for new in ordered:
+        for old in named.get(new.fact.id, ()):
+            gone.setdefault(old, new.fact.id)
+        if new.fact.kind in _STAYS:
+            continue
         if settled is None or new.fact.seq > after:
             known = {
                 id(old): old
@@ -116,6 +133,34 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
         recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS] + [new]
         recent = recent[-_NEAREST:]
     return gone
+
+
+def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[str, list[str]]]:
+    """The ids of the new statements that name earlier ones as changed, finished or withdrawn, with the ids of these.
+
+    Meant are those of a message that must last, and of several the one with most words of the new one; none where it
+    has none of them, where several have as many, or where the new one only supposes.
+    """
+    naming = [
+        one
+        for one in new_facts
+        if one.instead_of and not (is_quoted(one) or supposes(one.text) or one.text.endswith("?"))
+    ]
+    numbers = frozenset(seq for one in naming for seq in one.instead_of)
+    stated: dict[int, list[tuple[Fact, frozenset[str]]]] = {}
+    for fact in facts:
+        if fact.seq in numbers and fact.by_model and fact.weight >= LASTING:
+            stated.setdefault(fact.seq, []).append((fact, frozenset(analyse(fact.text))))
+    for new in naming:
+        mine = frozenset(analyse(new.text))
+        found: list[str] = []
+        for seq in new.instead_of:
+            shared = [(len(mine & its), old) for old, its in stated.get(seq, ()) if old.seq < new.seq]
+            most = max((count for count, _ in shared), default=0)
+            nearest = [old for count, old in shared if count == most > 0]
+            found += [old.id for old in nearest if len(nearest) == 1 and _may_end(new, old)]
+        if found:
+            yield new.id, found
 
 
 def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:
@@ -265,6 +310,11 @@ def _may_judge(new: Fact, old: Fact) -> bool:
     if is_quoted(new) or AUTHORITY[new.by] < AUTHORITY[old.by]:
         return False
     return AUTHORITY[new.by] > AUTHORITY[old.by] or new.speaker == old.speaker
+
+
+def _may_end(new: Fact, old: Fact) -> bool:
+    """Whether the speaker of `new` may change or finish what `old` says: that something is done, anybody may tell."""
+    return _may_judge(new, old) or (AUTHORITY[new.by] > 0 and old.kind not in _SETTLED)
 
 
 def _is_swapped(new: _Looked, old: _Looked) -> bool:

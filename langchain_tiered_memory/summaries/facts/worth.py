@@ -12,6 +12,7 @@ from langchain_tiered_memory.summaries.facts.statements import is_order
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.talk import COMMON
 from langchain_tiered_memory.summaries.facts.told import stated_in
+from langchain_tiered_memory.summaries.facts.weights import LASTING, by_wording
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.terms import analyse
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import Fact
 
 
-LASTING = 0.98
-"""The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 LEAST_SHOWN = 0.03
 """What weighs less tells nothing that will matter later, however much room there is."""
 RAREST_TERMS = 4
@@ -53,7 +52,6 @@ def chosen_facts(
     lasting_room: int = 0,
     count_text: Callable[[str], int],
     told: str = "",
-    now: float,
     first: Collection[str] = (),
 ) -> list[Fact]:
     """The facts worth showing, in their order.
@@ -67,10 +65,8 @@ def chosen_facts(
         lasting_room: What it may have in its place for facts that must last (`LASTING`), where that is more.
         count_text: Counts a text.
         told: Prose that is shown as well: what it states is not said again.
-        now: The time of the view; later ages may weigh.
         first: Ids of those that are taken before all others: what they correct is shown.
     """
-    del now
     stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [
         fact
@@ -88,7 +84,8 @@ def chosen_facts(
 
     def worth(place: int) -> float:
         fact = waiting[place]
-        odds = math.log(max(fact.weight, _LEAST_ODDS) / max(1 - fact.weight, _LEAST_ODDS))
+        weight = by_wording(fact.weight)
+        odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         telling = terms[place] - _COMMON_TERMS
         rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]
         return (

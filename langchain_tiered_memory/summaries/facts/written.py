@@ -7,6 +7,7 @@ last weighs most; the others weigh what their wording does.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -17,8 +18,15 @@ from langchain_tiered_memory.summaries.facts.phrases import normalised
 from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, fact_stated
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.facts.worth import LASTING
-from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, is_kept, without_keep
+from langchain_tiered_memory.summaries.facts.weights import LASTING, lasting
+from langchain_tiered_memory.summaries.marks import (
+    SAID,
+    STILL_OPEN,
+    TOOL_MARK,
+    instead_of,
+    is_kept,
+    without_marks,
+)
 from langchain_tiered_memory.summaries.resolution_lines import HEADING, MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import identifiers
@@ -34,6 +42,8 @@ _KINDS: dict[ItemKind, FactKind] = {"decision": "decision", "open": "question"}
 """What the section says of its statements; elsewhere their words do."""
 _MAX_CHARS = 300
 """Of a bullet: a longer one is read sentence by sentence."""
+_MOST_UNMARKED = math.nextafter(LASTING, 0)
+"""The weight of a statement that nobody marked, at most."""
 _LABEL_WORDS = 8
 _SOURCE_CHARS = 20_000
 _NAMED_WORTH = 3.0
@@ -49,6 +59,8 @@ class _Line:
     text: str
     kind: ItemKind
     lasts: bool
+    by_tool: bool
+    instead_of: tuple[int, ...]
 
 
 class _Sources:
@@ -79,6 +91,13 @@ class _Sources:
         least = min(self._spoken, key=lambda entry: AUTHORITY[entry.role])
         return least, tuple(entry.seq for entry in self._spoken)
 
+    def of_tool(self, text: str) -> tuple[Entry, tuple[int, ...]] | None:
+        """The tool's result that a find comes from; `None` where none has a word of it."""
+        terms = frozenset(analyse(text))
+        shared = [(len(terms & said), entry.seq, entry) for entry, said, _ in self._said if entry.role == "tool"]
+        count, _, best = max(shared, default=(0, 0, None), key=lambda one: one[:2])
+        return (best, (best.seq,)) if count and best is not None else None
+
 
 def has_statements(text: str) -> bool:
     """Whether a summary is written in statements, a bullet each, as our prompts ask. Prose is not taken apart."""
@@ -95,7 +114,7 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     sources = _Sources(entries)
     found: dict[str, Fact] = {}
     for line in _lines(text):
-        source = sources.of(line.text)
+        source = sources.of_tool(line.text) if line.by_tool else sources.of(line.text)
         if source is None:
             continue
         entry, numbers = source
@@ -103,11 +122,11 @@ def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
         stated = replace(
             stated, kind=_KINDS.get(line.kind, stated.kind), subject=_labelled(line.text) or stated.subject
         )
-        weight = LASTING + (1 - LASTING) * stated.weight if line.lasts else min(stated.weight, LASTING)
-        if weight < LEAST_WEIGHT:
+        weight = lasting(stated.weight) if line.lasts else min(stated.weight, _MOST_UNMARKED)
+        if weight < LEAST_WEIGHT and not line.instead_of:
             continue
         fact = fact_stated(line.text, stated, entry)
-        fact = replace(fact, sources=numbers, weight=weight, by_model=True)
+        fact = replace(fact, sources=numbers, weight=weight, by_model=True, instead_of=line.instead_of)
         found.setdefault(fact.id, fact)
     return tuple(found.values())
 
@@ -119,7 +138,7 @@ def _labelled(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """What the bullets and sentences of a summary state, without what only a tool said or no source has."""
+    """What the bullets and sentences of a summary state, without what no source has; of tools' finds what must last."""
     kind: ItemKind = "point"
     lead, is_code = "", False
     for line in text.splitlines():
@@ -131,14 +150,18 @@ def _lines(text: str) -> Iterator[_Line]:
             continue
         mark = MARK_OF_LINE.match(line)
         said = (line[mark.end() :] if mark else line).strip().removeprefix(SAID)
-        if is_code or not said or said.startswith((TOOL_MARK, STILL_OPEN)) or (kind == "overview" and mark is None):
+        unmarked = without_marks(said)
+        by_tool = unmarked.startswith(TOOL_MARK)
+        if is_code or not unmarked or unmarked.startswith(STILL_OPEN) or (by_tool and not is_kept(said)):
+            continue
+        if kind == "overview" and mark is None:
             continue
         is_below = mark is not None and line[:1] in " \t"
-        plain = (with_names(without_keep(said)) or "").strip()
+        plain = (with_names(unmarked.removeprefix(TOOL_MARK)) or "").strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""
         if not any(map(str.isalnum, plain)) or plain.endswith(":"):
             continue
         for one in (whole,) if len(whole) <= _MAX_CHARS else tuple(sentences_of(whole)):
-            yield _Line(one, kind, is_kept(said))
+            yield _Line(one, kind, is_kept(said), by_tool, instead_of(said))

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.summaries.prompts.building import is_plain, not_taken, packaged_text, shared_rules
+from langchain_tiered_memory.summaries.marks import without_instead
+from langchain_tiered_memory.summaries.prompts.building import (
+    is_plain,
+    kept_block,
+    not_taken,
+    packaged_text,
+    shared_rules,
+)
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
 from langchain_tiered_memory.types.records import utc
@@ -41,7 +48,7 @@ def batch_instructions(strategies: Sequence[str]) -> str:
 def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
     """System and human message that ask for all of `parts`."""
     jobs = [part.job for part in parts]
-    text = "\n".join([*about(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
+    text = "\n".join([*about(jobs), *kept_block(jobs), *(_part(part, number) for number, part in enumerate(parts, 1))])
     return [SystemMessage(batch_instructions([job.strategy for job in jobs])), HumanMessage(text)]
 
 
@@ -75,7 +82,7 @@ def part_tag(part: Part, number: int) -> str:
 
 def merged_lines(part: Part) -> list[str]:
     """Of what a part merges, those that were written before."""
-    given = (one.text for one in part.job.sources if one.id not in part.below)
+    given = (without_instead(one.text) for one in part.job.sources if one.id not in part.below)
     return [f"<{_EARLIER}>\n{neutralised_part(text)}" for text in given]
 
 

@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.prompts.batch_prompt import (
     message_lines,
     part_tag,
 )
-from langchain_tiered_memory.summaries.prompts.building import packaged_text
+from langchain_tiered_memory.summaries.prompts.building import kept_block, packaged_text
 from langchain_tiered_memory.text.fencing import neutralised_part
 from langchain_tiered_memory.types.records import utc
 
@@ -91,7 +91,7 @@ def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
     bodies = [_body(part, shown) for part in parts]
     if not any(body.stretches for body in bodies):
         return None
-    lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs)]
+    lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs), *kept_block(jobs)]
     for number, (part, body) in enumerate(zip(parts, bodies, strict=True), 1):
         lines += [part_tag(part, number), *body.lines, *asked_again(part.job), "</part>"]
     return HumanMessage("\n".join(lines))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.marks import without_instead
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -24,6 +26,8 @@ from langchain_tiered_memory.text.fencing import (
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 
 _WORDS_PER_TOKEN = 0.75  # of English prose; said beside the tokens, which models count badly
@@ -81,10 +85,20 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
         task += f"\n{not_taken(job)}"
     parts = [
         f"<session>\n{_about(job)}\n</session>",
+        *kept_block([job]),
         "<sources>\n" + "\n".join(_fenced(job, number) for number in range(len(job.sources))) + "\n</sources>",
         f"<task>\n{task}\n</task>",
     ]
     return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage("\n\n".join(parts))]
+
+
+def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
+    """The statements that were kept of earlier messages, each behind the number of its message; none for none."""
+    kept = {fact.id: fact for job in jobs for fact in job.kept}
+    if not kept:
+        return []
+    lines = [f"{one.seq}: {neutralised_part(line_of(one))}" for one in sorted(kept.values(), key=lambda one: one.seq)]
+    return ["\n".join(["<kept>", *lines, "</kept>"])]
 
 
 def is_plain(job: CondenseJob) -> bool:
@@ -128,7 +142,8 @@ def _fenced(job: CondenseJob, number: int) -> str:
         earlier = next((place for place, other in enumerate(job.sources, 1) if other.id == source.same_as), None)
         if earlier is not None:
             return f"{opening}>(says nearly the same as source {earlier})</source>"
-    return f"{opening}>\n{neutralised_source(source.text)}\n</source>"
+    text = source.text if job.level == 1 else without_instead(source.text)
+    return f"{opening}>\n{neutralised_source(text)}\n</source>"
 
 
 def _speaker(source: SourceText) -> str:

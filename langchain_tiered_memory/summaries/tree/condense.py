@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.together import write_wanted
 from langchain_tiered_memory.summaries.tree.triggers import due_entries, due_summaries
 from langchain_tiered_memory.summaries.tree.works import commit, given_back, put_off, read_work
@@ -155,9 +156,10 @@ def _make(runtime: Runtime, ref: SessionRef, summary: Summary) -> Flow[int]:
     if work is None:
         return 0
     later = not runtime.settings.condensation.eager and (summary.by_rules or not summary.state.finished)
+    job = work.job if later else replace(work.job, kept=kept_before(runtime, ref, [work.job], track=summary.track))
     with given_back(runtime, summary):
         try:
-            condensed = yield from runtime.condenser.condense(work.job, later=later)
+            condensed = yield from runtime.condenser.condense(job, later=later)
         except CondensationError as error:
             put_off(runtime, ref, summary, error)
             return 0

@@ -227,8 +227,8 @@ def allotted(
 ) -> tuple[Node, ...]:
     """Each summary at the fullest resolution that its share of `room` allows, the newest choosing first.
 
-    First as many as can be are told in more than a line; then what is left is shared out, and what a share was too
-    small for is offered again.
+    First as many as can be are told in more than a line, before all others the one that stands for most messages; then
+    what is left is shared out, and what a share was too small for is offered again.
 
     Args:
         choices: In order.
@@ -238,7 +238,9 @@ def allotted(
     """
     least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
     left = room - sum(least)
-    for place in range(len(choices) - 1, -1, -1):
+    newest_first = range(len(choices) - 1, -1, -1)
+    widest = max(newest_first, key=lambda place: choices[place].entry_count, default=0)
+    for place in sorted(newest_first, key=lambda place: place != widest):
         more = choices[place].readable.tokens - least[place]
         if more <= left:
             least[place] += more

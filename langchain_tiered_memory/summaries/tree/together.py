@@ -19,6 +19,7 @@ from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cached_price
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
+from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
 from langchain_tiered_memory.text.identifiers import names
@@ -66,11 +67,16 @@ def write_wanted(runtime: Runtime, ref: SessionRef) -> Flow[int | None]:
 
 def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set[str]) -> Flow[int]:
     """Write and commit one after the other; `seen` gets the ids of those that need not be given back."""
+    if not works:
+        return 0
     places = {work.summary.id: place for place, work in enumerate(works)}
     below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
     engine, standing = runtime.condenser, _standing(runtime, ref)
     beside = _names_in(works, standing)
-    prepared = [engine.prepare(replace(work.job, beside=beside)) for work in works]
+    kept = kept_before(runtime, ref, [work.job for work in works], track=works[0].summary.track)
+    prepared = [
+        engine.prepare(replace(work.job, beside=beside, kept=kept if work.job.level == 1 else ())) for work in works
+    ]
     try:
         given = yield from engine.write_together(prepared, below, standing=standing)
     except CondensationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK, without_keep
+from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ANSWER,
     DAY_LINE,
@@ -102,7 +102,7 @@ def _without_lead(item: Item) -> Item:
 
 def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
     """Items with the day that they stand under, in a chronological summary."""
-    before, *dated = DAY_LINE.split(without_keep(text))
+    before, *dated = DAY_LINE.split(without_marks(text))
     for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
         for item in read_items(block):
             yield day, _without_lead(item)

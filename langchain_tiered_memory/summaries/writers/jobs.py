@@ -70,6 +70,8 @@ class CondenseJob:
     """In the place of ours; see `prompts.instructions` for what it may contain."""
     refused: str = ""
     """Why the answer before was not taken: the model is told, for the same request would bring the same answer."""
+    kept: tuple[Fact, ...] = ()
+    """Level 1: statements of earlier messages that must last and that these may be about; its writer may end them."""
     beside: tuple[str, ...] = ()
     """Names in what its writer reads besides: they are nothing that it made up."""
 
@@ -80,8 +82,10 @@ class CondenseJob:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What a writer is told beside the sources: names, the title, facts."""
-        return (*self.participants, *([self.title] if self.title else ()), *(fact.text for fact in self.facts))
+        """What a writer is told beside the sources: names, the title, facts, statements that were kept."""
+        title = [self.title] if self.title else []
+        kept = (f"{fact.seq}: {fact.text}" for fact in self.kept)
+        return (*self.participants, *title, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
         """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can."""

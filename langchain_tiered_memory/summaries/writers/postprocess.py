@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
 from langchain_tiered_memory.summaries.checks.validators import SizeValidator
 from langchain_tiered_memory.summaries.facts.written import has_statements
+from langchain_tiered_memory.summaries.marks import is_kept, without_instead
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.jobs import UnsoundSummaryError
 from langchain_tiered_memory.summaries.writers.sections import FORMS
@@ -124,7 +125,7 @@ class Finish:
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
         """With marks on what is in no source, labels on what a tool said, within its size, and with what it dropped."""
-        own = written.text.strip()
+        own = without_instead(written.text.strip(), [fact.seq for fact in job.kept])
         text, notes = own, written.notes
         found = None
         if self._settings.validation.mark_unsourced:
@@ -141,8 +142,6 @@ class Finish:
         told = labelled(text, job.sources, _HEADINGS)
         if told != text:
             notes = (*notes, "labelled")
-        if job.level == 1 and has_statements(told):
-            job = replace(job, facts=())  # no rule reads its messages again: what the text leaves out is dropped
         return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self._count(own))
 
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
@@ -163,8 +162,19 @@ class Finish:
             written = replace(written, cut_lines=written.cut_lines + cut.lines)
         if self._settings.validation.audit and _says_something(text) and tokens <= cap:
             share = self._settings.validation.audit_share
-            merged = job.level > 1 and own_tokens is not None
-            mended = audited(text, job, max_tokens=cap, count_text=self._count, share=share, merged=merged)
+            worded = own_tokens is not None
+            stated = worded and has_statements(text)
+            if stated and job.level == 1:
+                job = replace(job, facts=())  # no rule reads its messages again: what the text leaves out is dropped
+            mended = audited(
+                text,
+                job,
+                max_tokens=cap,
+                count_text=self._count,
+                share=share,
+                decided=worded and (job.level > 1 or is_kept(text)),
+                in_statements=stated,
+            )
             text, notes = mended.text, (*notes, "mended") if mended.added else notes
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 

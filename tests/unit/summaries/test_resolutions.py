@@ -47,13 +47,12 @@ def test_whatever_a_summary_says_in_short_it_takes_little_more_than_its_share_an
 
 
 @given(st.text(max_size=400), st.integers(1, 10**6), st.integers(0, 10**5), st.floats(0, 900 * DAY))
-def test_a_headline_is_one_line_of_at_most_25_tokens_that_names_messages_dates_and_id(
+def test_a_headline_is_one_line_of_at_most_25_tokens_that_names_messages_and_dates(
     text: str, first: int, count: int, days: float
 ) -> None:
     line = headline_of(summary(text, first_seq=first, last_seq=first + count, last_at=days), count_text=COUNT)
     assert len(line.splitlines()) == 1
     assert line.startswith(f"[{first}-{first + count}, 1970-01")
-    assert "abcdef" in line
     assert COUNT(line) <= HEADLINE_TOKENS
 
 
@@ -63,10 +62,9 @@ def test_a_headline_says_what_it_is_about() -> None:
 
 def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() -> None:
     found = [summary(TEXT, id=f"{number}bcdef0123", first_seq=number * 10 + 1) for number in range(3)]
-    ids = ["aaaaaaaaaa", *(one.id for one in found)]
-    line = joint_headline(found, span=(1, 60), count=55, untold=5, ids=ids, count_text=COUNT)
-    assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told, ids 0bcdef 1bcdef 2bcdef and 1 before")
-    assert line.endswith("shipping, weather]")
+    line = joint_headline(found, span=(1, 60), count=55, untold=5, count_text=COUNT)
+    assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told: ")
+    assert "shipping, weather" in line
 
 
 CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).

@@ -203,6 +203,6 @@ def test_what_a_writer_left_out_of_merged_summaries_is_not_put_back_but_what_is_
     sources = job(below)
     text = "The ferry leaves from pier 21."
     whole = audited(text, sources, max_tokens=200, count_text=count, share=0.5)
-    merged = audited(text, sources, max_tokens=200, count_text=count, share=0.5, merged=True)
+    merged = audited(text, sources, max_tokens=200, count_text=count, share=0.5, decided=True)
     assert "pier 17" in whole.text
     assert "pier 17" not in merged.text

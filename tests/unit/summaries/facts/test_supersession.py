@@ -1,7 +1,13 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.summaries.facts.weights import LASTING
+from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import facts_of
+from tests.store_builders import fact
 
 CORRECTED = [
     ("The budget for the harbour ferry is 10,000 euros.", "The harbour ferry's budget went up to 12,000 euros."),
@@ -241,3 +247,62 @@ def test_a_pasted_letter_is_kept_beside_as_quoted_and_a_quotation_states_nothing
         "Suppose the budget is 7 euros.",
     ):
         assert facts_of(text) == []
+
+
+TASK, DEAL = "Ann wants the ferry rota sent to Olga", "Ann decided on a budget of 900 euros for the ferry"
+
+
+def ended(*stated: Fact) -> dict[str, str]:
+    """Which texts end which."""
+    texts = {one.id: one.text for one in stated}
+    return {texts[old]: texts[new] for old, new in superseded(stated).items()}
+
+
+def by_model(seq: int, text: str, *, instead_of: tuple[int, ...] = (), **more: Any) -> Fact:
+    return replace(
+        fact(seq, text, **{"kind": "statement", "weight": LASTING, **more}), by_model=True, instead_of=instead_of
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("The ferry rota was sent to Olga", {}),
+        ("The ferry rota went to Olga on Monday", {"by": "assistant"}),
+    ],
+)
+def test_a_statement_ends_the_one_whose_number_it_names(text: str, more: dict[str, Any]) -> None:
+    other = by_model(4, "Olga must not have nuts")
+    assert ended(by_model(4, TASK), other, by_model(9, text, instead_of=(4,), **more)) == {TASK: text}
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "more"),
+    [
+        (TASK, "The larch panels are out", {}),  # no word of it
+        (TASK, "Suppose the ferry rota was sent to Olga", {}),
+        (TASK, "Was the ferry rota sent to Olga?", {}),
+        (TASK, "The ferry rota was sent to Olga", {"by": "tool"}),
+        (TASK, "The ferry rota was sent to Olga", {"speaker": "quoted"}),
+        (DEAL, "The budget for the ferry is 7 euros", {"by": "assistant"}),  # nobody settles it who has less to say
+        (DEAL, "The budget for the ferry is 7 euros", {"speaker": "Mallory"}),
+    ],
+)
+def test_what_a_statement_has_no_right_to_end_stays(old: str, text: str, more: dict[str, Any]) -> None:
+    before = by_model(4, old, kind="decision" if old == DEAL else "statement")
+    assert ended(before, by_model(9, text, instead_of=(4,), **more)) == {}
+
+
+def test_a_number_that_names_two_as_near_names_none() -> None:
+    two = by_model(4, "Anna takes the ferry rota"), by_model(4, "Bram keeps the ferry rota")
+    assert ended(*two, by_model(9, "The ferry rota is done", instead_of=(4,))) == {}
+
+
+def test_nothing_earlier_than_itself_is_ended_by_an_earlier_statement() -> None:
+    assert ended(by_model(9, TASK), by_model(4, "The ferry rota reached her", instead_of=(9,))) == {}
+
+
+def test_a_number_names_what_must_last_of_its_message_and_nothing_else() -> None:
+    other = by_model(4, "The ferry rota was sent to Olga's office by mistake", weight=0.4)
+    done = by_model(9, "The ferry rota was sent to Olga", instead_of=(4,))
+    assert ended(by_model(4, TASK), other, done) == {TASK: done.text}

@@ -12,17 +12,17 @@ TALK = ["We will see what they say tomorrow."] * 30
 
 def test_what_is_said_once_goes_before_what_is_said_all_the_time() -> None:
     facts = facts_of(*TALK, *FACTS, *TALK)
-    assert said(chosen_facts(facts, room=33, count_text=words, now=0.0)) == FACTS
+    assert said(chosen_facts(facts, room=33, count_text=words)) == FACTS
 
 
 def test_a_statement_that_is_repeated_is_told_once() -> None:
     facts = facts_of(FACTS[0], FACTS[0], FACTS[1])
-    assert len(chosen_facts(facts, room=99, count_text=words, now=0.0)) == 2
+    assert len(chosen_facts(facts, room=99, count_text=words)) == 2
 
 
 def test_what_the_prose_states_is_not_said_again() -> None:
     told = "They settled the rest, and the gate code of hall Alder is 4000."
-    assert said(chosen_facts(facts_of(*FACTS[:2]), room=99, count_text=words, told=told, now=0.0)) == FACTS[1:2]
+    assert said(chosen_facts(facts_of(*FACTS[:2]), room=99, count_text=words, told=told)) == FACTS[1:2]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_the_prose_states_is_not_said_again() -> None:
     ],
 )
 def test_talk_is_left_out_however_much_room_there_is(talk: str) -> None:
-    assert chosen_facts(facts_of(talk), room=999, count_text=words, now=0.0) == []
+    assert chosen_facts(facts_of(talk), room=999, count_text=words) == []
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_talk_is_left_out_however_much_room_there_is(talk: str) -> None:
     ],
 )
 def test_what_somebody_tells_of_their_life_has_its_place(fact: str) -> None:
-    assert len(chosen_facts(facts_of(fact), room=99, count_text=words, now=0.0)) == 1
+    assert len(chosen_facts(facts_of(fact), room=99, count_text=words)) == 1
 
 
 def test_a_correction_that_must_stand_is_taken_before_what_is_worth_more() -> None:
     facts = facts_of(*FACTS, "The bench stands by the old boat.")
     least = facts[-1]
-    assert least not in chosen_facts(facts, room=27, count_text=words, now=0.0)
-    assert least in chosen_facts(facts, room=27, count_text=words, now=0.0, first={least.id})
+    assert least not in chosen_facts(facts, room=27, count_text=words)
+    assert least in chosen_facts(facts, room=27, count_text=words, first={least.id})
 
 
 def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_behind_what_is_said_once() -> None:
@@ -76,7 +76,7 @@ def test_orders_alike_but_for_a_number_are_no_facts_and_alike_statements_are_beh
     )
     ports = facts_of(*(f"module_{number}.py listens on port {8000 + number}." for number in range(30)), first=50)
     once = facts_of("The budget of the ferry is 4300 euros.", "Our contact is Imke Hallberg.", first=100)
-    shown = chosen_facts([*orders, *ports, *once], room=60, count_text=words, now=0.0)
+    shown = chosen_facts([*orders, *ports, *once], room=60, count_text=words)
     assert {one.id for one in once} < {one.id for one in shown}
     assert {one.id for one in shown} <= {one.id for one in (*ports, *once)}
     assert superseded(ports) == {}

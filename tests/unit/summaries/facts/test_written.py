@@ -1,6 +1,8 @@
 import pytest
 
-from langchain_tiered_memory.summaries.facts.worth import LASTING, chosen_facts
+from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.facts.weights import LASTING
+from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
 from langchain_tiered_memory.types.records import Entry
 from tests.fact_builders import entry, words
@@ -81,11 +83,25 @@ def test_what_must_last_comes_first_and_has_room_of_its_own() -> None:
     )
     facts = facts_written(text, TALK)
 
-    assert chosen_facts(facts, room=0, count_text=words, now=0.0) == []
-    lasting = chosen_facts(facts, room=0, lasting_room=40, count_text=words, now=0.0)
+    assert chosen_facts(facts, room=0, count_text=words) == []
+    lasting = chosen_facts(facts, room=0, lasting_room=40, count_text=words)
     assert [one.text for one in lasting] == [one.text for one in facts[:2]]
 
 
 def test_prose_is_not_taken_apart() -> None:
     assert has_statements("They talked.\n- [keep] Mia cannot bear nuts")
     assert not has_statements("They talked about the ferry. Mia cannot bear nuts.")
+
+
+def test_a_statement_says_whose_place_it_takes() -> None:
+    text = "- [instead of 7, 12] [keep] The budget for the ferry is 640 euros.\n- [instead of 9] The office was asked."
+    budget, office = facts_written(text, TALK)
+    assert (budget.instead_of, budget.text) == ((7, 12), "The budget for the ferry is 640 euros.")
+    assert (office.instead_of, office.weight >= LASTING) == ((9,), False)
+
+
+def test_a_find_that_must_last_is_the_tools_and_says_so() -> None:
+    (found,) = facts_written("- [instead of 1] [keep] [tool] The harbour office is closed on Mondays.", TALK)
+    assert (found.by, found.seq, found.weight >= LASTING) == ("tool", TOOL, True)
+    assert line_of(found) == "[tool] The harbour office is closed on Mondays"
+    assert facts_written("- [keep] [tool] Zebras graze.", TALK) == ()
