@@ -219,7 +219,7 @@ def logged(folder: Path) -> tuple[bytes, bytes, int, int]:
 @pytest.mark.parametrize("wound", ["cut", "zeros", "noise"])
 def test_a_log_that_is_damaged_anywhere_leaves_what_was_committed_before_it(tmp_path: Path, wound: str) -> None:
     main, log, kept, whole = logged(tmp_path)
-    seen: set[int] = set()
+    seen: list[int] = []
     for number in spread(25, 8):
         at = len(log) * number // 24
         tail = {"cut": b"", "zeros": bytes(len(log) - at), "noise": b"\xa5" * (len(log) - at)}[wound]
@@ -234,7 +234,7 @@ def test_a_log_that_is_damaged_anywhere_leaves_what_was_committed_before_it(tmp_
         with memory:
             session = memory.session("s")
             there = len(session.messages())
-            seen.add(there)
+            seen.append(there)
             assert kept <= there <= whole
             assert memory.verify().problems == ()
             assert [message.id for message in session.messages()][:kept] == [
@@ -243,4 +243,5 @@ def test_a_log_that_is_damaged_anywhere_leaves_what_was_committed_before_it(tmp_
             session.add_messages(conversation(1, start=80))
             memory.flush()
             assert memory.doctor().healthy
-    assert len(seen) > 5
+    assert seen == sorted(seen), "the more of the log is whole, the more is there"
+    assert kept <= seen[0] < seen[-1] == whole, seen
