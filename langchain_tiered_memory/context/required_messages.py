@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.statements import is_ask
-from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import pieces
-
 if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
-_GREETING_CHARS = 200
-"""A longer message that begins with a greeting says more."""
 _OPENING_PROMPTS = 3
 """System messages that a history may begin with."""
 
@@ -37,7 +31,7 @@ class RequiredMessages:
     """The goal, what is pinned, the last user messages, and where the part begins that must stay as it is."""
 
     opening: tuple[Entry, ...] = ()
-    """System messages that the history began with, and the goal: the first user message, unless it only greets."""
+    """System messages that the history began with, and the goal: the first user message."""
     pinned: tuple[Entry, ...] = ()
     last_seq: int = 0
     """The newest message."""
@@ -68,7 +62,7 @@ def read_required(
     )
     since = found.users[0].seq if found.users else 0
     return RequiredMessages(
-        opening=tuple(one for one in found.opening if one.role == "system" or not _only_greets(one.text)),
+        opening=found.opening,
         pinned=tuple(one for one in found.pinned if not alone or one.track == track),
         last_seq=max((entry.seq for entry in found.newest), default=0),
         recent=Recent(
@@ -79,10 +73,3 @@ def read_required(
             users=found.users,
         ),
     )
-
-
-def _only_greets(text: str) -> bool:
-    """Whether a message opens a chat and asks for nothing to be done: it stands in the record, as any other does."""
-    if len(text) > _GREETING_CHARS or not cues.SMALL_TALK.match(cues.lowered(text)):
-        return False
-    return not any(is_ask(one.text) for one in pieces(text))

@@ -67,6 +67,7 @@ def entry_of(row: Iterable[Any]) -> Entry:
         and role in ROLES
         and isinstance(text, str)
         and isinstance(payload, str)
+        and isinstance(digest, str)
         and isinstance(revision, int)
         and (summary_id is None or isinstance(summary_id, str))
     ):
@@ -104,8 +105,9 @@ def entry_again(row: Iterable[Any], reread: Callable[[str], Draft | None]) -> En
     draft = reread(payload)
     if draft is not None:
         derived = entry_values(draft)
-        values |= {name: derived[name] for name in ("role", "name", "text", "tokens", "calls", "answers")}
+        values |= {name: derived[name] for name in ("role", "name", "text", "digest", "tokens", "calls", "answers")}
     else:
+        values["digest"] = values["digest"] if isinstance(values["digest"], str) else ""
         text = values["text"] = values["text"] if isinstance(values["text"], str) else ""
         values["role"] = values["role"] if values["role"] in ROLES else "other"
         # Bytes are never fewer than tokens: a view with it stays within its budget.

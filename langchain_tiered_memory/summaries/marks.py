@@ -26,11 +26,26 @@ _KEEP = re.compile(r"\[keep\][: \t]*", re.IGNORECASE)
 _INSTEAD = re.compile(r"\[instead of ([^\[\]\n]{1,80})\][: \t]*", re.IGNORECASE)
 """Before a statement that stands in the place of others: the numbers of the messages that these were kept of."""
 _NUMBER = re.compile(r"\d{1,12}")
+NOTE = "[not in the source: "
+"""Begins our note behind a sentence on what it names and nothing explains (`checks.unsourced`)."""
+NOTED = re.compile(
+    rf" ?{re.escape(NOTE)}(?P<named>[^\[\]\n]{{1,300}})(?:\]|$)", re.MULTILINE
+)  # a cut may have ended it
+
+
+def without_name_notes(text: str) -> str:
+    """A text without notes on names: these were mostly said elsewhere. Those on figures and codes stay."""
+    return NOTED.sub(lambda one: one[0] if any(map(str.isdigit, one["named"])) else "", text) if NOTE in text else text
 
 
 def without_marks(text: str) -> str:
-    """A text or a line without the marks of what must last, and of what it stands in the place of."""
-    return without_instead(_KEEP.sub("", text)) if "[" in text else text
+    """A text or a line as it is shown: without the marks of what must last and of what it replaces, and name notes."""
+    return without_name_notes(without_instead(_KEEP.sub("", text))) if "[" in text else text
+
+
+def as_merged(text: str) -> str:
+    """A summary as its merger reads it: with the marks of what must last, which is listed beside it."""
+    return without_name_notes(without_instead(text))
 
 
 def without_instead(text: str, known: Collection[int] = ()) -> str:

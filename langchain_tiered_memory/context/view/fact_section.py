@@ -23,9 +23,10 @@ _CANDIDATES_EACH = 6
 more, however long the session is."""
 _TOKENS_EACH = 12
 """Of a fact as it is listed, about."""
-_RECORD_SHARE, _RECORD_AT_WORK = 0.5, 0.2
-"""Of a view, what summaries and facts take together before a fact that must last is left out: half of it, as little of
-the talk itself is needed word for word. An agent at work on files needs those."""
+_RECORD_SHARE, _RECORD_AT_WORK = 0.6, 0.2
+"""Of a view, what summaries and facts take together before a fact that must last is left out: little of the talk itself
+is needed word for word. With half, 5 in 100 of what a reader marked in 1,000 messages had no room in 4,000 tokens. An
+agent at work on files needs those."""
 _CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
 _SAID_SHARE = 0.2

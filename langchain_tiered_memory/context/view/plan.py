@@ -67,6 +67,7 @@ class _Stored(TypedDict):
     held: bool
     since: NotRequired[int]
     always: NotRequired[list[int]]
+    answered: NotRequired[bool]
 
 
 @cache
@@ -113,6 +114,8 @@ class ViewPlan:
 
     always: tuple[int, ...] = ()
     """`seq`s of messages that their kinds keep in view, the most important last; quoted where they do not stand."""
+    answered: bool = False
+    """Whether the first user message was answered: it is no goal any more, and the record tells it."""
 
     def to_json(self) -> str:
         """As kept in the database."""
@@ -137,6 +140,7 @@ class ViewPlan:
                 # Left out where there is none: plans of versions that knew of no compaction stay what they were.
                 **({"since": self.since} if self.since else {}),
                 **({"always": self.always} if self.always else {}),
+                **({"answered": True} if self.answered else {}),
             },
             separators=(",", ":"),
         )
@@ -168,6 +172,7 @@ class ViewPlan:
             held=stored["held"],
             since=stored.get("since", 0),
             always=tuple(stored.get("always", ())),
+            answered=stored.get("answered", False),
         )
 
 

@@ -70,7 +70,21 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
             lasting_room=record_room(inputs, appended),
         ),
         always=kept_by_kind(inputs, previous),
+        answered=(previous is not None and previous.answered) or _is_answered(inputs),
     )
+
+
+def _is_answered(inputs: AssemblyInputs) -> bool:
+    """Whether the assistant finished before the user spoke again: what the first message asked for is no goal then."""
+    goal = max((one.seq for one in inputs.required.opening if one.role == "user"), default=0)
+    for user in inputs.required.recent.users:
+        found = inputs.runtime.store.transcript.entries(
+            inputs.ref, track=inputs.track, up_to=user.seq - 1, newest_first=True, limit=1 + len(inputs.off)
+        )
+        before = next((one for one in found if one.seq not in inputs.off), None)
+        if before is not None and before.seq > goal and before.role == "assistant" and not before.calls:
+            return True
+    return False
 
 
 def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:

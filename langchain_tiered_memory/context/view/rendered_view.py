@@ -175,7 +175,8 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     counter = inputs.runtime.counter
     standing = {entry.seq for entry in tail}
     # What the provider compacted has the goal, too; prompts are sent apart.
-    begins = [entry for entry in inputs.required.opening if not plan.since or entry.role == "system"]
+    has_goal = not (plan.since or plan.answered)
+    begins = [entry for entry in inputs.required.opening if has_goal or entry.role == "system"]
     head = [
         shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
         for entry in begins

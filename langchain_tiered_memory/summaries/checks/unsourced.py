@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
+from langchain_tiered_memory.summaries.marks import NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
@@ -21,8 +22,7 @@ from langchain_tiered_memory.types.records import utc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_OPENS, _CLOSES = "[not in the source: ", "]"
-_MARKED = re.compile(rf" ?{re.escape(_OPENS)}[^\[\]\n]{{1,300}}(?:\]|$)", re.MULTILINE)  # a cut may have ended it
+_CLOSES = "]"
 _BETWEEN = "; "
 _CLOSINGS = " \t.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*"
 _MAX_CHARS = 1_000_000
@@ -119,27 +119,27 @@ def evidence(
 
 def without_marked(text: str) -> str:
     """`text` without what is marked in it: it is no source for anything."""
-    return "\n".join(map(_without_marked, text.split("\n"))) if _OPENS in text else text
+    return "\n".join(map(_without_marked, text.split("\n"))) if NOTE in text else text
 
 
 def with_names(line: str) -> str | None:
     """A line without its mark, where what that names are names alone: said elsewhere, as a rule. `None` for figures."""
     if any(char.isdigit() for one in _named_in(line) for char in one):
         return None
-    return _MARKED.sub("", line)
+    return NOTED.sub("", line)
 
 
 def _without_marked(line: str) -> str:
     """A line without its mark, and without what that names."""
     named = _named_in(line)
-    line = _MARKED.sub("", line) if named else line
+    line = NOTED.sub("", line) if named else line
     for one in named:
         line = line.replace(one, "")
     return line
 
 
 def _named_in(line: str) -> list[str]:
-    marks = (mark[0].lstrip().removeprefix(_OPENS).removesuffix(_CLOSES) for mark in _MARKED.finditer(line))
+    marks = (mark[0].lstrip().removeprefix(NOTE).removesuffix(_CLOSES) for mark in NOTED.finditer(line))
     return [one for mark in marks for one in mark.split(_BETWEEN)]
 
 
@@ -157,7 +157,7 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
         if in_code or fence or _HEADING.match(line):
             lines.append(line)
             continue
-        spans = _first_of_each_place([*_nothing_in(_MARKED.finditer(line)), *_spans(line, found)])
+        spans = _first_of_each_place([*_nothing_in(NOTED.finditer(line)), *_spans(line, found)])
         before = set(_named_in(line))
         new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
         all_marked += [line[start:stop] for start, stop in new]
@@ -179,7 +179,7 @@ def _with_marks(line: str, spans: Sequence[Sequence[int]]) -> str:
         named.setdefault(end, {})[line[start:stop]] = None
     kept, at = "", 0
     for end, names in sorted(named.items()):
-        kept += f"{line[at:end]} {_OPENS}{_BETWEEN.join(names)}{_CLOSES}"
+        kept += f"{line[at:end]} {NOTE}{_BETWEEN.join(names)}{_CLOSES}"
         at = end
     return kept + line[at:]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.marks import without_instead
+from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
 from langchain_tiered_memory.text.fencing import (
     MAX_NAME_CHARS,
@@ -97,7 +97,10 @@ def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
     kept = {fact.id: fact for job in jobs for fact in job.kept}
     if not kept:
         return []
-    lines = [f"{one.seq}: {neutralised_part(line_of(one))}" for one in sorted(kept.values(), key=lambda one: one.seq)]
+    said: dict[int, list[str]] = {}
+    for one in sorted(kept.values(), key=lambda one: one.seq):
+        said.setdefault(one.seq, []).append(neutralised_part(line_of(one)))
+    lines = [f"{seq}: {' | '.join(stated)}" for seq, stated in said.items()]
     return ["\n".join(["<kept>", *lines, "</kept>"])]
 
 
@@ -142,7 +145,7 @@ def _fenced(job: CondenseJob, number: int) -> str:
         earlier = next((place for place, other in enumerate(job.sources, 1) if other.id == source.same_as), None)
         if earlier is not None:
             return f"{opening}>(says nearly the same as source {earlier})</source>"
-    text = source.text if job.level == 1 else without_instead(source.text)
+    text = source.text if job.level == 1 else as_merged(source.text)
     return f"{opening}>\n{neutralised_source(text)}\n</source>"
 
 

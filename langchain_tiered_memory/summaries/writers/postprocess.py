@@ -172,7 +172,7 @@ class Finish:
                 max_tokens=cap,
                 count_text=self._count,
                 share=share,
-                decided=worded and (job.level > 1 or is_kept(text)),
+                decided=worded and (job.level > 1 or bool(job.kept) or is_kept(text)),
                 in_statements=stated,
             )
             text, notes = mended.text, (*notes, "mended") if mended.added else notes
