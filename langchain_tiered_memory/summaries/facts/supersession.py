@@ -121,6 +121,7 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
             gone.setdefault(old, new.fact.id)
         if new.fact.kind in _STAYS:
             continue
+        recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS]
         if settled is None or new.fact.seq > after:
             known = {
                 id(old): old
@@ -130,8 +131,7 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
             gone.update((old.fact.id, new.fact.id) for old in _taken_back(new, list(known.values())))
         for word in new.about:
             about.setdefault(word, []).append(new)
-        recent = [old for old in recent if new.fact.seq - old.fact.seq <= _NEAR_SEQS] + [new]
-        recent = recent[-_NEAREST:]
+        recent = [*recent, new][-_NEAREST:]
     return gone
 
 

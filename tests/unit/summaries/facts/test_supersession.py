@@ -306,3 +306,13 @@ def test_a_number_names_what_must_last_of_its_message_and_nothing_else() -> None
     other = by_model(4, "The ferry rota was sent to Olga's office by mistake", weight=0.4)
     done = by_model(9, "The ferry rota was sent to Olga", instead_of=(4,))
     assert ended(by_model(4, TASK), other, done) == {TASK: done.text}
+
+
+def test_a_models_sentence_that_says_what_it_stands_instead_of_ends_that_by_whatever_subject() -> None:
+    old = by_model(663, "7,216 kr is wanted for the twins' passport.", kind="number", value="7,216 kr", subject="twin")
+    new = "The twins' passport: 34 mg, instead of 7,216 kr."
+    now = by_model(671, new, kind="number", value="34 mg", subject="twins' passport")
+    other = by_model(664, "The choir's bus costs 7,216 kr.", kind="number", value="7,216 kr", subject="bus")
+    assert ended(old, other, now) == {old.text: new}
+    far = by_model(600, old.text, kind="number", value="7,216 kr", subject="twin")
+    assert ended(far, now) == {}, "what is further away is named by its number"

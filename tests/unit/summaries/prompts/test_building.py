@@ -95,3 +95,18 @@ def test_a_repair_shows_the_answer_and_what_is_wrong_with_it() -> None:
     messages = build_repair(build_prompt(job()), "No.", wrong="the answer declines")
     assert [message.type for message in messages] == ["system", "human", "ai", "human"]
     assert "the answer declines" in str(messages[-1].text)
+
+
+def test_what_was_kept_of_one_message_stands_behind_its_number_once() -> None:
+    kept = [
+        Fact(id=text, kind="statement", text=text, seq=seq, at=0.0, subject="", by_model=True)
+        for seq, text in ((698, "The flatmate's e-bike takes 41 mg."), (412, "Olga is away."), (698, "The ear hurts."))
+    ]
+    shown = human(job(kept=tuple(kept)))
+    assert "<kept>\n412: Olga is away\n698: The flatmate's e-bike takes 41 mg | The ear hurts\n</kept>" in shown
+
+
+def test_a_note_on_a_name_is_for_nobody_and_one_on_a_figure_stays() -> None:
+    written = "- [keep] Luna is a cat [not in the source: Luna].\n- It costs 940 euros [not in the source: 940]."
+    shown = human(job(written, level=2))
+    assert "- [keep] Luna is a cat.\n- It costs 940 euros [not in the source: 940]." in shown

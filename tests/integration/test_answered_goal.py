@@ -1,0 +1,92 @@
+"""The first request is the goal of a run until it is answered; then the record tells it, and its place is free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from tests.call_styles import CALL_STYLES, CallStyle, told
+from tests.memory_builders import conversation, open_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.types.contexts import Context
+
+ASKED = HumanMessage(
+    "Please have every crane of the north quay inspected, and write down what each one weighs.", id="ask"
+)
+BUDGET = 900
+
+
+def looked_up(number: int) -> list[BaseMessage]:
+    call = {"name": "look_up", "args": {"crane": number}, "id": f"c{number}", "type": "tool_call"}
+    return [
+        AIMessage("", id=f"l{number}", tool_calls=[call]),
+        ToolMessage(f"crane {number}: {number * 31} kg, berth {number % 5}, last seen on Monday by team {number % 4}",
+                    tool_call_id=f"c{number}", id=f"r{number}"),
+    ]  # fmt: skip
+
+
+def shows(context: Context, text: str) -> bool:
+    """Whether a message of the user's own says it, and not a text of ours."""
+    return any(isinstance(one, HumanMessage) and one.id == "ask" and text in one.text for one in context.messages)
+
+
+def condensed(session: Session, call_style: CallStyle) -> Context:
+    context: Context = told(call_style, session.context, max_tokens=BUDGET)
+    history = context.section("history")
+    assert history is not None
+    assert history.tokens > 0
+    return context
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_a_request_stands_on_top_while_it_is_worked_at_and_in_the_record_once_it_is_answered(
+    call_style: CallStyle,
+) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [ASKED])
+        for number in range(30):
+            told(call_style, session.add_messages, looked_up(number))
+        assert shows(condensed(session, call_style), "north quay")
+        told(call_style, session.add_messages, [AIMessage("All thirty are inspected; the list is written.", id="done")])
+        for number in range(30, 60):
+            told(call_style, session.add_messages, conversation(1, start=number))
+        context = condensed(session, call_style)
+        assert not shows(context, "north quay")
+        assert context.section("goal") is None
+        told_of = [section.text for section in context.sections if section.name in ("history", "facts")]
+        assert any("north quay" in text for text in told_of)
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_what_the_user_adds_while_the_assistant_works_answers_nothing(call_style: CallStyle) -> None:
+    with open_memory() as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, [ASKED])
+        for number in range(40):
+            more = [HumanMessage(f"Look at berth {number} as well.", id=f"u{number}")] if number % 8 == 7 else []
+            told(call_style, session.add_messages, [*looked_up(number), *more])
+        assert shows(condensed(session, call_style), "north quay")
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+def test_the_place_of_a_goal_is_the_same_after_the_database_was_opened_again(
+    tmp_path: Path, call_style: CallStyle
+) -> None:
+    where = tmp_path / "m.db"
+    with open_memory(where) as memory:
+        session = memory.session("s")
+        session.add_messages([ASKED, AIMessage("It is done.", id="done"), *conversation(30)])
+        first = condensed(session, call_style)
+    with open_memory(where) as memory:
+        again = condensed(memory.session("s"), call_style)
+    assert [one.text for one in again.messages] == [one.text for one in first.messages]
+    assert not shows(again, "north quay")
