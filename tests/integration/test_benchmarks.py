@@ -149,7 +149,7 @@ def test_tiers_are_measured_beside_the_sources_own_algorithm(run: Run) -> None:
     rows = found["figures"]
     assert rows["loop of 48"]["cold: source"] >= rows["loop of 48"]["cold"]
     assert all(row["cleanups"] == row["in use left"] == 0 for row in rows.values())
-    assert "CPU ms" in printed
+    assert "CPU" in printed  # a wide table breaks its headings
 
 
 @pytest.mark.slow
