@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list
 from langchain_tiered_memory.summaries.facts.told import stated_in
+from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.rendering import facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
@@ -34,6 +35,8 @@ _SAID_SHARE = 0.2
 condensation nothing to free."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
+_MORE = "[{count} more that must last have no room here; search finds them]"
+"""Said of what a model marked: whoever reads the list would take it for whole."""
 _LEAST_TOKENS = 24
 """Less room holds no fact beside the section's frame."""
 
@@ -59,14 +62,14 @@ def facts_of_view(
     """
     runtime = inputs.runtime
     count = runtime.counter.count_text
-    if border == 0 or room < _LEAST_TOKENS:
-        return ""
     most = max(room, lasting_room)
+    if border == 0 or most < _LEAST_TOKENS:
+        return ""
     said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / _SAID_SHARE))
     frame = count(facts_block("")) + _FRAMING_TOKENS
     most = min(most, round(_SAID_SHARE * said)) - frame
-    left = min(room - frame, most)
-    if left < _LEAST_TOKENS:
+    left = min(max(room - frame, 0), most)
+    if most < _LEAST_TOKENS:
         return ""
     known = inputs.library.summaries
     missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]
@@ -91,7 +94,15 @@ def facts_of_view(
         told=prose,
         first=corrections,
     )
-    return facts_list(chosen)
+    listed, shown = facts_list(chosen), {one.id for one in chosen}
+    left_out = [one for one in found if _must_last(one) and one.id not in shown]
+    unsaid = sum(not is_told for is_told in stated_in(prose, left_out))
+    note = _MORE.format(count=unsaid)
+    return f"{listed}\n{note}" if chosen and unsaid and count(listed) + count(note) < most else listed
+
+
+def _must_last(fact: Fact) -> bool:
+    return fact.by_model and fact.weight >= LASTING and fact.status == "active"
 
 
 def corrections_of(corrected: Sequence[Fact], prose: str) -> frozenset[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, TypeAlias
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, Node, Resolution
+
+Answered: TypeAlias = Literal["in talk", "at work"]
+"""How the first user message was answered: with words alone, or with calls of tools."""
 
 _VERSION = 4
 
@@ -67,7 +70,7 @@ class _Stored(TypedDict):
     held: bool
     since: NotRequired[int]
     always: NotRequired[list[int]]
-    answered: NotRequired[bool]
+    answered: NotRequired[Answered]
 
 
 @cache
@@ -114,8 +117,9 @@ class ViewPlan:
 
     always: tuple[int, ...] = ()
     """`seq`s of messages that their kinds keep in view, the most important last; quoted where they do not stand."""
-    answered: bool = False
-    """Whether the first user message was answered: it is no goal any more, and the record tells it."""
+    answered: Answered | None = None
+    """How the first user message was answered: then it is no goal any more. What was asked for at work is quoted among
+    the user's earlier messages; in talk the record tells it."""
 
     def to_json(self) -> str:
         """As kept in the database."""
@@ -140,7 +144,7 @@ class ViewPlan:
                 # Left out where there is none: plans of versions that knew of no compaction stay what they were.
                 **({"since": self.since} if self.since else {}),
                 **({"always": self.always} if self.always else {}),
-                **({"answered": True} if self.answered else {}),
+                **({"answered": self.answered} if self.answered else {}),
             },
             separators=(",", ":"),
         )
@@ -172,7 +176,7 @@ class ViewPlan:
             held=stored["held"],
             since=stored.get("since", 0),
             always=tuple(stored.get("always", ())),
-            answered=stored.get("answered", False),
+            answered=stored.get("answered"),
         )
 
 

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.summaries.tree.cover import (
-        CoverItem,
-    )
+    from langchain_tiered_memory.context.view.plan import Answered
+    from langchain_tiered_memory.summaries.tree.cover import CoverItem
+    from langchain_tiered_memory.types.records import Entry
 
 _PAGE = 64
+_FIRST_STEPS = 16
+"""Messages behind the first user message among which a call of a tool says that it set a task."""
 _WORKING_SHARE = 0.125
 """Of the budget, what at most remains of the recent messages of an agent at work on files: what it needs of them are
 parts of files, and those are chosen for themselves (`file_parts`). On recorded runs half as many messages and twice as
@@ -70,21 +72,29 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
             lasting_room=record_room(inputs, appended),
         ),
         always=kept_by_kind(inputs, previous),
-        answered=(previous is not None and previous.answered) or _is_answered(inputs),
+        answered=(previous.answered if previous is not None else None) or _answered(inputs),
     )
 
 
-def _is_answered(inputs: AssemblyInputs) -> bool:
-    """Whether the assistant finished before the user spoke again: what the first message asked for is no goal then."""
+def _answered(inputs: AssemblyInputs) -> Answered | None:
+    """How the first message was answered, where the assistant finished before the user spoke again: it is no goal."""
     goal = max((one.seq for one in inputs.required.opening if one.role == "user"), default=0)
-    for user in inputs.required.recent.users:
-        found = inputs.runtime.store.transcript.entries(
-            inputs.ref, track=inputs.track, up_to=user.seq - 1, newest_first=True, limit=1 + len(inputs.off)
+
+    def said(limit: int, *, up_to: int | None = None) -> list[Entry]:
+        read = inputs.runtime.store.transcript.entries(
+            inputs.ref,
+            track=inputs.track,
+            after=goal,
+            up_to=up_to,
+            newest_first=up_to is not None,
+            limit=limit + len(inputs.off),
         )
-        before = next((one for one in found if one.seq not in inputs.off), None)
-        if before is not None and before.seq > goal and before.role == "assistant" and not before.calls:
-            return True
-    return False
+        return [one for one in read if one.seq not in inputs.off][:limit]
+
+    before = [one for user in inputs.required.recent.users for one in said(1, up_to=user.seq - 1)]
+    if not any(one.role == "assistant" and not one.calls for one in before):
+        return None
+    return "at work" if any(one.calls for one in said(_FIRST_STEPS)) else "in talk"
 
 
 def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:

@@ -175,7 +175,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     counter = inputs.runtime.counter
     standing = {entry.seq for entry in tail}
     # What the provider compacted has the goal, too; prompts are sent apart.
-    has_goal = not (plan.since or plan.answered)
+    has_goal = not plan.since and plan.answered is None
     begins = [entry for entry in inputs.required.opening if has_goal or entry.role == "system"]
     head = [
         shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
@@ -199,6 +199,9 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     quoted = queries[:-1] if leads else queries
     if not inputs.allocation.quotes_queries:
         quoted = []
+    elif plan.answered == "at work":
+        first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
+        quoted = [*first, *(one for one in quoted if one not in inputs.required.opening)]
     if plan.items or plan.left_spans or quoted:
         head.append(_history(inputs, plan, quoted))
     if plan.facts:
