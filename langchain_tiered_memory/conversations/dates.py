@@ -1,11 +1,19 @@
-"""Reads the dates that conversation files carry, without guessing: what can be read in two ways is an error."""
+"""Reads the dates of conversation files without guessing (what can be read in two ways is an error).
+
+Every turn gets a time: known ones are kept, missing ones filled in, never backwards.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH_NAME = r"(?P<name>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?"
@@ -31,6 +39,9 @@ _MONTH_DAY = re.compile(
 _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
+SITTING_PAUSE = dt.timedelta(minutes=30)
+"""A pause of this length starts a new sitting, as in the memory's settings (`RecallSettings.sitting_gap_seconds`)."""
+_STEP = dt.timedelta(seconds=1)
 
 
 def parse_date(value: str | float) -> dt.datetime:
@@ -133,3 +144,50 @@ def _day_of(text: str, whole: str) -> tuple[int, int, int]:
         raise InvalidInputError(msg)
     msg = f"{whole!r} is not a date that can be read: write it as 2024-03-15 or 2024-03-15T13:56:00Z"
     raise InvalidInputError(msg)
+
+
+def place_in_time(
+    starts: Sequence[dt.datetime | None], times: Sequence[Sequence[dt.datetime | None]]
+) -> list[list[dt.datetime | None]]:
+    """A time for each turn of each sitting; all `None` where nothing is dated at all.
+
+    A dated turn keeps its time, and an undated one is a second after the turn before it. Time never runs backwards: a
+    turn or sitting dated before the one it follows is moved up to it. A sitting without times of its own that would
+    touch the one before it starts after a pause, so that both remain sittings of their own.
+
+    Args:
+        starts: When each sitting began, where known.
+        times: For each sitting, when each of its turns was said, where known.
+    """
+    known = [moment for start, turns in zip(starts, times, strict=True) for moment in (start, *turns) if moment]
+    if not known:
+        return [[None for _ in turns] for turns in times]
+    placed: list[list[dt.datetime | None]] = []
+    last: dt.datetime | None = None
+    for start, turns in zip(starts, times, strict=True):
+        row: list[dt.datetime | None] = []
+        for index, own in enumerate(turns):
+            earliest = _earliest(last, first=index == 0, dated=own is not None)
+            wish = own or (start if index == 0 else None) or earliest or known[0]
+            last = max(wish, earliest) if earliest else wish
+            row.append(last)
+        placed.append(row)
+    return placed
+
+
+def _earliest(last: dt.datetime | None, *, first: bool, dated: bool) -> dt.datetime | None:
+    """The first moment that a turn may have, after a turn at `last`."""
+    if last is None or dated:
+        return last
+    return last + (SITTING_PAUSE if first else _STEP)
+
+
+def split_by_pauses(times: Sequence[dt.datetime | None]) -> list[int]:
+    """For each turn the number of its sitting: a pause of `SITTING_PAUSE` or more starts the next one."""
+    sitting, numbers, last = 0, list[int](), None
+    for moment in times:
+        if moment and last and moment - last >= SITTING_PAUSE:
+            sitting += 1
+        numbers.append(sitting)
+        last = moment or last
+    return numbers

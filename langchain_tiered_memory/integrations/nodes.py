@@ -26,16 +26,16 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
-from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
-from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, handover_of
-from langchain_tiered_memory.integrations.graph.node_calls import (
+from langchain_tiered_memory.integrations.graph.memory_node import (
+    MemoryNode,
     acheckpoint_run,
     amodel_input,
+    at_once,
     checkpoint_run,
     model_input,
 )
+from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, handover_of, plan_of
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
-from langchain_tiered_memory.integrations.graph.node_plans import plan_of
 from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
 from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001

@@ -1,10 +1,14 @@
-"""Entries quoted within a room: whole where they fit, else head and tail; of too many the newest."""
+"""Entries quoted within a room (whole where they fit, else head and tail; of too many the newest), or stood in for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.text.fair_share import water_level
 from langchain_tiered_memory.text.fencing import short_id
 from langchain_tiered_memory.text.truncation import head_and_tail
@@ -14,10 +18,13 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.types.records import Entry
 
+
 QUOTE_TOKENS = 4
 """A quote's speaker and line break."""
 _LEAST_TOKENS = 24
 """A quote shorter than this says nothing: rather fewer of them."""
+_QUOTED_CHARS = 400
+"""Of the text that was derived from it before it was damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +71,24 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
         texts=tuple((entry, text) for entry, text in texts if text),
         left_out=tuple(entry for entry in entries if entry not in kept),
     )
+
+
+def message_or_stand_in(entry: Entry) -> tuple[BaseMessage, str | None]:
+    """The stored message, or one that says that it is damaged; and why, where it is."""
+    try:
+        return decode(entry.payload), None
+    except UnknownMessageError as error:
+        return _stand_in(entry), str(error)
+
+
+def _stand_in(entry: Entry) -> BaseMessage:
+    text = f"[message {entry.id} is damaged in the memory's database and cannot be shown as it was"
+    if entry.text:
+        dots = "\u2026" if len(entry.text) > _QUOTED_CHARS else ""
+        text += f"; search knows of it: {entry.text[:_QUOTED_CHARS]}{dots}"
+    text += "]"
+    if entry.role == "tool" and entry.answers:
+        return ToolMessage(text, tool_call_id=entry.answers, id=entry.id)
+    if entry.role == "assistant":
+        return AIMessage(text, id=entry.id)
+    return SystemMessage(text, id=entry.id) if entry.role == "system" else HumanMessage(text, id=entry.id)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.delivery import deliver

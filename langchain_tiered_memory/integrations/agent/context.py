@@ -11,8 +11,8 @@ from langchain_tiered_memory.context.request import with_learnt_window
 from langchain_tiered_memory.driver import each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.asides import aside_of
-from langchain_tiered_memory.integrations.agent.other_middlewares import warn_of_summaries
+from langchain_tiered_memory.integrations.agent.called_models import aside_of
+from langchain_tiered_memory.integrations.agent.request import warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
 from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import Recognised, recognised
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
-    from langchain_tiered_memory.integrations.agent.last_request import ModelCalled
+    from langchain_tiered_memory.integrations.agent.reply import ModelCalled
     from langchain_tiered_memory.integrations.agent.request import ViewChanges
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.graph.tracks import Line
@@ -46,6 +46,7 @@ logger = logging.getLogger("langchain_tiered_memory")
 
 MESSAGES_KEY = "messages"
 """The key of an agent's state that has its messages."""
+_warned: set[str | None] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +260,6 @@ def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: i
     if not room:
         return wished
     return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
-
-
-_warned: set[str | None] = set()
 
 
 def _warn_of_window(name: str | None, tokens: int) -> None:

@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs, stored_of
-from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
-from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_of
+from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
 from langchain_tiered_memory.messages.codec import decode, encode
 from langchain_tiered_memory.messages.ingest import redacted
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.integrations.graph.branches import stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import handed_down_from, just_said
+from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
-from langchain_tiered_memory.messages.overlap import overlap
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import WORKS
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.message_text import role_of, text_of
-from langchain_tiered_memory.messages.validity.call_forms import with_valid_calls
 from langchain_tiered_memory.messages.validity.message_repairs import (
+    SentNames,
     has_partial_reasoning,
     merged,
     quoted_as_data,
     says_nothing,
     with_known_role,
+    with_valid_calls,
     without_blank_text,
     without_reasoning,
 )
-from langchain_tiered_memory.messages.validity.name_repairs import SentNames
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.text.fencing import plain_name, short_id
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.changes import write_run
+from langchain_tiered_memory.runs.files.changes import KeptFilePacking, write_run
 from langchain_tiered_memory.runs.files.compression import packed, raw
 from langchain_tiered_memory.runs.files.content_rows import (
     drop_unused,
@@ -30,7 +30,6 @@ from langchain_tiered_memory.runs.files.file_rows import (
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.files.packing import KeptFilePacking
 from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY, reports_in
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.retrying import retried
@@ -45,6 +44,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings.tiers import TierSettings
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
+
+_MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
+"""Of a file whose content is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +168,6 @@ class KeptFiles(KeptFilePacking):
         """No longer keep these files; returns how many went."""
         with self._changing(ref) as (connection, _):
             return drop_files(connection, ref.key, paths)
-
-
-_MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
-"""Of a file whose content is the same."""
 
 
 def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> KeptFile:
