@@ -46,12 +46,7 @@ def account(context: Context) -> Table:
 
 
 def content(context: Context, *, brief: bool) -> Iterator[RenderableType]:
-    """What a model would get, section by section.
-
-    Args:
-        context: What to show.
-        brief: Only the first lines of each text, and a few messages of each section.
-    """
+    """What a model would get, section by section; if `brief`, the first lines of each text and a few messages."""
     messages = {message.id: message for message in context.messages}
     for section in context.sections:
         own = [messages[entry_id] for entry_id in section.entry_ids if entry_id in messages]

@@ -154,10 +154,6 @@ def place_in_time(
     A dated turn keeps its time, and an undated one is a second after the turn before it. Time never runs backwards: a
     turn or sitting dated before the one it follows is moved up to it. A sitting without times of its own that would
     touch the one before it starts after a pause, so that both remain sittings of their own.
-
-    Args:
-        starts: When each sitting began, where known.
-        times: For each sitting, when each of its turns was said, where known.
     """
     known = [moment for start, turns in zip(starts, times, strict=True) for moment in (start, *turns) if moment]
     if not known:

@@ -26,13 +26,7 @@ _BATCH = 200
 def add_conversation(
     memory: TieredMemory, session_id: str, conversation: Conversation, *, on_step: Callable[[], None]
 ) -> None:
-    """Add every turn of `conversation` to the session, in order. Turns that are there already are left alone.
-
-    Args:
-        memory: Where to.
-        session_id: Of the session.
-        conversation: What was said.
-        on_step: Called once per turn.
+    """Add every turn of `conversation` to the session, in order; `on_step` is called once for each, new or not.
 
     Raises:
         InvalidInputError: when the memory refuses a message; those of the batches before remain.

@@ -137,14 +137,7 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
 
 
 def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
-    """What each method shows for `question` within each of `budgets`.
-
-    Args:
-        indexes: The conversation.
-        question: Its text is all that a method knows of it.
-        budgets: In tokens.
-        vector: Of the question, where there are dense methods.
-        seed: For the random turns.
+    """What each method shows for `question` within each of `budgets`, in tokens; a `vector` is for the dense methods.
 
     Returns:
         Per method and budget, the indexes of the turns shown.

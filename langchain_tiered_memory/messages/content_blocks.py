@@ -352,10 +352,6 @@ def with_described_media(message: BaseMessage, *, fits: Callable[[BaseMessage], 
     """`message` with a line in the place of as many of its media as it takes to fit, from the first one on.
 
     A message whose media are all described and that still does not fit is given back so.
-
-    Args:
-        message: Any message; it is not changed.
-        fits: Whether a message is small enough.
     """
     content = message.content
     if not isinstance(content, list):

@@ -74,13 +74,7 @@ def _own_name(model: object | None) -> str | None:
 
 
 def is_cached(model: object, usage: Any, *, tokens: int) -> bool:  # noqa: ANN401 - a `UsageMetadata`, or `None`
-    """Whether the provider has a request that it just answered.
-
-    Args:
-        model: The chat model, without what LangChain wraps around it.
-        usage: What the answer reports.
-        tokens: Of the request.
-    """
+    """Whether the provider has a request that it just answered."""
     if tokens < LEAST_CACHED_TOKENS:
         return False
     details = (usage or {}).get("input_token_details") or {}

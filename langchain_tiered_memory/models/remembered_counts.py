@@ -25,11 +25,7 @@ _GENERATION = 8192
 
 
 class RememberedCounts:
-    """A token counter that counts a text once while it remembers it.
-
-    Args:
-        counter: Counts what is not remembered.
-    """
+    """A token counter that counts a text once while it remembers it."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter

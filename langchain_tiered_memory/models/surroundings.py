@@ -112,12 +112,7 @@ def look_around(
 
 
 def announce(gaps: tuple[Gap, ...], *, stacklevel: int) -> None:
-    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log.
-
-    Args:
-        gaps: What is missing.
-        stacklevel: Of the line to point at, counted from the caller of this function.
-    """
+    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
     for gap in gaps:
         if _is_new(str(gap)):
             logger.warning("%s", gap)

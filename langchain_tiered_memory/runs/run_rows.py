@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _MAX_NAME_CHARS = 1000
 """Of a track's or task's name as stored: tasks are looked up through an index with the track in it, and PostgreSQL
 indexes no row of more than 2,704 bytes."""
+_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
+_AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
+"""Columns of a task that `Task` has as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +139,6 @@ def _sound(connection: Connection, row: RowMapping) -> dict[str, Any]:
     return found
 
 
-_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
-
-
 def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
     """The zones of a run's views, by packed name; none where they cannot be read, which is noted."""
     found: dict[str, Zone] = readable_or(
@@ -153,21 +153,10 @@ def task_of(row: Columns) -> Task:
     Raises:
         DamagedRowError: when a column cannot be read.
     """
-    check(tasks, {name: row[name] for name in _CHECKED_OF_TASK})
-    return Task(
-        id=unpacked(row["task_id"]),
-        track=unpacked(row["track"]),
-        state=row["state"],
-        depends_on=rows.names_in(tasks, row, "depends_on"),
-        started_at=row["started_at"],
-        first_seq=row["first_seq"],
-        finished_at=row["finished_at"],
-        last_seq=row["last_seq"],
-        number=row["number"],
-    )
-
-
-_CHECKED_OF_TASK = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
+    stored = {name: row[name] for name in _AS_STORED}
+    check(tasks, stored)
+    depends_on = rows.names_in(tasks, row, "depends_on")
+    return Task(id=unpacked(row["task_id"]), track=unpacked(row["track"]), depends_on=depends_on, **stored)
 
 
 def read_task(
@@ -222,13 +211,8 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, t
             "task_digest": digest,
             "task_id": packed(task.id),
             "track": packed(task.track),
-            "state": task.state,
             "depends_on": rows.names_to_json(task.depends_on),
-            "started_at": task.started_at,
-            "first_seq": task.first_seq,
-            "finished_at": task.finished_at,
-            "last_seq": task.last_seq,
-            "number": task.number,
+            **{name: getattr(task, name) for name in _AS_STORED},
         }
         for digest, task in named.items()
     ]

@@ -67,9 +67,8 @@ class CalledModels(BaseCallbackHandler):
     def last(self, own: str | None) -> str | None:
         """The name of the model that was called last.
 
-        Args:
-            own: What the request's model calls itself: providers do not all report it under that name, so it is the
-                answer while only one model was called.
+        Providers do not all report a model under the name that it calls itself, `own`: while only one was called, that
+        is the answer.
         """
         names = [call.model for call in self.calls]
         return own if len(set(names)) < 2 else names[-1]  # noqa: PLR2004 - one model, or more
@@ -126,14 +125,7 @@ def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Asi
 
 
 def measured(runtime: Runtime, prepared: Prepared, handed: Sequence[BaseMessage], tools: Sequence[Any]) -> Measured:
-    """What the model was sent; what was handed on, where its call was not seen.
-
-    Args:
-        runtime: Counts.
-        prepared: The context of the request.
-        handed: What the memory handed on, system prompt included.
-        tools: The schemas that it counted.
-    """
+    """What the model was sent; what was handed on, where its call was not seen."""
     context = prepared.context
     ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
     count = runtime.counter.count_message

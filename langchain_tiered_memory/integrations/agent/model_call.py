@@ -115,15 +115,7 @@ def notices_of(told: Announcement, place: Place, notices: Notices) -> list[dict[
 def shrunk(
     memory: TieredMemory, choices: Choices, prepared: Prepared, error: Exception, sent: Sequence[BaseMessage]
 ) -> Flow[Prepared]:
-    """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller.
-
-    Args:
-        memory: Where everything is kept.
-        choices: The agent's.
-        prepared: What was refused.
-        error: The refusal.
-        sent: The messages that were handed on for it, system prompt included.
-    """
+    """Learn what the refusal tells of the window and of what others add, and assemble again, strictly smaller."""
     runtime, asked, session = memory.core.runtime, prepared.asked, prepared.session
     told, window = overflow_in(error), prepared.context.guard.window
     behind = measured(runtime, prepared, sent, asked.tools).behind
@@ -149,13 +141,10 @@ def shrunk(
 def answered(
     memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> None:
-    """Learn from an answered request: what others added to it, and whether a learnt window is larger than was thought.
+    """Learn from an answer what others added to its request, and whether a learnt window is larger than was thought.
 
-    Args:
-        memory: Where everything is kept.
-        prepared: What was answered.
-        answer: The messages of the answer; some report the provider's own count of the request.
-        sent: The messages that were handed on for it, system prompt included.
+    Some messages of an answer report the provider's own count of the request; `sent` is the request, system prompt
+    included.
     """
     runtime, asked, session = memory.core.runtime, prepared.asked, prepared.session
     name = asked.model.name

@@ -168,14 +168,7 @@ def called_by(request: Any) -> ModelCalled | None:  # noqa: ANN401 - a `ModelReq
 
 
 def keep_request(memory: TieredMemory, prepared: Prepared, answer: Sequence[BaseMessage], outgoing: Outgoing) -> None:
-    """Keep a request that was answered, where it was sent as it was handed on.
-
-    Args:
-        memory: Where everything is kept.
-        prepared: What was answered.
-        answer: The messages of the answer.
-        outgoing: What was handed on.
-    """
+    """Keep a request that was answered, where it was sent as it was handed on."""
     asked, epoch = prepared.asked, prepared.epoch
     if asked.calls is None or epoch is None:
         return
@@ -203,13 +196,7 @@ def _was_sent(
 
 
 def state_note(values: Mapping[str, object], *, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The note, or an empty text where no key holds anything.
-
-    Args:
-        values: What the chosen keys hold.
-        max_tokens: The note never has more, by `count`.
-        count: Tokens of a text.
-    """
+    """The note, of at most `max_tokens` by `count`, or an empty text where no key holds anything."""
     blocks = [
         f"{plain_label(key)}:\n{_rendered(value)}"
         for key, value in values.items()

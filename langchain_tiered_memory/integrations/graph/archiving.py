@@ -39,13 +39,9 @@ class Moved:
 def archive_branch(
     session: Session, messages: Sequence[BaseMessage], record: BranchRecord, *, keep_messages: int
 ) -> Moved:
-    """Choose and verify what leaves the state.
+    """Choose and verify what leaves the state: of its list, all of it remembered, the newest `keep_messages` stay.
 
-    Args:
-        session: On the track of the list.
-        messages: The state's list, each with its id, all of it remembered.
-        record: How it stands, as `keep_branch` just gave it.
-        keep_messages: How many of the newest stay, at least.
+    `record` is as `keep_branch` just gave it.
     """
     candidates = _candidates(messages, keep_messages)
     if not candidates:

@@ -72,10 +72,6 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
 
     What was forgotten keeps its place among the others, so that these are known again; it is named, unless it is said
     in the present turn: then it is said anew.
-
-    Args:
-        session: On the track of the list.
-        messages: A list whose ids may be new each time, each message with one. Clients may keep the ids of some alone.
     """
     runtime = session.core.runtime
     ref = runtime.store.transcript.find(session.session_id)

@@ -17,6 +17,7 @@ from langchain_tiered_memory.integrations.graph.stream_events import Notices
 from langchain_tiered_memory.integrations.state import STATE_KEY, current, part_of
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,12 +74,10 @@ class Handover:
         self._calls: dict[str, ModelCall] = {}
         self._contexts: dict[tuple[str, ...], Context] = {}
 
-    def announce(self, call: ModelCall) -> str:
-        """Keep a call under its fingerprint, which it gives."""
-        fingerprint = call.fingerprint
+    def announce(self, call: ModelCall) -> None:
+        """Keep a call under its fingerprint."""
         with self._lock:
-            self._calls[fingerprint] = call
-        return fingerprint
+            self._calls[call.fingerprint] = call
 
     def call(self, fingerprint: str) -> ModelCall | None:
         """The call of that fingerprint, where a node of this process was built for it."""
@@ -88,20 +87,12 @@ class Handover:
     def put(self, key: tuple[str, ...], context: Context) -> None:
         """Keep a context until it is taken, or newer ones need its place."""
         with self._lock:
-            self._contexts.pop(key, None)
-            self._contexts[key] = context
-            if len(self._contexts) > _CONTEXTS_KEPT:
-                del self._contexts[next(iter(self._contexts))]
+            keep_newest(self._contexts, key, context, most=_CONTEXTS_KEPT)
 
-    def look(self, key: tuple[str, ...]) -> Context | None:
-        """A context that was made for exactly this, and stays for whoever takes it."""
+    def made_for(self, key: tuple[str, ...], *, take: bool) -> Context | None:
+        """A context that was made for exactly this; taken once: whoever asks again has a reason to want a new one."""
         with self._lock:
-            return self._contexts.get(key)
-
-    def take(self, key: tuple[str, ...]) -> Context | None:
-        """A context that was made for exactly this. Once: whoever asks again has a reason to want a new one."""
-        with self._lock:
-            return self._contexts.pop(key, None)
+            return self._contexts.pop(key, None) if take else self._contexts.get(key)
 
 
 def handover_of(memory: MemorySource) -> Handover:

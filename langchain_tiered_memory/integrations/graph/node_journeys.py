@@ -49,20 +49,13 @@ class Assembled:
 
 
 def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
-    """The context of a call for what the state holds now.
-
-    Args:
-        found: What the node works on.
-        call: How the model is called.
-        handover: Where the node before may have left it.
-        take: Whether it is for the model: the next one is made anew then.
-    """
+    """The context of a call for what the state holds now; if the model is to `take` it, the next one is made anew."""
     session = found.session
     session.core.scope = call.scope
     session.core.check_owner()
     record = found.remembered()
     key = (session.session_id, session.track, call.fingerprint, json.dumps(record.to_json()))
-    known = handover.take(key) if take else handover.look(key)
+    known = handover.made_for(key, take=take)
     if known is not None:
         return Assembled(context=known, record=record)
     context = yield from session.core.context(
@@ -169,13 +162,8 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
     """The update that takes the messages of these ids out of a state's list, and leaves the others.
 
     By id where the reducer knows removals, as `add_messages` does: what other nodes add in the same step stays then.
-    Else the list is written anew. Which of them works is tried on a copy of the list before anything is written.
-
-    Args:
-        ids: Of what goes.
-        values: The list as the state has it.
-        messages_key: Its key.
-        config: The node's. Outside of a graph nothing can be tried, and the removal is by id.
+    Else the list is written anew. Which of them works is tried on a copy of the list before anything is written;
+    outside of a graph nothing can be tried, and the removal is by id.
 
     Raises:
         InvalidInputError: when the list cannot be changed so; when it has messages without ids.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.run_identity import Place
+    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 
@@ -81,20 +82,39 @@ def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: Runnab
         InvalidInputError: when the config has no `thread_id`, or the state's list is none of messages.
         MixedOwnersError: when the session belongs to another user.
     """
-    place = place_of(config, wiring.user_key)
-    record = branch_in(state, wiring.messages_key) if wiring.messages_key is not None else None
-    messages = _messages(state, wiring.messages_key)
+    place, key = place_of(config, wiring.user_key), wiring.messages_key
+    record = branch_in(state, key) if key is not None else None
+    messages = _messages(state, key)
     line = line_of_nodes(memory, place, record, track=wiring.track)
     session = session_at(memory, place, track=line.track)
-    is_truth = wiring.messages_key is not None and (place.has_checkpointer or line.is_apart)
-    if record is None and wiring.messages_key is not None and is_truth and not line.is_apart:
+    if key is None:
+        return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
+    if record is None or not place.has_checkpointer:
         session.core.check_owner()
-        record = first_record(session, wiring.messages_key, messages, place)
+    return found_on(session, place, line, messages, record=record, messages_key=key)
+
+
+def found_on(
+    session: Session,
+    place: Place,
+    line: Line,
+    messages: list[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    messages_key: str,
+) -> Found:
+    """The messages of a state on their line; the session's owner is checked.
+
+    Where a client keeps the conversation and sends it again they are under the ids of the transcript; where a
+    checkpointer keeps it, a list that was never remembered goes on with what its track has.
+    """
+    is_truth = place.has_checkpointer or line.is_apart
     forgotten: frozenset[str] = frozenset()
-    if wiring.messages_key is not None and not is_truth:
-        session.core.check_owner()
+    if not is_truth:
         known = recognised(session, messages)
         messages, forgotten = known.messages, known.forgotten
+    elif record is None and not line.is_apart:
+        record = first_record(session, messages_key, messages, place)
     return Found(
         session=session,
         place=place,

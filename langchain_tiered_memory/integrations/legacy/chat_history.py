@@ -27,6 +27,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
 from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -171,10 +172,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
     def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
         if self._in_a_run():
             view = tuple(_name_of(one) for one in their_own(found))
-            self._views.pop(view, None)
-            self._views[view] = None
-            if len(self._views) > _VIEWS_REMEMBERED:
-                del self._views[next(iter(self._views))]
+            keep_newest(self._views, view, None, most=_VIEWS_REMEMBERED)
         return list(found)
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -290,12 +290,7 @@ def _refused(place: Place, error: Exception) -> FileRefusedError:
 
 
 def imports_in(kind: str, content: bytes) -> tuple[str, ...]:
-    """What a file imports, as it stands there, each once; a Rust `use` and `mod` with `::`.
-
-    Args:
-        kind: The language, as `KeptFile.kind` names it; a text or a binary imports nothing, and is not read.
-        content: The file.
-    """
+    """What a file of a kind (as `KeptFile.kind` names it) imports, as it stands there, each once; Rust's with `::`."""
     if kind in ("text", "binary"):
         return ()
     text = content[:_MAX_READ_BYTES].decode("utf-8", "replace")

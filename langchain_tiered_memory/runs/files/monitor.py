@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, TierSizes, Timing
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _SAMPLES = 2000
 """Enough for a 99th percentile of 20 samples above it; a run of six hours has some thousand accesses."""
-_ALERTS = 100
 _SESSIONS = 200
 ALERTS = frozenset(
     {
@@ -44,6 +44,7 @@ _MOVES = {"file_promoted": "promotion", "file_demoted": "demotion"}
 _MOST_PROCESSES = 20
 """That a run's figures are told apart by; of more, those that saved theirs first are let go."""
 _MOST_ALERTS = 100
+"""The newest, of one process and of all of them."""
 
 
 class Samples:
@@ -89,19 +90,14 @@ def joined(one: Timing, other: Timing) -> Timing:
 
 
 class Monitor:
-    """Measures of the run of one session in this process, noted from any thread.
-
-    Args:
-        session_id: Whose alerts count.
-        monotonic: Seconds of a clock that never goes back.
-    """
+    """Measures of the run of one session in this process, noted from any thread; `monotonic` gives seconds."""
 
     def __init__(self, session_id: str, monotonic: Callable[[], float]) -> None:
         self._session_id = session_id
         self._monotonic = monotonic
         self._lock = forks.Lock()
         self._samples: dict[str, Samples] = {}
-        self._alerts: deque[RunAlert] = deque(maxlen=_ALERTS)
+        self._alerts: deque[RunAlert] = deque(maxlen=_MOST_ALERTS)
         self._begun_at: float | None = None
         self._done_at: dict[str, float] = {}
 
@@ -156,11 +152,7 @@ class Monitor:
 
 
 class Monitors:
-    """Monitors by session, of the sessions that had a run here last: steps of one run may be taken by several objects.
-
-    Args:
-        monotonic: As of `Monitor`.
-    """
+    """Monitors of the sessions that had a run here last: steps of one run may be taken by several objects."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -170,10 +162,8 @@ class Monitors:
     def of(self, session_id: str) -> Monitor:
         """The one of a session; of sessions the last 200 are remembered."""
         with self._lock:
-            monitor = self._by_session.pop(session_id, None) or Monitor(session_id, self._monotonic)
-            self._by_session[session_id] = monitor
-            if len(self._by_session) > _SESSIONS:
-                del self._by_session[next(iter(self._by_session))]
+            monitor = self._by_session.get(session_id) or Monitor(session_id, self._monotonic)
+            keep_newest(self._by_session, session_id, monitor, most=_SESSIONS)
             return monitor
 
     def hear(self, event: Event) -> None:
@@ -197,11 +187,9 @@ class ContextSizes:
     def note(self, session_id: str, size: ContextSize) -> None:
         """Note one more; of sessions the last 200 are remembered."""
         with self._lock:
-            kept = self._by_session.pop(session_id, None)
-            self._by_session[session_id] = kept if kept is not None else deque(maxlen=_SAMPLES)
-            self._by_session[session_id].append(size)
-            if len(self._by_session) > _SESSIONS:
-                del self._by_session[next(iter(self._by_session))]
+            sizes = self._by_session.get(session_id, deque(maxlen=_SAMPLES))
+            sizes.append(size)
+            keep_newest(self._by_session, session_id, sizes, most=_SESSIONS)
 
     def of(self, session_id: str) -> tuple[ContextSize, ...]:
         """Those of a session, oldest first."""

@@ -42,14 +42,7 @@ def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
 def open_file(
     runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool = False
 ) -> OpenedFile:
-    """A file's content, and what became of the tiers.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        path: Absolute, or relative to one of the roots.
-        roots: Folders whose files may be read.
-        pinned: Whether it is to be pinned.
+    """A file's content, and what became of the tiers; a relative path is looked for in one root after the other.
 
     Raises:
         FileGoneError: when it is neither on the disk nor kept.
@@ -97,12 +90,7 @@ def keep_file(
 ) -> OpenedFile:
     """Take in a file whose content somebody has already, such as a tool's result; nothing is read from the disk.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        path: What it is called: a name here, which need not be a path on this machine.
-        content: All of it; a text is kept as UTF-8.
-        pinned: As of `open_file`.
+    The path is a name here, which need not be one on this machine; a text is kept as UTF-8.
 
     Raises:
         FileRefusedError: when it is the name of a file of the memory itself.
@@ -218,15 +206,7 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove], *, 
 def opened_again(
     runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
 ) -> OpenedFile | None:
-    """A file that is in hot as it was found; `None` where something about it has to be written at once.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        kept: What is known of it.
-        found: The file as it is now.
-        pinned: Whether it is to be pinned.
-    """
+    """A file that is in hot as it was found; `None` where something about it has to be written at once."""
     store = runtime.store
     if kept is None or kept.tier != "hot" or store.database.read_only or (pinned and not kept.pinned):
         return None

@@ -74,13 +74,6 @@ class KeptFiles(KeptFilePacking):
     ) -> OpenedFile | None:
         """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it.
 
-        Args:
-            ref: The session.
-            seen: The file as it was found.
-            now: What time it is.
-            rules: Limits and order of eviction.
-            pinned: Whether it is to be pinned.
-
         Raises:
             DamagedFileError: when its kept content is not what was kept.
             NotFoundError: when the session was removed.
@@ -127,15 +120,10 @@ class KeptFiles(KeptFilePacking):
         times: Mapping[str, float | None] | None = None,
         counts: Mapping[str, int] | None = None,
     ) -> tuple[TierMove, ...]:
-        """Apply a rule to the tiers, and write down its time and its count.
+        """Apply a rule of `policy` to the tiers as they are within the limits, and write down its time and its count.
 
-        Args:
-            ref: The session.
-            rule: A function of `policy`.
-            rules: The limits, which are put in force first.
-            paths: Cold files that the rule is to see.
-            times: Columns of `RunTimes` to be set.
-            counts: Counts to be raised.
+        The rule sees hot, warm and the cold files of `paths`; `times` are columns of `RunTimes` to be set, `counts` to
+        be raised.
         """
         with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, paths)
