@@ -130,26 +130,17 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
         turns=turns,
         words=Okapi([_words(line) or ["_"] for line in turns.lines]),
         stems=Okapi([_stems(line) or ["_"] for line in turns.lines]),
-        vectors=_embedded(embeddings, turns.lines) if embeddings else None,
-        chunk_vectors=_embedded(embeddings, [chunk for _, chunk in chunks]) if embeddings else None,
+        vectors=embedded(embeddings, turns.lines) if embeddings else None,
+        chunk_vectors=embedded(embeddings, [chunk for _, chunk in chunks]) if embeddings else None,
         chunk_owners=np.array([index for index, _ in chunks], dtype=np.intp),
     )
 
 
 def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
-    """What each method shows for `question` within each of `budgets`, in tokens; a `vector` is for the dense methods.
-
-    Returns:
-        Per method and budget, the indexes of the turns shown.
-    """
+    """What each method shows for `question` within each of `budgets`, in tokens; `vector` is for the dense methods."""
     ranked = _ranked(indexes, question, vector)
     fillers = _fillers(indexes.turns, ranked, seed)
     return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in fillers.items()}
-
-
-def embed_questions(embeddings: Embeddings, questions: Sequence[str]) -> NDArray[np.float32]:
-    """Vectors of questions, in the precision that `index_turns` uses."""
-    return _embedded(embeddings, questions)
 
 
 def _fillers(turns: PricedTurns, ranked: _Rankings, seed: int) -> dict[str, Callable[[int], set[int]]]:
@@ -296,6 +287,6 @@ def _chunks(line: str) -> list[str]:
     return [f"{speaker}: {' '.join(words)}" for words in pieces if words] or [line]
 
 
-def _embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
+def embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors, rounded to half precision as in the published figures, so that near-ties fall the same way."""
     return np.array(embeddings.embed_documents(list(texts)), dtype=np.float32).astype(np.float16).astype(np.float32)

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -38,16 +37,12 @@ History: TypeAlias = Annotated[
     BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put one alone in a list")
 ]
 
+_Arrived: TypeAlias = tuple[BaseMessage, "dt.datetime | None"]
+"""A message, and when it was said where its source tells."""
 _BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""
 _BESIDE_CONTENT = ("function_call", "audio", "reasoning_content")
 """What an assistant said outside of its content; LangChain keeps it in `additional_kwargs`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrived:
-    message: BaseMessage
-    at: dt.datetime | None
 
 
 @checked()
@@ -164,7 +159,7 @@ def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
     else:
         said = [(coerce(one), None) for one in given]
     return [
-        _Arrived(message=_named(message, number, label), at=moment)
+        (_named(message, number, label), moment)
         for number, (message, moment) in enumerate(said)
         if their_own([message])
     ]
@@ -183,8 +178,8 @@ def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
 
 
 def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any]:
-    own = [one.at for one in batch]
-    return {"messages": [one.message for one in batch], "at": at if None in own else own}
+    own = [moment for _, moment in batch]
+    return {"messages": [message for message, _ in batch], "at": at if None in own else own}
 
 
 def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list[BaseMessage]:

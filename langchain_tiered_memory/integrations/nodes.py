@@ -36,7 +36,7 @@ from langchain_tiered_memory.integrations.graph.memory_node import (
 )
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_of
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
-from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, write_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
 from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
@@ -95,10 +95,8 @@ def remember_node(
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
         if keys:
-            turn = said_in_turn(state, config, keys)
-            found.session.core.check_owner()
-            turn.written(found.session, kind=kind, task=task)
-            return Done(update=update_with(remembered=len(turn.messages)))
+            written = write_turn(found.session, state, config, keys, kind=kind, task=task)
+            return Done(update=update_with(remembered=written))
         found.session.core.check_owner()
         record = found.remembered(kind=kind, task=task)
         return Done(update=update_with(messages_key, record))

@@ -27,7 +27,6 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.messages.content_blocks import MEDIA, compact_json, parts_of, requested_calls, schema_text
@@ -68,58 +67,33 @@ _LEAST_TOKENS = 50  # in shorter requests framing weighs more than text
 _LARGEST_STEP = 1.5  # one report moves what was learnt by this factor at most
 _LEAST_WEIGHT = 0.15  # of a new report, so that a change of model is learnt in a dozen calls
 EncodingName: TypeAlias = Literal["cl100k_base", "o200k_base"]
-RATES: Mapping[EncodingName, Mapping[str, float]] = MappingProxyType(
-    {
-        "cl100k_base": MappingProxyType(
-            {
-                "word": 0.90,
-                "long": 0.62,
-                "accented": 1.31,
-                "digits": 1.41,
-                "mark": 0.61,
-                "more_marks": 0.21,
-                "break": 1.03,
-                "blob": 0.62,
-                "cyrillic": 0.56,
-                "greek": 1.07,
-                "hebrew": 1.17,
-                "arabic": 0.84,
-                "devanagari": 1.25,
-                "indic": 1.54,
-                "thai": 0.96,
-                "han": 1.05,
-                "kana": 0.99,
-                "hangul": 1.22,
-                "other": 2.27,
-            }
-        ),
-        "o200k_base": MappingProxyType(
-            {
-                "word": 0.88,
-                "long": 0.49,
-                "accented": 0.34,
-                "digits": 1.37,
-                "mark": 0.68,
-                "more_marks": 0.24,
-                "break": 1.04,
-                "blob": 0.62,
-                "cyrillic": 0.33,
-                "greek": 0.42,
-                "hebrew": 0.47,
-                "arabic": 0.37,
-                "devanagari": 0.38,
-                "indic": 0.39,
-                "thai": 0.37,
-                "han": 0.72,
-                "kana": 0.74,
-                "hangul": 0.74,
-                "other": 1.54,
-            }
-        ),
-    }
-)
-"""Tokens per word, letter beyond the sixth of a word, accented letter, group of up to three digits, run of marks,
-further mark in a run, line break or run of spaces, and per character of a blob or of another script."""
+_RATES = {
+    "word": (0.90, 0.88),
+    "long": (0.62, 0.49),
+    "accented": (1.31, 0.34),
+    "digits": (1.41, 1.37),
+    "mark": (0.61, 0.68),
+    "more_marks": (0.21, 0.24),
+    "break": (1.03, 1.04),
+    "blob": (0.62, 0.62),
+    "cyrillic": (0.56, 0.33),
+    "greek": (1.07, 0.42),
+    "hebrew": (1.17, 0.47),
+    "arabic": (0.84, 0.37),
+    "devanagari": (1.25, 0.38),
+    "indic": (1.54, 0.39),
+    "thai": (0.96, 0.37),
+    "han": (1.05, 0.72),
+    "kana": (0.99, 0.74),
+    "hangul": (1.22, 0.74),
+    "other": (2.27, 1.54),
+}
+"""For each of `_ENCODINGS`: tokens per word, letter beyond the sixth of a word, accented letter, group of up to three
+digits, run of marks, further mark in a run, line break or run of spaces, and character of a blob or another script."""
+_ENCODINGS: tuple[EncodingName, ...] = ("cl100k_base", "o200k_base")
+_RATES_OF = {
+    encoding: {what: both[place] for what, both in _RATES.items()} for place, encoding in enumerate(_ENCODINGS)
+}
 _SHORT_WORD = 6
 _DIGITS_PER_TOKEN = 3
 _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
@@ -185,7 +159,7 @@ class FramedCounter(ABC):
 
 
 class EstimatingCounter(FramedCounter):
-    """Estimates from the scripts that a text is written in, without any tokenizer. See `estimation` for its error.
+    """Estimates from the scripts that a text is written in, without any tokenizer; the module tells its error.
 
     Args:
         encoding: Whose counts to come close to.
@@ -279,7 +253,7 @@ def estimated_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
 @lru_cache(maxsize=64)
 def _chunk_tokens(text: str, encoding: EncodingName) -> float:
     """Kept for the last few texts: each context counts the same history block as the one before."""
-    rates = RATES[encoding]
+    rates = _RATES_OF[encoding]
     blobs = [blob for blob in _BLOB.findall(text) if _is_blob(blob)]
     tokens = rates["blob"] * sum(map(len, blobs))
     if blobs:

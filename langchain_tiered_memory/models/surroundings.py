@@ -114,7 +114,8 @@ def look_around(
 def announce(gaps: tuple[Gap, ...], *, stacklevel: int) -> None:
     """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
     for gap in gaps:
-        if _is_new(str(gap)):
+        if str(gap) not in _said:
+            _said.add(str(gap))
             logger.warning("%s", gap)
             warnings.warn(str(gap), ReducedFunctionWarning, stacklevel=stacklevel + 1)
 
@@ -128,13 +129,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _is_new(sentence: str) -> bool:
-    if sentence in _said:
-        return False
-    _said.add(sentence)
-    return True
 
 
 def _embedder_name(embeddings: Embeddings | str | None) -> str | None:

@@ -126,23 +126,19 @@ def found_on(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidInTurn:
-    """What a step of a graph said, where its state has no list of messages."""
+def write_turn(
+    session: Session,
+    state: object,
+    config: RunnableConfig,
+    keys: Sequence[tuple[str, bool]],
+    *,
+    kind: str | None,
+    task: str | None,
+) -> int:
+    """Write what stands at these keys of a state, each with whether it is the user's: texts, messages, lists of them.
 
-    messages: list[BaseMessage]
-    step_ids: list[str]
-    """For each an id that names the step: the same when it is tried again."""
-
-    def written(self, session: Session, *, kind: str | None, task: str | None) -> None:
-        """Write them. An answer is new at each step, though a cached one carries the id of its first time."""
-        session.core.add_turn(self.messages, kind=kind, task=task, renamed=self.step_ids.__getitem__, as_given=False)
-
-
-def said_in_turn(state: object, config: RunnableConfig, keys: Sequence[tuple[str, bool]]) -> SaidInTurn:
-    """What stands at these keys of a state, each with whether it is the user's: texts, messages, or lists of them.
-
-    What has no id gets one from the run's step, so that a step that is tried again says the same thing once.
+    What has no id gets one from the run's step, so that a step that is tried again says the same thing once. An answer
+    is new at each step, though a cached one carries the id of its first time. Returns how many messages there are.
     """
     step = str((config.get("metadata") or {}).get("langgraph_checkpoint_ns") or "") or uuid.uuid4().hex
     found: list[BaseMessage] = []
@@ -154,7 +150,9 @@ def said_in_turn(state: object, config: RunnableConfig, keys: Sequence[tuple[str
             said = hashlib.blake2b(f"{step}\0{key}\0{number}".encode(), digest_size=12).hexdigest()
             step_ids.append(f"turn-{said}")
             found.append(message if message.id else message.model_copy(update={"id": step_ids[-1]}))
-    return SaidInTurn(messages=found, step_ids=step_ids)
+    session.core.check_owner()
+    session.core.add_turn(found, kind=kind, task=task, renamed=step_ids.__getitem__, as_given=False)
+    return len(found)
 
 
 def _messages(state: object, key: str | None) -> list[BaseMessage]:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Validated", "check_valid", "make_valid", "without_reasoning"]
 
-_MAX_ID_CHARS = 40
 OPENING = "[The conversation goes on from here.]"
 """Stands in front where the first message is not the user's."""
 CONTINUE = "[Please continue.]"
