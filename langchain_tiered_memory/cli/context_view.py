@@ -11,7 +11,7 @@ from rich.text import Text
 
 from langchain_tiered_memory.cli.screen import duration, grid, out, plural
 from langchain_tiered_memory.conversations.speaking import speaker_of
-from langchain_tiered_memory.messages.codec import text_of
+from langchain_tiered_memory.messages.message_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

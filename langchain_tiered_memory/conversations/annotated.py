@@ -12,7 +12,7 @@ from langchain_tiered_memory.conversations.dates import parse_date, place_in_tim
 from langchain_tiered_memory.conversations.nouns import Conversation, Located, Question, Sitting, Turn, fail
 from langchain_tiered_memory.conversations.speaking import message_of, speaker_of, spoken
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.messages.codec import text_of
+from langchain_tiered_memory.messages.message_text import text_of
 
 if TYPE_CHECKING:
     import datetime as dt

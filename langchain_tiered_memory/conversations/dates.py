@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from langchain_tiered_memory.errors import InvalidInputError
 
@@ -54,8 +54,7 @@ def parse_date(value: str | float) -> dt.datetime:
         InvalidInputError: when it is no date, or one that can be read in two ways ("05/06/2024").
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"{value!r} is not a date: give text or seconds since the epoch"
-        raise InvalidInputError(msg)
+        _refuse(value, "give text or seconds since the epoch")
     if not isinstance(value, str):
         return _from_epoch(value)
     text = value.strip()
@@ -68,6 +67,11 @@ def parse_date(value: str | float) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
+def _refuse(value: object, why: object) -> NoReturn:
+    msg = f"{value!r} is not a date: {why}"
+    raise InvalidInputError(msg) from None
+
+
 def _from_epoch(number: float) -> dt.datetime:
     seconds = float(number)
     for _ in range(2):
@@ -76,8 +80,7 @@ def _from_epoch(number: float) -> dt.datetime:
     try:
         return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
     except (OverflowError, OSError, ValueError):
-        msg = f"{number!r} is not a date: out of range for seconds since the epoch"
-        raise InvalidInputError(msg) from None
+        _refuse(number, "out of range for seconds since the epoch")
 
 
 def _from_words(text: str) -> dt.datetime:
@@ -88,8 +91,7 @@ def _from_words(text: str) -> dt.datetime:
     try:
         return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
     except ValueError as error:
-        msg = f"{text!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(text, error)
 
 
 def _take_zone(text: str) -> tuple[dt.timezone, str]:
@@ -103,8 +105,7 @@ def _take_zone(text: str) -> tuple[dt.timezone, str]:
     try:
         return dt.timezone(-offset if match["sign"] == "-" else offset), text[: match.start()]
     except ValueError as error:
-        msg = f"{text!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(text, error)
 
 
 def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
@@ -116,15 +117,13 @@ def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
     hour, minute, second = (int(match[part + tail] or 0) for part in ("hour", "minute", "second"))
     if half:
         if not 1 <= hour <= 12:  # noqa: PLR2004 - hours on a clock's face
-            msg = f"{whole!r} is not a date: there is no {hour} {half}m"
-            raise InvalidInputError(msg)
+            _refuse(whole, f"there is no {hour} {half}m")
         hour = hour % 12 + (12 if half in "pP" else 0)
     microsecond = int((match["fraction" + tail] or "0").ljust(6, "0")[:6])
     try:
         return dt.time(hour, minute, second, microsecond), text[: match.start()] + " " + text[match.end() :]
     except ValueError as error:
-        msg = f"{whole!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(whole, error)
 
 
 def _day_of(text: str, whole: str) -> tuple[int, int, int]:

@@ -159,8 +159,9 @@ class _Verbs:
     user_key: str
 
     def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+        # A model that asks for too many finds, or for none, still gets an answer.
         session = self._session(config)
-        hits = session.search(query, k=_finds(limit))
+        hits = session.search(query, k=min(max(limit, 1), _MOST_FINDS))
         if not hits:
             return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self.max_tokens, count=self._count)
@@ -192,7 +193,7 @@ class _Verbs:
             try:
                 found = session.expand(name, depth=1)
                 if not _is_message(name, found):
-                    return _no_message(id)
+                    return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
                 if keep:
                     session.pin(found[0].id)
                 else:
@@ -201,7 +202,7 @@ class _Verbs:
                 continue
             except InvalidInputError as error:
                 return _unusable(id, error)
-            return _pinned(found[0].id, keep=keep)
+            return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
         return _unknown(id)
 
     async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
@@ -253,11 +254,6 @@ def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
     return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
 
 
-def _finds(limit: int) -> int:
-    """A model that asks for too many finds, or for none, still gets an answer."""
-    return min(max(limit, 1), _MOST_FINDS)
-
-
 def _names(wanted: str) -> list[str]:
     """The id as the model gave it; then without what it copied along."""
     bare = _LABELS.sub("", wanted.lstrip(_BEFORE).rstrip(_BEHIND), count=1).lstrip(_BEFORE)
@@ -276,12 +272,3 @@ def _unknown(wanted: str) -> str:
 
 def _unusable(wanted: str, error: InvalidInputError) -> str:
     return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"
-
-
-def _no_message(wanted: str) -> str:
-    return f"{_quoted(wanted)} is a summary. `expand` it, and pin one of its messages."
-
-
-def _pinned(message_id: str, *, keep: bool) -> str:
-    then = "stays in view from now on" if keep else "is no longer pinned"
-    return f"Message {_quoted(message_id)} {then}."

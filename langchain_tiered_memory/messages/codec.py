@@ -13,26 +13,13 @@ from pydantic import ValidationError
 
 from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError, explain_validation
 from langchain_tiered_memory.messages.decoder import CLASSES, VERSION, decode, defaults_of, read_payload
-from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, safe_text, text_of
 from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, Losses, depth_of, to_plain
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import Window, Zone
 
 
-__all__ = [
-    "Encoded",
-    "answers_of",
-    "calls_of",
-    "coerce",
-    "decode",
-    "digest_of_payload",
-    "encode",
-    "refuse_too_deep",
-    "role_of",
-    "safe_text",
-    "text_of",
-]
+__all__ = ["Encoded", "coerce", "decode", "digest_of_payload", "encode", "refuse_too_deep"]
 
 _NOT_SAID = frozenset({"id", "type", "usage_metadata", "response_metadata", "tool_call_chunks", "chunk_position"})
 """Fields that may change without the message saying anything else: they stay out of the digest."""

@@ -6,46 +6,23 @@ import json
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    ChatMessageChunk,
-    FunctionMessage,
-    FunctionMessageChunk,
-    HumanMessage,
-    HumanMessageChunk,
-    SystemMessage,
-    SystemMessageChunk,
-    ToolMessage,
-    ToolMessageChunk,
-)
+from langchain_core import messages
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.tagged_json import TAG, from_plain
 
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
 VERSION = 1
 """Of the payloads that are written; others are refused."""
 CLASSES: dict[str, type[BaseMessage]] = {
-    cls.__name__: cls
-    for cls in (
-        AIMessage,
-        AIMessageChunk,
-        ChatMessage,
-        ChatMessageChunk,
-        FunctionMessage,
-        FunctionMessageChunk,
-        HumanMessage,
-        HumanMessageChunk,
-        SystemMessage,
-        SystemMessageChunk,
-        ToolMessage,
-        ToolMessageChunk,
-    )
+    name: getattr(messages, name)
+    for kind in ("AI", "Chat", "Function", "Human", "System", "Tool")
+    for name in (f"{kind}Message", f"{kind}MessageChunk")
 }
 """LangChain's messages, by the name that a payload gives them."""
 _TYPES: dict[str, Any] = {

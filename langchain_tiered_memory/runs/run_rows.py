@@ -120,12 +120,9 @@ def read_run(connection: Connection, ref: SessionRef) -> RunRow:
         return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
     sound = _sound(connection, row)
     return RunRow(
-        started_at=sound["started_at"],
         phase=none_or(unpacked, sound["phase"]),
-        finished_tasks=sound["finished_tasks"],
         zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
-        checkpoint_at=sound["checkpoint_at"],
-        checkpoint_seq=sound["checkpoint_seq"],
+        **{name: sound[name] for name in ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")},
     )
 
 

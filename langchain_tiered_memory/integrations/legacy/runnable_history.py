@@ -260,6 +260,15 @@ class TurnHistory(TieredChatMessageHistory):
 
     def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
         """Write what the user said; gives the view before it, and then the view with it."""
+        ours = self._began(spoken)
+        return self._sorted(self._read(), ours)
+
+    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        """See `begin`."""
+        ours = await off_loop(self._began, spoken)
+        return self._sorted(await self._aread(), ours)
+
+    def _began(self, spoken: object) -> list[BaseMessage]:
         ours = with_ids(their_own(said(spoken)))
         try:
             ours = self.session.core.add_turn(ours)
@@ -267,18 +276,7 @@ class TurnHistory(TieredChatMessageHistory):
             self._report_unwritten(error)
             raise
         self._spoken = identity(ours)
-        return self._sorted(self._read(), ours)
-
-    async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
-        """See `begin`."""
-        ours = with_ids(their_own(said(spoken)))
-        try:
-            ours = await off_loop(self.session.core.add_turn, ours)
-        except TieredMemoryError as error:
-            self._report_unwritten(error)
-            raise
-        self._spoken = identity(ours)
-        return self._sorted(await self._aread(), ours)
+        return ours
 
     def break_off(self, error: BaseException, partial: object) -> None:
         """Write what had come of the answer, marked as broken off."""

@@ -26,13 +26,10 @@ from langchain_tiered_memory.messages.validity.message_repairs import (
     without_blank_text,
     without_reasoning,
 )
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.text.fencing import plain_name, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-__all__ = ["Validated", "check_valid", "make_valid", "without_reasoning"]
 
 OPENING = "[The conversation goes on from here.]"
 """Stands in front where the first message is not the user's."""

@@ -124,14 +124,7 @@ def write_changes(connection: Connection, key: int, found: Mapping[str, Columns]
         row = found.get(path)
         if row is None or (row["tier"], row["access_order"], bool(row["pinned"])) == (one.tier, one.order, one.pinned):
             continue
-        values = {
-            "tier": one.tier,
-            "pinned": one.pinned,
-            "accessed_at": one.accessed_at,
-            "access_order": one.order,
-            "accesses": one.accesses,
-        }
-        if changed := {name: value for name, value in values.items() if row[name] != value}:
+        if changed := {name: value for name, value in _columns(one).items() if row[name] != value}:
             update_file(connection, key, path, changed)
 
 
@@ -176,14 +169,20 @@ def insert_file(connection: Connection, key: int, file: Placed, values: Mapping[
             session_key=key,
             path_digest=digest_of(file.path),
             path=schema.packed(file.path),
-            tier=file.tier,
-            pinned=file.pinned,
-            accessed_at=file.accessed_at,
-            access_order=file.order,
-            accesses=file.accesses,
+            **_columns(file),
             **values,
         )
     )
+
+
+def _columns(file: Placed) -> dict[str, Any]:
+    return {
+        "tier": file.tier,
+        "pinned": file.pinned,
+        "accessed_at": file.accessed_at,
+        "access_order": file.order,
+        "accesses": file.accesses,
+    }
 
 
 _THIS = update(kept_files).where(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import FilePaths
-    from langchain_tiered_memory.types.files import KeptFile, TierMove
+    from langchain_tiered_memory.types.files import FileState, KeptFile, TierMove
     from langchain_tiered_memory.types.records import SessionRef
 
 
@@ -150,14 +150,8 @@ def _given(runtime: Runtime, ref: SessionRef, path: str, *, pinned: bool) -> Ope
 
 
 def _as_kept(kept: KeptFile) -> SeenFile:
-    return SeenFile(
-        path=kept.path,
-        kind=kept.kind,
-        size=kept.size,
-        modified_ns=kept.modified_ns,
-        checksum=kept.checksum,
-        dependencies=kept.dependencies,
-    )
+    names = ("path", "kind", "size", "modified_ns", "checksum", "dependencies")
+    return SeenFile(**{name: getattr(kept, name) for name in names})
 
 
 def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) -> OpenedFile | None:
@@ -167,20 +161,13 @@ def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) 
         return None
     seconds = runtime.monotonic() - begun
     remember_hot(runtime, ref, opened)
-    if opened.state == "changed":
-        runtime.report(
-            EventName.FILE_CHANGED,
-            f"{found.path}: {opened.file.size:,} bytes now",
-            session_id=ref.session_id,
-            path=found.path,
-        )
-    if opened.state == "deleted":
-        runtime.report(
-            EventName.FILE_DELETED,
-            f"{found.path}: what is kept of it is shown, from its last reading",
-            session_id=ref.session_id,
-            path=found.path,
-        )
+    about: dict[FileState, tuple[EventName, str]] = {
+        "changed": (EventName.FILE_CHANGED, f"{opened.file.size:,} bytes now"),
+        "deleted": (EventName.FILE_DELETED, "what is kept of it is shown, from its last reading"),
+    }
+    if opened.state in about:
+        name, said = about[opened.state]
+        runtime.report(name, f"{found.path}: {said}", session_id=ref.session_id, path=found.path)
     tell_moves(runtime, ref, opened.moves, seconds=seconds)
     return opened
 

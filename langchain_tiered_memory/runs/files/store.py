@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
 
+_SEEN = ("kind", "size", "modified_ns", "checksum", "deleted")
+"""What a row has of a file as it was found, besides the names in it."""
 _MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
 """Of a file whose content is the same."""
 
@@ -162,18 +164,12 @@ def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> 
     """What is known of a file from now on."""
     is_same = before is not None and before["checksum"] == seen.checksum
     return KeptFile(
-        path=seen.path,
         tier=file.tier,
-        kind=seen.kind,
-        size=seen.size,
-        modified_ns=seen.modified_ns,
         changed_at=before["changed_at"] if before is not None and is_same else file.accessed_at,
         accessed_at=file.accessed_at,
         accesses=file.accesses,
-        checksum=seen.checksum,
-        dependencies=seen.dependencies,
         pinned=file.pinned,
-        deleted=seen.deleted,
+        **{name: getattr(seen, name) for name in ("path", "dependencies", *_SEEN)},
     )
 
 
@@ -186,14 +182,8 @@ def _take_in(
     """
     if before is None:
         drop_files(connection, key, [seen.path])
-    values: dict[str, Any] = {
-        "kind": seen.kind,
-        "size": seen.size,
-        "modified_ns": seen.modified_ns,
-        "checksum": seen.checksum,
-        "dependencies": rows.names_to_json(seen.dependencies),
-        "deleted": seen.deleted,
-    }
+    values: dict[str, Any] = {name: getattr(seen, name) for name in _SEEN}
+    values["dependencies"] = rows.names_to_json(seen.dependencies)
     is_other = before is None or before["checksum"] != seen.checksum
     if is_other:
         values["changed_at"] = file.accessed_at
