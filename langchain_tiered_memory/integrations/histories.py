@@ -117,13 +117,13 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
 @checked()
 def to_openai(session: Session) -> list[dict[str, Any]]:
     """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back."""
-    return rows_of_messages(session.messages())
+    return _rows_of_messages(session.messages())
 
 
 @checked()
 async def ato_openai(session: Session) -> list[dict[str, Any]]:
     """See `to_openai`."""
-    return await run_in_executor(None, rows_of_messages, await session.amessages())
+    return await run_in_executor(None, _rows_of_messages, await session.amessages())
 
 
 @checked()
@@ -155,7 +155,7 @@ async def afrom_langgraph(
 def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
     given = list(source)
     if given and all(isinstance(one, Mapping) for one in given):
-        said = messages_of_rows(given)
+        said = _messages_of_rows(given)
     else:
         said = [(coerce(one), None) for one in given]
     return [
@@ -230,7 +230,7 @@ def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel:
     raise InvalidInputError(msg)
 
 
-def messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessage, dt.datetime | None]]:
+def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessage, dt.datetime | None]]:
     """The messages of dicts, with the ids that they bring, and when they were said.
 
     Raises:
@@ -244,7 +244,7 @@ def messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessag
     ]
 
 
-def rows_of_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+def _rows_of_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """OpenAI-style dicts, ids included. A call that could not be parsed is one with the arguments that it had."""
     return [row for message in messages for row in _rows(message)]
 

@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from langchain_core.runnables import Runnable
 
-from langchain_tiered_memory.models.chat_models import (
-    answer_of,
-    bound_name,
-    models_in,
-    narrowest,
-    window_of,
-)
+from langchain_tiered_memory.models.chat_models import answer_of, bound_name, models_in, narrowest, window_of
 from langchain_tiered_memory.models.window_budget import ModelProfile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from langchain_tiered_memory.settings import Settings
+
     CalledModel: TypeAlias = "str | Runnable[Any, Any]"
     """A chat model, what LangChain wraps around one, or a model's name."""
-    from langchain_tiered_memory.settings import Settings
 
 _COMPACTING = ("anthropic", "openai")
 """Providers that compact, as the names of their models' classes in LangChain have them."""

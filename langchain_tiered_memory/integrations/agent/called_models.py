@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.runnables.config import var_child_runnable_config
 
 from langchain_tiered_memory.context.budget.asides import Aside
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.stream_events import under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,11 +78,8 @@ class CalledModels(BaseCallbackHandler):
 def watched(config: RunnableConfig, called: CalledModels) -> Iterator[None]:
     """Call a model inside with the caller's callbacks, and note which it was."""
     called.calls.clear()
-    token = var_child_runnable_config.set(_with(config, called))
-    try:
+    with under(_with(config, called)):
         yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def _with(config: RunnableConfig, handler: BaseCallbackHandler) -> RunnableConfig:

@@ -53,10 +53,6 @@ class _Line:
     role: str
     entry: Entry | None = None
 
-    @classmethod
-    def of(cls, entry: Entry) -> _Line:
-        return cls(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry)
-
     def counts(self, *, is_work_aside: bool) -> bool:
         if self.entry is not None:
             return _counts(self.said, is_work_aside=is_work_aside)
@@ -81,7 +77,10 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
         return Recognised(messages=list(messages))
     redact = runtime.settings.redact
     said = [_said_by(one if redact is None else redacted(one, redact)) for one in messages]
-    digests = [_digest(session, *one) for one in said] if has_forgotten else []
+    digests = [
+        tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
+        for role, text, calls, answers in (said if has_forgotten else ())
+    ]
     words = dict(zip(digests, said, strict=False))
     lines = _talked(session, ref, said, words, is_work_aside=False)
     if not lines:
@@ -165,19 +164,12 @@ def _newest(
     gone: list[Tombstone] = []
     if words:
         gone = store.tombstones.newest(session.session_id, track=session.track, limit=limit)
-    lines = [_Line.of(entry) for entry in entries]
-    lines += [_Line(seq=one.seq, said=words.get(one.said, _said_by_nobody(one)), role=one.role) for one in gone]
+    lines = [_Line(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry) for entry in entries]
+    for one in gone:
+        said_by_nobody: _Said = ("forgotten", str(one.seq), (), None)
+        lines.append(_Line(seq=one.seq, said=words.get(one.said, said_by_nobody), role=one.role))
     since = max((found[-1].seq for found in (entries, gone) if len(found) == limit), default=0)
     return sorted((one for one in lines if one.seq >= since), key=lambda one: one.seq), not since
-
-
-def _digest(session: Session, role: str, text: str, calls: tuple[str, ...], answers: str | None) -> bytes:
-    tombstones = session.core.runtime.store.tombstones
-    return tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
-
-
-def _said_by_nobody(tombstone: Tombstone) -> _Said:
-    return "forgotten", str(tombstone.seq), (), None
 
 
 def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import BaseMessage  # noqa: TC002
-from langchain_core.runnables import (
-    Runnable,
-    RunnableConfig,
-)
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked

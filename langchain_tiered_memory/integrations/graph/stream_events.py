@@ -95,7 +95,14 @@ def unstreamed(config: RunnableConfig) -> Iterator[None]:
     A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
     them no trace would show the call and its cost.
     """
-    token = var_child_runnable_config.set(_without_streams(config))
+    with under(_without_streams(config)):
+        yield
+
+
+@contextlib.contextmanager
+def under(config: RunnableConfig) -> Iterator[None]:
+    """Run what is inside as a child of that config."""
+    token = var_child_runnable_config.set(config)
     try:
         yield
     finally:

@@ -9,10 +9,7 @@ from contextlib import aclosing, closing
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.config import ensure_config
