@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.reporting import Grid, Report, Target, median, p95
 from benchmarks.transcript_windows import METHODS
-from langchain_tiered_memory.evaluation.statistics import Bootstrap
+from langchain_tiered_memory.evaluation.summary import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,6 +17,7 @@ from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.opening import close_runtime
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.transcript.delivery import confirm
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
@@ -92,10 +93,7 @@ class Engine:
         """Remember what a request counted before calibration, for the usage that its answer will report."""
         line = (session_id, track)
         with self._lock:
-            self._sent.pop(line, None)
-            self._sent[line] = raw_tokens
-            if len(self._sent) > _LINES_REMEMBERED:
-                del self._sent[next(iter(self._sent))]
+            keep_newest(self._sent, line, raw_tokens, most=_LINES_REMEMBERED)
 
     def note_context(self, session_id: str, track: str, context: Context) -> None:
         """Remember what a request counted, and how large it was beside its window."""

@@ -16,10 +16,9 @@ from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
 from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
 from langchain_tiered_memory.maintenance.verify import verify
-from langchain_tiered_memory.models.learned_windows import set_window
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.models.status import read_status
-from langchain_tiered_memory.models.surroundings import announce
+from langchain_tiered_memory.models.surroundings import announce, read_status
+from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
 from langchain_tiered_memory.session import Session
 from langchain_tiered_memory.session_engine import SessionEngine

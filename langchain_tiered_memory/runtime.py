@@ -19,7 +19,7 @@ from langchain_tiered_memory.transcript.listeners import Listeners
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.models.remembered_counts import RememberedCounts
+    from langchain_tiered_memory.models.message_counting import RememberedCounts
     from langchain_tiered_memory.models.surroundings import Surroundings
     from langchain_tiered_memory.protocols import Clock, VectorIndex
     from langchain_tiered_memory.settings import Settings

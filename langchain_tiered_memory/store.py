@@ -13,9 +13,8 @@ from langchain_tiered_memory.models.window_store import Windows
 from langchain_tiered_memory.recall.text_index import TextIndex
 from langchain_tiered_memory.recall.vector_queue import VectorQueue
 from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
-from langchain_tiered_memory.runs.file_checksums import Checksums
 from langchain_tiered_memory.runs.files.disk import Disk
-from langchain_tiered_memory.runs.files.own_files import OwnFiles
+from langchain_tiered_memory.runs.files.own_files import Checksums, OwnFiles
 from langchain_tiered_memory.runs.files.store import KeptFiles
 from langchain_tiered_memory.runs.plans import Plans
 from langchain_tiered_memory.runs.store import Runs

@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import CheckpointError
 from langchain_tiered_memory.types.drafts import FileTouch, Incoming
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut, Spent
@@ -15,16 +16,31 @@ from langchain_tiered_memory.types.runs import MemoryCheckpoint, RunState, Task
 from tests.store_builders import NOW, incoming
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.types.records import SessionRef
     from tests.call_styles import CallStyle
 
 P = ParamSpec("P")
 T = TypeVar("T")
 ODD = "n\0e \ud800 \\ \N{GRINNING FACE}"
 """A name with everything that a database or JSON stumbles over."""
+
+
+def examined(store: SqlStore, ref: SessionRef) -> Iterator[tuple[str, str | None]]:
+    """Each checkpoint of a session with what is wrong with it, or `None`; one is read at a time, oldest first."""
+    after = 0
+    while (row := store.checkpoints.next_row(ref, after)) is not None:
+        after = row["key"]
+        try:
+            store.checkpoints.read(ref, row["id"])
+        except CheckpointError as error:
+            yield row["id"], str(error)
+        else:
+            yield row["id"], None
 
 
 def task(task_id: str = "t", **changes: Any) -> Task:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.conversations.sample import sample_conversation
+from langchain_tiered_memory.conversations.reading import sample_conversation
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.message_counting import EstimatingCounter

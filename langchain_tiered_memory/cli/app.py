@@ -1,20 +1,66 @@
 """The command `tiered-memory`, and the one place where errors become a line on the terminal."""
 
+from __future__ import annotations
+
 import logging
 import sys
 import warnings
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, facts, machine, replay, transfer
-from langchain_tiered_memory.cli.commands import Command, Group
+from langchain_tiered_memory.cli import ask, care, evaluate, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "replay": evaluate.replay,
+    "ask": ask.ask,
+    "eval": evaluate.evaluate,
+    "inspect": care.inspect,
+    "facts": ask.facts,
+    "verify": care.verify,
+    "reindex": care.reindex,
+    "doctor": care.doctor,
+    "export": transfer.export,
+    "import": transfer.import_,
+    "forget": transfer.forget,
+    "status": care.status,
+    "setup": care.setup,
+}
+"""In the order of `--help`."""
+
+
+class Command(TyperCommand):
+    """A command whose switches are shown by name alone: newer versions of typer write `<bool>` behind them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer's own click, which has no public name
+        """All arguments and options, help included."""
+        return _without_switch_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The command with its commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as above
+        """All arguments and options, help included."""
+        return _without_switch_types(super().get_params(ctx))
+
+
+def _without_switch_types(params: Iterable[Any]) -> list[Any]:
+    shown = list(params)
+    for one in shown:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return shown
+
 
 app = typer.Typer(
     name="tiered-memory",
@@ -25,19 +71,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("replay", cls=Command)(replay.replay)
-app.command("ask", cls=Command)(ask.ask)
-app.command("eval", cls=Command)(evaluate.evaluate)
-app.command("inspect", cls=Command)(care.inspect)
-app.command("facts", cls=Command)(facts.facts)
-app.command("verify", cls=Command)(care.verify)
-app.command("reindex", cls=Command)(care.reindex)
-app.command("doctor", cls=Command)(care.doctor)
-app.command("export", cls=Command)(transfer.export)
-app.command("import", cls=Command)(transfer.import_)
-app.command("forget", cls=Command)(transfer.forget)
-app.command("status", cls=Command)(machine.status)
-app.command("setup", cls=Command)(machine.setup)
+for _name, _command in _COMMANDS.items():
+    app.command(_name, cls=Command)(_command)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

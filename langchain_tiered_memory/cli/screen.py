@@ -17,6 +17,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rich.progress import ProgressColumn, TaskID
     from rich.text import Text
 
     from langchain_tiered_memory.reports import Progress as How
@@ -57,27 +58,29 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
 
     On a terminal the bar disappears when it is done; elsewhere nothing is drawn.
     """
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
-    )
-    console = err()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(description, total=total)
+    with _bar(description, total, TimeRemainingColumn(compact=True)) as (bar, task):
         yield lambda: bar.advance(task)
 
 
 @contextmanager
 def far(description: str) -> Iterator[Callable[[How], None]]:
     """As `progress`, for a check or repair that tells how far it is."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    with _bar(description, None) as (bar, task):
+        yield lambda how: bar.update(task, description=f"{description}: {how.step}", completed=how.done, total=how.of)
+
+
+@contextmanager
+def _bar(description: str, total: int | None, *more: ProgressColumn) -> Iterator[tuple[Progress, TaskID]]:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        *more,
+    )
     console = err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda how: bar.update(task, description=f"{description}: {how.step}", completed=how.done, total=how.of)
+        yield bar, bar.add_task(description, total=total)
 
 
 def grid(title: str | Text, first: str, *, numbers: Sequence[str] = ()) -> Table:

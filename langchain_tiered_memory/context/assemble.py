@@ -34,8 +34,7 @@ from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFo
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import without_foreign_compactions
 from langchain_tiered_memory.messages.validity.repair import make_valid
-from langchain_tiered_memory.models.calibration import Calibration
-from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 from langchain_tiered_memory.models.window_budget import Budget, budget_of
 from langchain_tiered_memory.types.contexts import Context
 from langchain_tiered_memory.types.records import LeftOut

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
-from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
-from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.media import with_described_media
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
-from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.messages.content_blocks import compacts, with_described_media
+from langchain_tiered_memory.messages.quoting import message_or_stand_in, pointer_to, with_shorter_calls
 from langchain_tiered_memory.text.truncation import shorten_message
 
 if TYPE_CHECKING:

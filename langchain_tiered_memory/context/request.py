@@ -13,8 +13,7 @@ from langchain_tiered_memory.context.required_messages import RequiredMessages, 
 from langchain_tiered_memory.context.said import Said, said_last
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
-from langchain_tiered_memory.models.calibration import Calibration
-from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

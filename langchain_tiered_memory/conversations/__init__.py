@@ -2,8 +2,7 @@
 
 from langchain_tiered_memory.conversations.dates import parse_date
 from langchain_tiered_memory.conversations.nouns import Conversation, Question, Sitting, Turn
-from langchain_tiered_memory.conversations.reading import read_conversation, read_conversations
-from langchain_tiered_memory.conversations.sample import sample_conversation
+from langchain_tiered_memory.conversations.reading import read_conversation, read_conversations, sample_conversation
 
 __all__ = [
     "Conversation",

@@ -1,11 +1,19 @@
-"""Reads the dates that conversation files carry, without guessing: what can be read in two ways is an error."""
+"""Reads the dates of conversation files without guessing (what can be read in two ways is an error).
+
+Every turn gets a time: known ones are kept, missing ones filled in, never backwards.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import TYPE_CHECKING, NoReturn
 
 from langchain_tiered_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH_NAME = r"(?P<name>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?"
@@ -31,6 +39,9 @@ _MONTH_DAY = re.compile(
 _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _LATEST_SECONDS = 1e11
 """Epoch figures above this (the year 5138) are milliseconds; above its thousandfold, microseconds."""
+SITTING_PAUSE = dt.timedelta(minutes=30)
+"""A pause of this length starts a new sitting, as in the memory's settings (`RecallSettings.sitting_gap_seconds`)."""
+_STEP = dt.timedelta(seconds=1)
 
 
 def parse_date(value: str | float) -> dt.datetime:
@@ -43,8 +54,7 @@ def parse_date(value: str | float) -> dt.datetime:
         InvalidInputError: when it is no date, or one that can be read in two ways ("05/06/2024").
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"{value!r} is not a date: give text or seconds since the epoch"
-        raise InvalidInputError(msg)
+        _refuse(value, "give text or seconds since the epoch")
     if not isinstance(value, str):
         return _from_epoch(value)
     text = value.strip()
@@ -57,6 +67,11 @@ def parse_date(value: str | float) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
+def _refuse(value: object, why: object) -> NoReturn:
+    msg = f"{value!r} is not a date: {why}"
+    raise InvalidInputError(msg) from None
+
+
 def _from_epoch(number: float) -> dt.datetime:
     seconds = float(number)
     for _ in range(2):
@@ -65,8 +80,7 @@ def _from_epoch(number: float) -> dt.datetime:
     try:
         return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
     except (OverflowError, OSError, ValueError):
-        msg = f"{number!r} is not a date: out of range for seconds since the epoch"
-        raise InvalidInputError(msg) from None
+        _refuse(number, "out of range for seconds since the epoch")
 
 
 def _from_words(text: str) -> dt.datetime:
@@ -77,8 +91,7 @@ def _from_words(text: str) -> dt.datetime:
     try:
         return dt.datetime.combine(dt.date(year, month, day), clock, tzinfo=zone)
     except ValueError as error:
-        msg = f"{text!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(text, error)
 
 
 def _take_zone(text: str) -> tuple[dt.timezone, str]:
@@ -92,8 +105,7 @@ def _take_zone(text: str) -> tuple[dt.timezone, str]:
     try:
         return dt.timezone(-offset if match["sign"] == "-" else offset), text[: match.start()]
     except ValueError as error:
-        msg = f"{text!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(text, error)
 
 
 def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
@@ -105,15 +117,13 @@ def _take_time(text: str, whole: str) -> tuple[dt.time, str]:
     hour, minute, second = (int(match[part + tail] or 0) for part in ("hour", "minute", "second"))
     if half:
         if not 1 <= hour <= 12:  # noqa: PLR2004 - hours on a clock's face
-            msg = f"{whole!r} is not a date: there is no {hour} {half}m"
-            raise InvalidInputError(msg)
+            _refuse(whole, f"there is no {hour} {half}m")
         hour = hour % 12 + (12 if half in "pP" else 0)
     microsecond = int((match["fraction" + tail] or "0").ljust(6, "0")[:6])
     try:
         return dt.time(hour, minute, second, microsecond), text[: match.start()] + " " + text[match.end() :]
     except ValueError as error:
-        msg = f"{whole!r} is not a date: {error}"
-        raise InvalidInputError(msg) from None
+        _refuse(whole, error)
 
 
 def _day_of(text: str, whole: str) -> tuple[int, int, int]:
@@ -133,3 +143,46 @@ def _day_of(text: str, whole: str) -> tuple[int, int, int]:
         raise InvalidInputError(msg)
     msg = f"{whole!r} is not a date that can be read: write it as 2024-03-15 or 2024-03-15T13:56:00Z"
     raise InvalidInputError(msg)
+
+
+def place_in_time(
+    starts: Sequence[dt.datetime | None], times: Sequence[Sequence[dt.datetime | None]]
+) -> list[list[dt.datetime | None]]:
+    """A time for each turn of each sitting; all `None` where nothing is dated at all.
+
+    A dated turn keeps its time, and an undated one is a second after the turn before it. Time never runs backwards: a
+    turn or sitting dated before the one it follows is moved up to it. A sitting without times of its own that would
+    touch the one before it starts after a pause, so that both remain sittings of their own.
+    """
+    known = [moment for start, turns in zip(starts, times, strict=True) for moment in (start, *turns) if moment]
+    if not known:
+        return [[None for _ in turns] for turns in times]
+    placed: list[list[dt.datetime | None]] = []
+    last: dt.datetime | None = None
+    for start, turns in zip(starts, times, strict=True):
+        row: list[dt.datetime | None] = []
+        for index, own in enumerate(turns):
+            earliest = _earliest(last, first=index == 0, dated=own is not None)
+            wish = own or (start if index == 0 else None) or earliest or known[0]
+            last = max(wish, earliest) if earliest else wish
+            row.append(last)
+        placed.append(row)
+    return placed
+
+
+def _earliest(last: dt.datetime | None, *, first: bool, dated: bool) -> dt.datetime | None:
+    """The first moment that a turn may have, after a turn at `last`."""
+    if last is None or dated:
+        return last
+    return last + (SITTING_PAUSE if first else _STEP)
+
+
+def split_by_pauses(times: Sequence[dt.datetime | None]) -> list[int]:
+    """For each turn the number of its sitting: a pause of `SITTING_PAUSE` or more starts the next one."""
+    sitting, numbers, last = 0, list[int](), None
+    for moment in times:
+        if moment and last and moment - last >= SITTING_PAUSE:
+            sitting += 1
+        numbers.append(sitting)
+        last = moment or last
+    return numbers

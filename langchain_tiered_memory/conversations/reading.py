@@ -6,12 +6,13 @@ document.
 
 from __future__ import annotations
 
+import functools
 import json
+from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.conversations.annotated import annotated_conversation
-from langchain_tiered_memory.conversations.listed import listed_conversation
-from langchain_tiered_memory.conversations.places import Located, fail
+from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
+from langchain_tiered_memory.conversations.nouns import Located, fail
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.conversations.nouns import Conversation
 
+
 _ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and `content`"
+SAMPLE_FILE = "seed-library.jsonl"
 
 
 def read_conversation(path: Path) -> Conversation:
@@ -137,3 +140,10 @@ def _line(path: Path, number: int, line: str) -> Located:
         return Located(place=f"{path}:{number}", value=json.loads(line))
     except json.JSONDecodeError as error:
         fail(f"{path}:{number}", f"not JSON: {error.msg} (column {error.colno})")
+
+
+@functools.cache
+def sample_conversation() -> Conversation:
+    """Somebody builds a lending library for seeds with an assistant's help, over three weeks; with questions."""
+    with as_file(files("langchain_tiered_memory") / "samples") as folder:
+        return read_conversation(folder / SAMPLE_FILE)

@@ -7,7 +7,9 @@ vectors is what many memory products do.
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,7 +17,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import snowballstemmer
 
-from langchain_tiered_memory.evaluation.okapi import Okapi
 from langchain_tiered_memory.evaluation.pricing import Basket, PricedTurns
 
 if TYPE_CHECKING:
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
     Order: TypeAlias = NDArray[np.intp]
     Scores: TypeAlias = NDArray[np.floating]
 
+
+_K1 = 1.5
+_B = 0.75
+_FLOOR = 0.25
+"""Share of the average weight that a term gets whose own would be negative."""
 Chosen: TypeAlias = dict[str, dict[int, frozenset[int]]]
 """Per method and budget, the indexes of the turns shown."""
-
 WINDOW: Final = "last-k window"
 HALF: Final = "half window, half fused"
 USER_ONLY: Final = "user turns only"
 """As `fused chunked`, but knowing that questions are about what the user said: reported, and nobody's target."""
-
 _FUSION = 60
 """Cormack, Clarke and Büttcher, *Reciprocal Rank Fusion* (2009): the constant of their experiments."""
 _TRIED = 1000
@@ -51,6 +55,45 @@ _STOPWORDS = frozenset(
 )
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+class Okapi:
+    """Okapi BM25, in the variant of the rank-bm25 package that the published figures were made with.
+
+    Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond* (2009), with k1 = 1.5 and b = 0.75.
+    A term that stands in more than half of the texts would get a negative weight; as in rank-bm25's `BM25Okapi` it gets
+    0.25 of the average weight instead. Each text comes as its terms, at least one.
+    """
+
+    def __init__(self, texts: Sequence[Sequence[str]]) -> None:
+        counts = [Counter(terms) for terms in texts]
+        holders: dict[str, list[tuple[int, int]]] = {}
+        for index, counted in enumerate(counts):
+            for term, count in counted.items():
+                holders.setdefault(term, []).append((index, count))
+        lengths = np.array([len(terms) for terms in texts], dtype=float)
+        self._length_terms = _K1 * (1 - _B + _B * lengths / lengths.mean())
+        self._postings = {
+            term: (np.array([index for index, _ in rows]), np.array([count for _, count in rows], dtype=float))
+            for term, rows in holders.items()
+        }
+        self._weights = _weights({term: len(rows) for term, rows in holders.items()}, len(texts))
+        self._size = len(texts)
+
+    def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
+        """The score of each text for the terms of `query`; a term that comes twice counts twice."""
+        scores = np.zeros(self._size)
+        for term in query:
+            if term in self._postings:
+                where, counts = self._postings[term]
+                scores[where] += self._weights[term] * (counts * (_K1 + 1) / (counts + self._length_terms[where]))
+        return scores
+
+
+def _weights(document_counts: dict[str, int], size: int) -> dict[str, float]:
+    raw = {term: math.log(size - n + 0.5) - math.log(n + 0.5) for term, n in document_counts.items()}
+    floor = _FLOOR * sum(raw.values()) / len(raw) if raw else 0.0
+    return {term: floor if weight < 0 else weight for term, weight in raw.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,33 +130,17 @@ def index_turns(turns: PricedTurns, embeddings: Embeddings | None) -> Indexes:
         turns=turns,
         words=Okapi([_words(line) or ["_"] for line in turns.lines]),
         stems=Okapi([_stems(line) or ["_"] for line in turns.lines]),
-        vectors=_embedded(embeddings, turns.lines) if embeddings else None,
-        chunk_vectors=_embedded(embeddings, [chunk for _, chunk in chunks]) if embeddings else None,
+        vectors=embedded(embeddings, turns.lines) if embeddings else None,
+        chunk_vectors=embedded(embeddings, [chunk for _, chunk in chunks]) if embeddings else None,
         chunk_owners=np.array([index for index, _ in chunks], dtype=np.intp),
     )
 
 
 def choose(indexes: Indexes, question: str, budgets: Sequence[int], *, vector: Scores | None, seed: int) -> Chosen:
-    """What each method shows for `question` within each of `budgets`.
-
-    Args:
-        indexes: The conversation.
-        question: Its text is all that a method knows of it.
-        budgets: In tokens.
-        vector: Of the question, where there are dense methods.
-        seed: For the random turns.
-
-    Returns:
-        Per method and budget, the indexes of the turns shown.
-    """
+    """What each method shows for `question` within each of `budgets`, in tokens; `vector` is for the dense methods."""
     ranked = _ranked(indexes, question, vector)
     fillers = _fillers(indexes.turns, ranked, seed)
     return {name: {budget: frozenset(fill(budget)) for budget in budgets} for name, fill in fillers.items()}
-
-
-def embed_questions(embeddings: Embeddings, questions: Sequence[str]) -> NDArray[np.float32]:
-    """Vectors of questions, in the precision that `index_turns` uses."""
-    return _embedded(embeddings, questions)
 
 
 def _fillers(turns: PricedTurns, ranked: _Rankings, seed: int) -> dict[str, Callable[[int], set[int]]]:
@@ -260,6 +287,6 @@ def _chunks(line: str) -> list[str]:
     return [f"{speaker}: {' '.join(words)}" for words in pieces if words] or [line]
 
 
-def _embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
+def embedded(embeddings: Embeddings, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors, rounded to half precision as in the published figures, so that near-ties fall the same way."""
     return np.array(embeddings.embed_documents(list(texts)), dtype=np.float32).astype(np.float16).astype(np.float32)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.evaluation.baselines import choose, embed_questions, index_turns
+from langchain_tiered_memory.evaluation.baselines import choose, embedded, index_turns
 from langchain_tiered_memory.evaluation.pricing import PricedTurns, priced
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import Settings
@@ -136,15 +136,15 @@ def measure(
     outcomes: list[Outcome] = []
     if questions:
         outcomes += _simple_methods(note, questions, budgets, embeddings=embeddings, on_step=on_step)
-        asked = _Asked(
-            questions=questions,
-            budgets=tuple(budgets),
-            views=tuple(views),
-            counter=counter,
-            embeddings=embeddings,
-            settings=settings or Settings(),
-        )
-        outcomes += _memory(note, conversation, asked, on_step=on_step)
+        with _opened(conversation, settings or Settings(), counter=counter, embeddings=embeddings) as memory:
+            session = memory.session(conversation.id)
+            remember(session, conversation)
+            for question in questions:
+                for view in views:
+                    for budget in budgets:
+                        shown = _shown(session, turns, question.text, budget=budget, view=view)
+                        outcomes.append(note.outcome(question, MEMORY_METHODS[view], budget, shown))
+                on_step()
     return Measured(
         conversation=conversation.id,
         turns=len(turns.ids),
@@ -153,16 +153,6 @@ def measure(
         left_out=left_out,
         outcomes=tuple(outcomes),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    questions: tuple[Question, ...]
-    budgets: tuple[int, ...]
-    views: tuple[View, ...]
-    counter: TokenCounter
-    embeddings: Embeddings | None
-    settings: Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +198,7 @@ def _simple_methods(
     on_step: Callable[[], None],
 ) -> Iterator[Outcome]:
     indexes = index_turns(notes.turns, embeddings)
-    vectors = embed_questions(embeddings, [question.text for question in questions]) if embeddings else None
+    vectors = embedded(embeddings, [question.text for question in questions]) if embeddings else None
     for number, question in enumerate(questions):
         vector = None if vectors is None else vectors[number]
         for method, by_budget in choose(indexes, question.text, budgets, vector=vector, seed=number).items():
@@ -218,25 +208,18 @@ def _simple_methods(
         on_step()
 
 
-def _memory(
-    notes: _Notes, conversation: Conversation, asked: _Asked, *, on_step: Callable[[], None]
-) -> Iterator[Outcome]:
-    tree = asked.settings.tree.model_copy(update={"background": False})
+def _opened(
+    conversation: Conversation, settings: Settings, *, counter: TokenCounter, embeddings: Embeddings | None
+) -> TieredMemory:
+    """A memory whose clock stands at the conversation's end, and that works in this thread alone."""
+    tree = settings.tree.model_copy(update={"background": False})
     last = conversation.turns[-1].at
-    with TieredMemory.open(
-        embeddings=asked.embeddings,
-        settings=asked.settings.model_copy(update={"tree": tree}),
-        token_counter=asked.counter,
+    return TieredMemory.open(
+        embeddings=embeddings,
+        settings=settings.model_copy(update={"tree": tree}),
+        token_counter=counter,
         clock=(lambda: last.timestamp() + _ASKED_AFTER_SECONDS) if last else None,
-    ) as memory:
-        session = memory.session(conversation.id)
-        remember(session, conversation)
-        for question in asked.questions:
-            for view in asked.views:
-                for budget in asked.budgets:
-                    shown = _shown(session, notes.turns, question.text, budget=budget, view=view)
-                    yield notes.outcome(question, MEMORY_METHODS[view], budget, shown)
-            on_step()
+    )
 
 
 def remember(session: Session, conversation: Conversation) -> None:

@@ -71,12 +71,7 @@ def priced(conversation: Conversation, count_text: Callable[[str], int]) -> Pric
 
 
 class Basket:
-    """Takes turns while they fit the budget.
-
-    Args:
-        turns: The conversation.
-        max_tokens: The budget.
-    """
+    """Takes turns while they fit the budget."""
 
     def __init__(self, turns: PricedTurns, max_tokens: int) -> None:
         self._turns = turns

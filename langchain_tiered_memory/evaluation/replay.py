@@ -85,12 +85,7 @@ def replay(
 ) -> ReplayReport:
     """Add every turn, assemble a context wherever a model would be called, then finish what waits.
 
-    Args:
-        conversation: What was said.
-        session: Where it goes.
-        max_tokens: Budget of each context.
-        counter: Counts the whole history for comparison; the memory's own.
-        on_step: Called once per turn.
+    `counter` is the memory's own, and counts the whole history for comparison; `on_step` is called once for each turn.
 
     Raises:
         TieredMemoryError: whatever the memory raises; turns added before remain.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from langchain_tiered_memory.evaluation.statistics import Estimate
+    from langchain_tiered_memory.evaluation.summary import Estimate
 
 _COLOURS = {"above": "green", "equal": "yellow", "below": "red"}
 _SHOWN: tuple[Figure, ...] = ("all", "fraction", "any")

@@ -42,12 +42,7 @@ def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple
 
 
 def set_up(model: BaseModel, choices: Mapping[str, Any], make: Callable[..., None]) -> None:
-    """Make an integration that is a model of pydantic, with its fields checked as arguments are.
-
-    Args:
-        model: What is made.
-        choices: What it was given.
-        make: The constructor of its base class.
+    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are.
 
     Raises:
         SettingsError: for a choice that cannot be used.

@@ -25,6 +25,7 @@ from langchain_tiered_memory.integrations.graph.node_wiring import opened
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 try:
@@ -102,20 +103,10 @@ class FileRunMiddleware(AgentMiddleware[Any, Any]):
 class _Runs:
     """The runs of a middleware, by session and user; of the last 100 the alerts and times are remembered."""
 
-    def __init__(
-        self,
-        memory: TieredMemory,
-        *,
-        roots: FilePaths | None,
-        critical: FilePaths = (),
-        track: str = DEFAULT_TRACK,
-        user_key: str,
-    ) -> None:
+    def __init__(self, memory: TieredMemory, *, user_key: str, **wanted: Any) -> None:  # noqa: ANN401 - of a run
         self._memory = memory
-        self._roots = roots
-        self._critical = critical
-        self._track = track
         self._user_key = user_key
+        self._wanted = wanted
         self._lock = forks.Lock()
         self._begun: dict[tuple[str, str | None], Run] = {}
 
@@ -137,12 +128,8 @@ class _Runs:
         return self._begun_as(self._new(place).resume(), place)
 
     def _begun_as(self, run: Run, place: Place) -> Run:
-        key = (place.session_id, place.user)
         with self._lock:
-            self._begun.pop(key, None)
-            self._begun[key] = run
-            if len(self._begun) > _RUNS_REMEMBERED:
-                del self._begun[next(iter(self._begun))]
+            keep_newest(self._begun, (place.session_id, place.user), run, most=_RUNS_REMEMBERED)
         return run
 
     def pause(self, config: RunnableConfig) -> None:
@@ -160,14 +147,7 @@ class _Runs:
         return begun if begun is not None else self._new(place)
 
     def _new(self, place: Place) -> Run:
-        return self._memory.run(
-            place.session_id,
-            user=place.user,
-            track=self._track,
-            roots=self._roots,
-            critical=self._critical,
-            background=False,
-        )
+        return self._memory.run(place.session_id, user=place.user, background=False, **self._wanted)
 
 
 @checked(SettingsError)
@@ -204,11 +184,7 @@ def end_run_node(
 ) -> MemoryNode:
     """A node that ends a run: it archives, cleans, saves a checkpoint with the figures, and reports.
 
-    Args:
-        memory: As of `start_run_node`, as are the others.
-        roots: See there.
-        user_key: See there.
-        name: See there.
+    The arguments are those of `start_run_node`.
     """
 
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state

@@ -48,13 +48,7 @@ class OpenFileInput(BaseModel):
 def open_file_tool(
     run_of: Callable[[RunnableConfig], Run], *, max_tokens: int, count: Callable[[str], int]
 ) -> BaseTool:
-    """The tool.
-
-    Args:
-        run_of: The run of a config.
-        max_tokens: Bounds each result.
-        count: Tokens of a text.
-    """
+    """The tool, whose results have at most `max_tokens` each."""
 
     def open_file(path: str, config: RunnableConfig, start_line: int = 1, again: bool = False) -> str:  # noqa: FBT001, FBT002 - tools call by name
         run = run_of(config)
@@ -78,14 +72,9 @@ def open_file_tool(
 def page_of(
     opened: OpenedFile, start_line: int, *, max_tokens: int, count: Callable[[str], int], again: bool = False
 ) -> str:
-    """A file's lines from one on, as many whole ones as fit, behind a line that says what is shown.
+    """A file's lines from `start_line` (from 1) on, as many whole ones as fit, behind a line that says what is shown.
 
-    Args:
-        opened: The file.
-        start_line: From 1; one behind the end shows nothing.
-        max_tokens: The most that it may take.
-        count: Tokens of a text.
-        again: Whether it is shown although it stands in the conversation: the page says so, and is another text.
+    A page that is shown `again`, although it stands in the conversation, says so, and is another text.
     """
     state = f"{_STATES[opened.state]}\n" if _STATES[opened.state] else ""
     which = f"{state}{_quoted(opened.path)}{', shown once more' if again else ''}"

@@ -11,23 +11,23 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from langchain_core.runnables import RunnableConfig  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.conversations.annotated import listed_conversation
+from langchain_tiered_memory.conversations.nouns import Located
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.integrations.legacy.message_dicts import messages_of_rows, rows_of_messages
 from langchain_tiered_memory.integrations.legacy.turns import their_own
 from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.session import Session  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Name, Such
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     Checkpointer: TypeAlias = BaseCheckpointSaver[Any]
@@ -37,14 +37,12 @@ History: TypeAlias = Annotated[
     BaseChatMessageHistory | Iterable[Any], Such("a chat history, or a list of messages: put one alone in a list")
 ]
 
+_Arrived: TypeAlias = tuple[BaseMessage, "dt.datetime | None"]
+"""A message, and when it was said where its source tells."""
 _BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrived:
-    message: BaseMessage
-    at: dt.datetime | None
+_BESIDE_CONTENT = ("function_call", "audio", "reasoning_content")
+"""What an assistant said outside of its content; LangChain keeps it in `additional_kwargs`."""
 
 
 @checked()
@@ -119,13 +117,13 @@ async def aexport_history(session: Session, target: BaseChatMessageHistory) -> l
 @checked()
 def to_openai(session: Session) -> list[dict[str, Any]]:
     """The transcript of a session's track as OpenAI-style dicts, ids included: `import_history` takes them back."""
-    return rows_of_messages(session.messages())
+    return _rows_of_messages(session.messages())
 
 
 @checked()
 async def ato_openai(session: Session) -> list[dict[str, Any]]:
     """See `to_openai`."""
-    return await run_in_executor(None, rows_of_messages, await session.amessages())
+    return await run_in_executor(None, _rows_of_messages, await session.amessages())
 
 
 @checked()
@@ -157,11 +155,11 @@ async def afrom_langgraph(
 def _arrived(source: Iterable[Any], label: str) -> list[_Arrived]:
     given = list(source)
     if given and all(isinstance(one, Mapping) for one in given):
-        said = messages_of_rows(given)
+        said = _messages_of_rows(given)
     else:
         said = [(coerce(one), None) for one in given]
     return [
-        _Arrived(message=_named(message, number, label), at=moment)
+        (_named(message, number, label), moment)
         for number, (message, moment) in enumerate(said)
         if their_own([message])
     ]
@@ -180,8 +178,8 @@ def _batches(arrived: Sequence[_Arrived]) -> Iterable[Sequence[_Arrived]]:
 
 
 def _as_told(batch: Sequence[_Arrived], at: dt.datetime | None) -> dict[str, Any]:
-    own = [one.at for one in batch]
-    return {"messages": [one.message for one in batch], "at": at if None in own else own}
+    own = [moment for _, moment in batch]
+    return {"messages": [message for message, _ in batch], "at": at if None in own else own}
 
 
 def _missing(ours: Sequence[BaseMessage], theirs: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -230,3 +228,72 @@ def _messages_in(found: CheckpointTuple | None, config: RunnableConfig, channel:
         "channel; of one that is kept as deltas, bring in graph.get_state(config).values instead"
     )
     raise InvalidInputError(msg)
+
+
+def _messages_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[BaseMessage, dt.datetime | None]]:
+    """The messages of dicts, with the ids that they bring, and when they were said.
+
+    Raises:
+        InvalidInputError: when a row is no message, an id comes twice, or a time cannot be read.
+    """
+    located = [Located(place=f"message {number}", value=_in_parts(row)) for number, row in enumerate(rows, start=1)]
+    turns = listed_conversation(located, name="the history", questions=None).turns
+    return [
+        (_completed(turn.message.model_copy(update={"id": _own_id(row)}), row), turn.at)
+        for turn, row in zip(turns, rows, strict=True)
+    ]
+
+
+def _rows_of_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """OpenAI-style dicts, ids included. A call that could not be parsed is one with the arguments that it had."""
+    return [row for message in messages for row in _rows(message)]
+
+
+def _in_parts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A message that was dumped whole (`{"type": "human", "content": ...}`) as `{"type": ..., "data": ...}`."""
+    if "content" not in row or "type" not in row or row.keys() & {"role", "message", "data", "fields"}:
+        return dict(row)
+    return {**row, "data": {**row, "content": row["content"] or ""}}
+
+
+def _own_id(row: Mapping[str, Any]) -> str | None:
+    """The id that a dict brings, at its top, or in its message or LangChain's `data`."""
+    for place in (row, row.get("message"), row.get("data"), row.get("fields")):
+        if isinstance(place, Mapping) and place.get("id") not in {None, ""}:
+            return str(place["id"])
+    return None
+
+
+def _completed(message: BaseMessage, row: Mapping[str, Any]) -> BaseMessage:
+    """`message` with what the assistant said beside its content: a refusal and a transcript are its words."""
+    inner = row.get("message", row)
+    if not isinstance(message, AIMessage) or "role" not in inner:
+        return message
+    beside = {key: inner[key] for key in _BESIDE_CONTENT if inner.get(key)}
+    update: dict[str, Any] = {"additional_kwargs": {**message.additional_kwargs, **beside}} if beside else {}
+    audio = beside.get("audio")
+    if not message.content and isinstance(inner.get("refusal"), str):
+        update["content"] = [{"type": "refusal", "refusal": inner["refusal"]}]
+    elif not message.content and isinstance(audio, Mapping) and isinstance(audio.get("transcript"), str):
+        update["content"] = audio["transcript"]
+    return message.model_copy(update=update) if update else message
+
+
+def _rows(message: BaseMessage) -> list[dict[str, Any]]:
+    try:
+        rows = convert_to_openai_messages([message], include_id=True)
+    except (ValueError, KeyError, TypeError):  # LangChain refuses the message for a block that OpenAI has no form for
+        rows = convert_to_openai_messages([message.model_copy(update={"content": str(message.text)})], include_id=True)
+    if isinstance(message, AIMessage):
+        calls = [_raw_call(call) for call in message.invalid_tool_calls]
+        if calls:
+            rows[0]["tool_calls"] = [*rows[0].get("tool_calls", ()), *calls]
+        legacy = message.additional_kwargs.get("function_call")
+        if legacy and "tool_calls" not in rows[0]:
+            rows[0]["function_call"] = dict(legacy)
+    return list(rows)
+
+
+def _raw_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": call.get("name") or "", "arguments": call.get("args") or ""}
+    return {"type": "function", "id": call.get("id") or "", "function": function}

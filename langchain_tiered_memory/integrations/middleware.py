@@ -30,11 +30,16 @@ from langchain_tiered_memory.integrations.agent.cache_hints import (
 )
 from langchain_tiered_memory.integrations.agent.called_models import CalledModels, watched
 from langchain_tiered_memory.integrations.agent.context import MESSAGES_KEY, Asked, Choices, kept
-from langchain_tiered_memory.integrations.agent.last_request import called_by
 from langchain_tiered_memory.integrations.agent.model_call import Announcement, notices_of, take_turn
-from langchain_tiered_memory.integrations.agent.other_middlewares import is_summarised
-from langchain_tiered_memory.integrations.agent.reply import Outgoing
-from langchain_tiered_memory.integrations.agent.request import changes_of, held_by, running_config, schemas_of, stream
+from langchain_tiered_memory.integrations.agent.reply import Outgoing, called_by
+from langchain_tiered_memory.integrations.agent.request import (
+    changes_of,
+    held_by,
+    is_summarised,
+    running_config,
+    schemas_of,
+    stream,
+)
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed

@@ -26,17 +26,17 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
-from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
-from langchain_tiered_memory.integrations.graph.node_cache import ModelCall, handover_of
-from langchain_tiered_memory.integrations.graph.node_calls import (
+from langchain_tiered_memory.integrations.graph.memory_node import (
+    MemoryNode,
     acheckpoint_run,
     amodel_input,
+    at_once,
     checkpoint_run,
     model_input,
 )
+from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_of
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
-from langchain_tiered_memory.integrations.graph.node_plans import plan_of
-from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, said_in_turn
+from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, write_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
 from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
@@ -95,10 +95,8 @@ def remember_node(
     def journey(state: Any, config: RunnableConfig) -> Done:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
         if keys:
-            turn = said_in_turn(state, config, keys)
-            found.session.core.check_owner()
-            turn.written(found.session, kind=kind, task=task)
-            return Done(update=update_with(remembered=len(turn.messages)))
+            written = write_turn(found.session, state, config, keys, kind=kind, task=task)
+            return Done(update=update_with(remembered=written))
         found.session.core.check_owner()
         record = found.remembered(kind=kind, task=task)
         return Done(update=update_with(messages_key, record))
@@ -182,19 +180,9 @@ def context_node(
         name: The node's, where `add_node` gets none.
     """
     check_known_view("context_node", memory, view)
-    call = ModelCall(
-        model=model,
-        system=system,
-        tools=tuple(tools),
-        max_tokens=max_tokens,
-        query=query,
-        view=view,
-        profile=profile,
-        scope=scope,
-    )
+    asked = {"model": model, "system": system, "max_tokens": max_tokens, "query": query, "profile": profile}
+    call, handover = _announced(memory, **asked, tools=tuple(tools), view=view, scope=scope)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
-    handover = handover_of(memory)
-    handover.announce(call)
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
@@ -227,43 +215,25 @@ def guard_node(
     Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
     graph's custom stream and to callbacks. When the run's state was saved for this request, it is saved together with
     the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
-    takes over the context that was made here.
-
-    Args:
-        memory: As of `context_node`, as are all others.
-        model: See there.
-        system: See there.
-        tools: See there.
-        max_tokens: See there.
-        query: See there.
-        view: See there.
-        profile: See there.
-        messages_key: See there.
-        track: See there.
-        scope: See there.
-        user_key: See there.
-        name: See there.
+    takes over the context that was made here. The arguments are those of `context_node`.
     """
     check_known_view("guard_node", memory, view)
-    call = ModelCall(
-        model=model,
-        system=system,
-        tools=tuple(tools),
-        max_tokens=max_tokens,
-        query=query,
-        view=view,
-        profile=profile,
-        scope=scope,
-    )
+    asked = {"model": model, "system": system, "max_tokens": max_tokens, "query": query, "profile": profile}
+    call, handover = _announced(memory, **asked, tools=tuple(tools), view=view, scope=scope)
     wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
-    handover = handover_of(memory)
-    handover.announce(call)
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
         return (yield from guarded(found, call, wiring, handover))
 
     return MemoryNode(name, journey)
+
+
+def _announced(memory: MemorySource, **how: Any) -> tuple[ModelCall, Handover]:  # noqa: ANN401 - fields of a call
+    """A model's call, known to the nodes behind by its fingerprint, and where contexts for it are handed on."""
+    call, handover = ModelCall(**how), handover_of(memory)
+    handover.announce(call)
+    return call, handover
 
 
 @checked(SettingsError)

@@ -6,7 +6,9 @@ dataclass comes back as a dict under strict msgpack. So only figures and ids sta
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +16,73 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typing_extensions import TypedDict
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from langchain_core.messages import BaseMessage
 
+
+_MAX_SPANS = 16
+"""Up to so many runs of numbers are written as such, for people to read."""
 STATE_KEY = "tiered_memory"
 STATE_VERSION = 1
+_MIGRATIONS: tuple[Any, ...] = ()
+"""Step n brings state version n to n + 1. Append only: checkpoints keep old states for good."""
+_SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers of messages, one bit each.
+
+    In JSON a few runs of them are spans. Many are a compressed bit map: every state of the graph holds it anew, and a
+    branch that drops a message in each turn would have a span for each. At the very most it takes a byte for six
+    messages; with any regularity far less.
+    """
+
+    bits: bytes = b""
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Numbers:
+        """These numbers, none below zero."""
+        bits = bytearray()
+        for number in numbers:
+            place, bit = divmod(number, 8)
+            if place >= len(bits):
+                bits.extend(bytes(place + 1 - len(bits)))
+            bits[place] |= 1 << bit
+        return cls(bytes(bits))
+
+    def __contains__(self, number: int) -> bool:
+        """Whether the number is one of them."""
+        place, bit = divmod(number, 8)
+        return 0 <= place < len(self.bits) and bool(self.bits[place] >> bit & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        """Ascending."""
+        for place, byte in enumerate(self.bits):
+            if byte:
+                yield from (place * 8 + bit for bit in range(8) if byte >> bit & 1)
+
+    def to_json(self) -> list[list[int]] | str:
+        """Spans, first and last of each run; or the bit map as text."""
+        spans: list[list[int]] = []
+        for number in self:
+            if spans and spans[-1][1] == number - 1:
+                spans[-1][1] = number
+            elif len(spans) == _MAX_SPANS:
+                return base64.b64encode(zlib.compress(self.bits, 9)).decode("ascii")
+            else:
+                spans.append([number, number])
+        return spans
+
+    @classmethod
+    def from_json(cls, written: Iterable[Iterable[int]] | str) -> Numbers:
+        """The numbers that `to_json` wrote."""
+        if isinstance(written, str):
+            return cls(zlib.decompress(base64.b64decode(written)))
+        return cls.of(number for first, last in written for number in range(int(first), int(last) + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +191,6 @@ def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-_MIGRATIONS: tuple[Any, ...] = ()
-"""Step n brings state version n to n + 1. Append only: checkpoints keep old states for good."""
-
-
 def branch_in(state: object, messages_key: str | None) -> BranchRecord | None:
     """The record of a message list; `None` where it was not remembered yet."""
     written = current(part_of(state, STATE_KEY)).get("branches", {}).get(messages_key or "")
@@ -182,6 +240,3 @@ def digests_at(messages: Sequence[BaseMessage], count: int) -> tuple[tuple[str, 
 def begins_with(messages: Sequence[BaseMessage], record: BranchRecord) -> bool:
     """Whether a list has all messages that a record is about, in their place."""
     return len(messages) >= record.count and digests_at(messages, record.count)[0][0] == record.ids
-
-
-_SAID_BESIDE = ("type", "name", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")

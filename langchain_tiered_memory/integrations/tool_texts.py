@@ -78,10 +78,8 @@ def _id_of(one: Hit | Entry) -> str:
     return short_id(one.id, max_chars=_MOST_ID_CHARS)
 
 
-def page_of(
-    found: Sequence[Summary | Entry], *, page: int, max_tokens: int, count: Callable[[str], int]
-) -> tuple[str, bool] | None:
-    """Page `page` (from 1) of what was expanded, and whether there is a further one; `None` behind the last."""
+def page_of(found: Sequence[Summary | Entry], *, page: int, max_tokens: int, count: Callable[[str], int]) -> str | None:
+    """Page `page` (from 1) of what was expanded; `None` behind the last."""
     pages = _pages(found, max_tokens=max_tokens - _FRAMING_TOKENS, count=count)
     for _ in range(page - 1):
         if next(pages, None) is None:
@@ -90,7 +88,7 @@ def page_of(
     if blocks is None:
         return None
     more = next(pages, None) is not None
-    return fenced(blocks, note=f"There is more: ask for page {page + 1}." if more else ""), more
+    return fenced(blocks, note=f"There is more: ask for page {page + 1}." if more else "")
 
 
 def _pages(found: Sequence[Summary | Entry], *, max_tokens: int, count: Callable[[str], int]) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ as quoted data within a bound of tokens; an id that does not exist is an answer 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
@@ -106,7 +106,13 @@ def memory_tools(
         msg = f"max_tokens is {max_tokens}: a tool's result needs at least {_LEAST_TOKENS}"
         raise SettingsError(msg)
     verbs = _Verbs(
-        memory, session_id=session_id, user=user, track=track, scope=scope, max_tokens=max_tokens, user_key=user_key
+        memory=memory,
+        session_id=session_id,
+        user=user,
+        track=track,
+        scope=scope,
+        max_tokens=max_tokens,
+        user_key=user_key,
     )
     return [
         _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
@@ -140,75 +146,54 @@ def _tool(verb: Callable[..., str], twin: Callable[..., object], schema: type[Ba
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Verbs:
     """What the tools do, sync and async."""
 
-    def __init__(
-        self,
-        memory: TieredMemory,
-        *,
-        session_id: str | None,
-        user: str | None,
-        track: str | None,
-        scope: Scope | None,
-        max_tokens: int,
-        user_key: str,
-    ) -> None:
-        self._memory = memory
-        self._session_id = session_id
-        self._user = user
-        self._track = track
-        self._scope = scope
-        self._max_tokens = max_tokens
-        self._user_key = user_key
+    memory: TieredMemory
+    session_id: str | None
+    user: str | None
+    track: str | None
+    scope: Scope | None
+    max_tokens: int
+    user_key: str
 
     def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return self._recalled(query, config, limit)
+        # A model that asks for too many finds, or for none, still gets an answer.
+        session = self._session(config)
+        hits = session.search(query, k=min(max(limit, 1), _MOST_FINDS))
+        if not hits:
+            return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
+        return recalled(hits, max_tokens=self.max_tokens, count=self._count)
 
     async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
         return await off_loop(self.recall, query, config, limit)
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
-        return self._expanded(id, config, depth, page, question)
+        session = self._session(config)
+        for name in _names(id):
+            try:
+                if question.strip():
+                    return session.reread(name, query=question, max_tokens=self.max_tokens).text
+                found = session.expand(name, depth=depth if depth > 0 else None)
+            except NotFoundError:
+                continue
+            except InvalidInputError as error:
+                return _unusable(id, error)
+            shown = page_of(found, page=page, max_tokens=self.max_tokens, count=self._count)
+            return f"{_quoted(id)} has fewer than {str(page)[:20]} pages." if shown is None else shown
+        return _unknown(id)
 
     async def aexpand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - as above
         return await off_loop(self.expand, id, config, depth, page, question)
 
     def pin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above; tools call by name
-        return self._pinned(id, config, keep=keep)
-
-    async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
-        return await off_loop(self.pin, id, config, keep)
-
-    def _recalled(self, query: str, config: RunnableConfig, limit: int) -> str:
         session = self._session(config)
-        hits = session.search(query, k=_finds(limit))
-        if not hits:
-            return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
-        return recalled(hits, max_tokens=self._max_tokens, count=self._count)
-
-    def _expanded(self, wanted: str, config: RunnableConfig, depth: int, page: int, question: str) -> str:
-        session = self._session(config)
-        for name in _names(wanted):
-            try:
-                if question.strip():
-                    return session.reread(name, query=question, max_tokens=self._max_tokens).text
-                found = session.expand(name, depth=depth if depth > 0 else None)
-            except NotFoundError:
-                continue
-            except InvalidInputError as error:
-                return _unusable(wanted, error)
-            shown = page_of(found, page=page, max_tokens=self._max_tokens, count=self._count)
-            return f"{_quoted(wanted)} has fewer than {str(page)[:20]} pages." if shown is None else shown[0]
-        return _unknown(wanted)
-
-    def _pinned(self, wanted: str, config: RunnableConfig, *, keep: bool) -> str:
-        session = self._session(config)
-        for name in _names(wanted):
+        for name in _names(id):
             try:
                 found = session.expand(name, depth=1)
                 if not _is_message(name, found):
-                    return _no_message(wanted)
+                    return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
                 if keep:
                     session.pin(found[0].id)
                 else:
@@ -216,13 +201,16 @@ class _Verbs:
             except NotFoundError:
                 continue
             except InvalidInputError as error:
-                return _unusable(wanted, error)
-            return _pinned(found[0].id, keep=keep)
-        return _unknown(wanted)
+                return _unusable(id, error)
+            return f"Message {_quoted(found[0].id)} {'stays in view from now on' if keep else 'is no longer pinned'}."
+        return _unknown(id)
+
+    async def apin(self, id: str, config: RunnableConfig, keep: bool = True) -> str:  # noqa: A002, FBT001, FBT002 - as above
+        return await off_loop(self.pin, id, config, keep)
 
     def _session(self, config: RunnableConfig) -> Session:
         configurable = config.get("configurable", {})
-        named = self._session_id or configurable.get("thread_id")
+        named = self.session_id or configurable.get("thread_id")
         if not named:
             msg = (
                 "the memory's tools do not know their session: run them with a thread_id in the config's configurable, "
@@ -230,26 +218,26 @@ class _Verbs:
             )
             raise SettingsError(msg)
         track, scope = self._seen(config, str(named))
-        return self._memory.session(
+        return self.memory.session(
             str(named),
-            user=self._user if self._user is not None else user_of(configurable, self._user_key),
-            track=self._track or track or DEFAULT_TRACK,
-            scope=self._scope or scope,
+            user=self.user if self.user is not None else user_of(configurable, self.user_key),
+            track=self.track or track or DEFAULT_TRACK,
+            scope=self.scope or scope,
         )
 
     def _seen(self, config: RunnableConfig, session_id: str) -> tuple[str | None, Scope | None]:
         """The track of the agent that calls, and what it may see, where it is a sub-agent with a track of its own."""
         if not config.get("configurable", {}).get("thread_id"):
             return None, None
-        place = replace(place_of(config, self._user_key), session_id=session_id)
+        place = replace(place_of(config, self.user_key), session_id=session_id)
         if not place.parts:
             return None, None
-        track = line_of_agent(self._memory, place, None, (), track=self._track).track
-        if self._scope is not None:
+        track = line_of_agent(self.memory, place, None, (), track=self.track).track
+        if self.scope is not None:
             return track, None
         if session_id != str(config["configurable"]["thread_id"]):
             return None, None
-        transcript = self._memory.core.runtime.store.transcript
+        transcript = self.memory.core.runtime.store.transcript
         ref = transcript.find(session_id)
         # An agent that goes on with the conversation above it has said nothing on a track of its own.
         if ref is None or track not in transcript.tracks(ref) or not keeps_to_itself(place, track):
@@ -258,17 +246,12 @@ class _Verbs:
 
     @property
     def _count(self) -> Callable[[str], int]:
-        return self._memory.core.runtime.counter.count_text
+        return self.memory.core.runtime.counter.count_text
 
 
 def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
     """Whether `wanted` names the one message found: a summary gives what it stands for."""
     return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
-
-
-def _finds(limit: int) -> int:
-    """A model that asks for too many finds, or for none, still gets an answer."""
-    return min(max(limit, 1), _MOST_FINDS)
 
 
 def _names(wanted: str) -> list[str]:
@@ -289,12 +272,3 @@ def _unknown(wanted: str) -> str:
 
 def _unusable(wanted: str, error: InvalidInputError) -> str:
     return f"{_quoted(wanted)} cannot be used: {plain_label(str(error), max_chars=300)}"
-
-
-def _no_message(wanted: str) -> str:
-    return f"{_quoted(wanted)} is a summary. `expand` it, and pin one of its messages."
-
-
-def _pinned(message_id: str, *, keep: bool) -> str:
-    then = "stays in view from now on" if keep else "is no longer pinned"
-    return f"Message {_quoted(message_id)} {then}."

@@ -16,7 +16,7 @@ from langchain_tiered_memory.maintenance.fact_checks import mend_facts
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.ingest import passage_drafts
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
 from langchain_tiered_memory.reports import DoctorReport, Problem
 from langchain_tiered_memory.summaries.derived_checks import derived_again

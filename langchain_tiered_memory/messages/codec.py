@@ -6,34 +6,28 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages, message_to_dict
 from pydantic import ValidationError
 
 from langchain_tiered_memory.errors import InvalidInputError, UnknownMessageError, explain_validation
 from langchain_tiered_memory.messages.decoder import CLASSES, VERSION, decode, defaults_of, read_payload
-from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, safe_text, text_of
 from langchain_tiered_memory.text.tagged_json import MAX_LEVELS, Losses, depth_of, to_plain
 
-__all__ = [
-    "Encoded",
-    "answers_of",
-    "calls_of",
-    "coerce",
-    "decode",
-    "digest_of_payload",
-    "encode",
-    "refuse_too_deep",
-    "role_of",
-    "safe_text",
-    "text_of",
-]
+if TYPE_CHECKING:
+    from langchain_tiered_memory.types.outcomes import Window, Zone
+
+
+__all__ = ["Encoded", "coerce", "decode", "digest_of_payload", "encode", "refuse_too_deep"]
 
 _NOT_SAID = frozenset({"id", "type", "usage_metadata", "response_metadata", "tool_call_chunks", "chunk_position"})
 """Fields that may change without the message saying anything else: they stay out of the digest."""
 _SHOWN_CHARACTERS = 300
 """Of what LangChain says of a value that it does not take: its first sentences."""
+MAX_MESSAGES = 400
+"""Of one snapshot. A view of a usual window has fewer; of a larger one its first and its newest are kept."""
+_FIRST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,3 +189,33 @@ def _sorted_calls(calls: object) -> tuple[list[Any], list[dict[str, Any]]]:
             wrong = {"args": str(arguments), "error": "the arguments are no JSON object", "type": "invalid_tool_call"}
             invalid.append({**named, **wrong})
     return valid, invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSnapshot:
+    """A view as a model was, or would have been, given it."""
+
+    name: str
+    """Of the view's plan."""
+    messages: Sequence[BaseMessage]
+    zone: Zone
+    used_tokens: int
+    """Of the whole request, before anything is pruned."""
+    window: Window
+    summary_ids: Sequence[str] = ()
+    pruning: Sequence[tuple[int, str]] = ()
+    """First `seq`s of the groups that would leave it next, and why: the plan of the danger zone."""
+
+
+def bounded(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
+    """At most `MAX_MESSAGES`: the first few, with system prompt and goal, and the newest; and how many are not."""
+    left_out = max(len(messages) - MAX_MESSAGES, 0)
+    if not left_out:
+        return list(messages), 0
+    return [*messages[:_FIRST], *messages[_FIRST - MAX_MESSAGES :]], left_out
+
+
+def conversation_of(messages: Sequence[BaseMessage]) -> tuple[dict[str, Any], ...]:
+    """Messages as LangChain's dicts, in nothing but JSON: what JSON lacks is tagged, as in the transcript."""
+    losses = Losses()
+    return tuple(to_plain(message_to_dict(message), "checkpoint", losses) for message in messages)

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langchain_tiered_memory.text.tagged_json import MAX_LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 PartKind: TypeAlias = Literal["text", "image", "audio", "video", "file", "reasoning", "call", "compaction", "other"]
 
@@ -298,3 +305,64 @@ def _size(data: object) -> str:
     else:
         return ""
     return f"{octets / _KILOBYTE:,.0f} kB" if octets >= _KILOBYTE else f"{octets} bytes"
+
+
+def schema_text(tool: object) -> str:
+    """The JSON that a provider gets for `tool`, without spaces. Never raises.
+
+    Args:
+        tool: A LangChain tool, a pydantic class, a function, a TypedDict, or a dict in OpenAI's, Anthropic's or a
+            provider's own style. Anything else is shown by its `str`.
+    """
+    if isinstance(tool, Mapping):
+        return _converted(dict(tool))
+    return _converted_once(_Keyed(key=_key(tool), tool=tool))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A tool that is equal to another with the same schema, whichever object it is."""
+
+    key: Hashable
+    tool: Any = field(compare=False, hash=False)
+
+
+def _key(tool: object) -> Hashable:
+    if isinstance(tool, BaseTool):
+        schema = tool.args_schema
+        fixed = compact_json(schema) if isinstance(schema, dict) else schema
+        return (type(tool), tool.name, tool.description, fixed)
+    return tool if isinstance(tool, Hashable) else (type(tool), str(tool))
+
+
+@lru_cache(maxsize=512)
+def _converted_once(keyed: _Keyed) -> str:
+    return _converted(keyed.tool)
+
+
+def _converted(tool: Any) -> str:  # noqa: ANN401 - whatever LangChain takes for a tool
+    try:
+        schema: Mapping[str, Any] = convert_to_openai_tool(tool)
+    except Exception:  # noqa: BLE001 - builds the schema of somebody else's tool; what it cannot say is counted as text
+        schema = tool if isinstance(tool, Mapping) else {"function": str(tool)}
+    return compact_json(schema.get("function", schema))
+
+
+def with_described_media(message: BaseMessage, *, fits: Callable[[BaseMessage], bool]) -> BaseMessage:
+    """`message` with a line in the place of as many of its media as it takes to fit, from the first one on.
+
+    A message whose media are all described and that still does not fit is given back so.
+    """
+    content = message.content
+    if not isinstance(content, list):
+        return message
+    blocks: list[str | dict[Any, Any]] = list(content)
+    described = message
+    for at, block in enumerate(content):
+        if fits(described):
+            break
+        parts = list(parts_of(block))
+        if any(part.kind in MEDIA for part in parts):
+            blocks[at] = {"type": "text", "text": " ".join(part.text for part in parts)}
+            described = message.model_copy(update={"content": list(blocks)})
+    return described

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    ChatMessageChunk,
-    FunctionMessage,
-    FunctionMessageChunk,
-    HumanMessage,
-    HumanMessageChunk,
-    SystemMessage,
-    SystemMessageChunk,
-    ToolMessage,
-    ToolMessageChunk,
-)
+from langchain_core import messages
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.tagged_json import TAG, from_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from langchain_core.messages import BaseMessage
 
 VERSION = 1
 """Of the payloads that are written; others are refused."""
 CLASSES: dict[str, type[BaseMessage]] = {
-    cls.__name__: cls
-    for cls in (
-        AIMessage,
-        AIMessageChunk,
-        ChatMessage,
-        ChatMessageChunk,
-        FunctionMessage,
-        FunctionMessageChunk,
-        HumanMessage,
-        HumanMessageChunk,
-        SystemMessage,
-        SystemMessageChunk,
-        ToolMessage,
-        ToolMessageChunk,
-    )
+    name: getattr(messages, name)
+    for kind in ("AI", "Chat", "Function", "Human", "System", "Tool")
+    for name in (f"{kind}Message", f"{kind}MessageChunk")
 }
 """LangChain's messages, by the name that a payload gives them."""
 _TYPES: dict[str, Any] = {
@@ -83,7 +56,7 @@ def decode(payload: str) -> BaseMessage:
         return _cast(_mould(payload))
     except UnknownMessageError:
         raise
-    except _OF_DAMAGE as error:  # as `_read` does, which costs as much as the rest
+    except _OF_DAMAGE as error:
         raise _unreadable(error) from error
 
 
@@ -93,26 +66,17 @@ def read_payload(payload: str) -> tuple[type[BaseMessage], dict[str, Any]]:
     Raises:
         UnknownMessageError: when `payload` is damaged, not one of ours, or of a later version.
     """
-    with _read():
+    try:
         stored = json.loads(payload)
         cls = CLASSES.get(stored.get("class", "")) if isinstance(stored, dict) else None
-        if cls is None or stored.get("v") != VERSION:
-            msg = "a stored message is of a kind that this version does not know; upgrade the package to read it"
-            raise UnknownMessageError(msg)
-        given = {**stored["fields"], **stored.get("extra", {})}
-        _check(given)
-        return cls, given
-
-
-@contextmanager
-def _read() -> Iterator[None]:
-    """Whatever damage makes of the reading of a payload is one error."""
-    try:
-        yield
-    except UnknownMessageError:
-        raise
+        if cls is not None and stored.get("v") == VERSION:
+            given = {**stored["fields"], **stored.get("extra", {})}
+            _check(given)
+            return cls, given
     except _OF_DAMAGE as error:
         raise _unreadable(error) from error
+    msg = "a stored message is of a kind that this version does not know; upgrade the package to read it"
+    raise UnknownMessageError(msg)
 
 
 def _unreadable(error: Exception) -> UnknownMessageError:

@@ -72,12 +72,7 @@ class Reading:
 
 
 def changes_of(call: RequestedCall, settings: FileSettings) -> tuple[Change, ...]:
-    """The texts that a call put into files, in their order; none of a call that writes no file.
-
-    Args:
-        call: Any call of a tool.
-        settings: Which tools write, and which arguments name files.
-    """
+    """The texts that a call put into files, in their order; none of a call that writes no file."""
     written = [touch for touch in touches_of_call(call, settings) if touch.operation == "write"]
     if not written:
         return ()

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.messages.content_blocks import compact_json, requested_calls
 from langchain_tiered_memory.types.records import Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.types.records import Draft, Entry
+
+_MAX_CHARS = 120
+T = TypeVar("T")
 
 
 def assign_groups(
@@ -42,3 +49,47 @@ def as_groups(entries: Iterable[Entry]) -> list[Group]:
     by_group = sorted(entries, key=attrgetter("group", "seq"))
     groups = [Group(entries=tuple(members)) for _, members in groupby(by_group, key=attrgetter("group"))]
     return sorted(groups, key=attrgetter("first_seq"))
+
+
+def unfinished_calls(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
+    """By message id, the calls of whole groups that have no result, each as `name(argument=value)`, shortened.
+
+    A stored message that cannot be read is named by the ids of its calls. Never raises.
+    """
+    answered = {entry.answers for entry in entries}
+    return {entry.id: _in_words(entry, waiting) for entry in entries if (waiting := frozenset(entry.calls) - answered)}
+
+
+def _in_words(entry: Entry, waiting: frozenset[str]) -> tuple[str, ...]:
+    try:
+        requested = requested_calls(decode(entry.payload))
+    except UnknownMessageError:
+        return tuple(call for call in entry.calls if call in waiting)
+    return tuple(_line(call) for call in requested if call.id in waiting)
+
+
+def _line(call: RequestedCall) -> str:
+    given = (
+        call.raw if call.raw is not None else ", ".join(f"{key}={compact_json(one)}" for key, one in call.args.items())
+    )
+    line = " ".join(f"{call.name}({given})".split())
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}\u2026"
+
+
+def overlap(first: Sequence[T], last: Sequence[T]) -> int:
+    """Length of the longest beginning of `first` that `last` ends with, in linear time (Knuth, Morris and Pratt)."""
+    fallback = [0] * len(first)
+    count = 0
+    for at in range(1, len(first)):
+        while count and first[at] != first[count]:
+            count = fallback[count - 1]
+        count += first[at] == first[count]
+        fallback[at] = count
+    count = 0
+    for one in last if first else ():
+        if count == len(first):
+            count = fallback[count - 1]
+        while count and one != first[count]:
+            count = fallback[count - 1]
+        count += one == first[count]
+    return count

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import (
-    AIMessage,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, ChatMessage, FunctionMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.messages.content_blocks import Part, compact_json, parts_of, requested_calls
 from langchain_tiered_memory.text.fencing import plain_name

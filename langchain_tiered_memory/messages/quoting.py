@@ -1,23 +1,34 @@
-"""Entries quoted within a room: whole where they fit, else head and tail; of too many the newest."""
+"""Entries and calls shown within a room (whole where they fit, else head and tail), or stood in for.
+
+An agent that writes a file puts the file into its call, and nothing else in such a message can give way.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_tiered_memory.errors import UnknownMessageError
+from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.text.fair_share import water_level
 from langchain_tiered_memory.text.fencing import short_id
 from langchain_tiered_memory.text.truncation import head_and_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.types.records import Entry
+
 
 QUOTE_TOKENS = 4
 """A quote's speaker and line break."""
 _LEAST_TOKENS = 24
-"""A quote shorter than this says nothing: rather fewer of them."""
+"""A quote shorter than this says nothing (rather fewer of them), and a cut text has no room beside its pointer."""
+_QUOTED_CHARS = 400
+"""Of the text that was derived from it before it was damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +75,85 @@ def quotes_within(entries: Sequence[Entry], *, room: int, count: Callable[[str],
         texts=tuple((entry, text) for entry, text in texts if text),
         left_out=tuple(entry for entry in entries if entry not in kept),
     )
+
+
+def message_or_stand_in(entry: Entry) -> tuple[BaseMessage, str | None]:
+    """The stored message, or one that says that it is damaged; and why, where it is."""
+    try:
+        return decode(entry.payload), None
+    except UnknownMessageError as error:
+        return _stand_in(entry), str(error)
+
+
+def _stand_in(entry: Entry) -> BaseMessage:
+    text = f"[message {entry.id} is damaged in the memory's database and cannot be shown as it was"
+    if entry.text:
+        dots = "\u2026" if len(entry.text) > _QUOTED_CHARS else ""
+        text += f"; search knows of it: {entry.text[:_QUOTED_CHARS]}{dots}"
+    text += "]"
+    if entry.role == "tool" and entry.answers:
+        return ToolMessage(text, tool_call_id=entry.answers, id=entry.id)
+    if entry.role == "assistant":
+        return AIMessage(text, id=entry.id)
+    return SystemMessage(text, id=entry.id) if entry.role == "system" else HumanMessage(text, id=entry.id)
+
+
+def with_shorter_calls(
+    message: BaseMessage, *, excess_tokens: int, count: Callable[[str], int], pointer: str
+) -> BaseMessage:
+    """`message` with `excess_tokens` less in the arguments of its calls, where they have so much to give.
+
+    Names, ids, keys and everything that is no long text stay. What a provider's own blocks repeat of the calls is cut
+    alike.
+    """
+    if not isinstance(message, AIMessage) or not message.tool_calls or excess_tokens <= 0:
+        return message
+    long = [text for call in message.tool_calls for text in _texts(call["args"]) if count(text) > _LEAST_TOKENS]
+    sizes = [count(text) for text in long]
+    level = max(water_level(sizes, sum(sizes) - excess_tokens), _LEAST_TOKENS)
+
+    def cut(text: str) -> str:
+        return head_and_tail(text, max_tokens=level, count=count, pointer=pointer)
+
+    calls = [{**call, "args": _walked(call["args"], cut)} for call in message.tool_calls]
+    by_id = {call["id"]: call["args"] for call in calls}
+    kwargs = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+    content = message.content
+    if isinstance(content, list):
+        content = [_block(block, by_id) if isinstance(block, dict) else block for block in content]
+    return message.model_copy(update={"tool_calls": calls, "additional_kwargs": kwargs, "content": content})
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+
+
+def _walked(value: Any, cut: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, dict):
+        return {key: _walked(one, cut) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_walked(one, cut) for one in value]
+    return value
+
+
+def _block(block: dict[str, Any], by_id: dict[str | None, Any]) -> dict[str, Any]:
+    """A provider's own block of a call, with the arguments that the call has now."""
+    args = by_id.get(block.get("call_id") or block.get("id"))
+    if args is None:
+        return block
+    if block.get("type") == "tool_use":
+        return {**block, "input": args}
+    if block.get("type") == "tool_call":
+        return {**block, "args": args}
+    if block.get("type") == "function_call":
+        return {**block, "arguments": json.dumps(args)}
+    return block

@@ -1,12 +1,14 @@
-"""Finds the chat model inside LangChain's wrappers: retries, fallbacks, bound arguments, parsers, choices.
+"""Finds the chat model inside LangChain's wrappers, and tells how much it may write in one answer.
 
-A wrapper tells neither window nor name. What a context must fit is the model that is called in the end.
+A wrapper tells neither window nor name: what a context must fit is the model that is called in the end. A limit of its
+answers, with which a model was made or bound, is an attribute or an argument that each package names in its own way;
+what it could write at most stands in its profile, and why an answer ended in the answer's metadata.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import (
@@ -21,12 +23,21 @@ from langchain_core.runnables.base import RunnableBindingBase, RunnableEachBase
 from langchain_core.runnables.configurable import DynamicRunnable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from langchain_core.messages import BaseMessage
+
 
 _DEEPEST = 32
 """Wrappers within wrappers that are looked into: one that chooses its model may make a new one at each look."""
 _CONFIGURABLE = "_ConfigurableModel"
 """What `init_chat_model(configurable_fields=...)` makes: it stands in langchain, which need not be there."""
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+"""OpenAI, Anthropic, Mistral and most others; OpenAI's newer name; Google; Hugging Face; Ollama."""
+_REASONS: Final = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+_AT_LIMIT: Final = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"}
+)
 
 
 def models_in(model: object) -> tuple[BaseLanguageModel[Any], ...]:
@@ -44,13 +55,10 @@ def narrowest(models: Iterable[object]) -> object | None:
 
 def bound_name(model: object) -> str | None:
     """The name of another model that was bound to the call: `model.bind(model="...")`."""
-    for _ in range(_DEEPEST):
-        if not isinstance(model, RunnableBindingBase):
-            return None
-        named = model.kwargs.get("model") or model.kwargs.get("model_name")
+    for bound in _bindings(model):
+        named = bound.get("model") or bound.get("model_name")
         if isinstance(named, str):
             return named
-        model = model.bound
     return None
 
 
@@ -67,8 +75,7 @@ def answer_of(model: object) -> int | None:
 def _tokens(model: object, key: str) -> int | None:
     """Read on each call: a profile may be missing, empty or changed."""
     profile = getattr(model, "profile", None)
-    value = profile.get(key) if isinstance(profile, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return _as_limit(profile.get(key)) if isinstance(profile, dict) else None
 
 
 def _inside(model: object, above: frozenset[int]) -> list[BaseLanguageModel[Any]]:
@@ -108,3 +115,51 @@ def _chosen(model: object) -> Iterable[object]:
     except Exception:  # noqa: BLE001 - a provider's constructor: no key, no such model, no such package
         return ()
     return ()
+
+
+def answer_limit(model: object) -> int | None:
+    """Tokens that one answer of `model` may have; the least of those that a call may reach, `None` where none tells."""
+    bound = _bound_limit(model)
+    if bound is not None:
+        return bound
+    told = [limit for one in models_in(model) if (limit := _own_limit(one)) is not None]
+    return min(told, default=None)
+
+
+def is_cut_off(answer: BaseMessage) -> bool:
+    """Whether an answer ended because it had as many tokens as it may have."""
+    metadata = answer.response_metadata
+    reasons = [metadata.get(key) for key in _REASONS]
+    details = metadata.get("incomplete_details")
+    if isinstance(details, dict):  # OpenAI's Responses API
+        reasons.append(details.get("reason"))
+    return any(str(reason).casefold() in _AT_LIMIT for reason in reasons if reason is not None)
+
+
+def _own_limit(model: object) -> int | None:
+    set_limits = [value for name in _LIMITS if (value := _as_limit(getattr(model, name, None))) is not None]
+    able = answer_of(model)
+    return min([*set_limits, *([able] if able is not None else [])], default=None)
+
+
+def _bound_limit(model: object) -> int | None:
+    """What was bound to the call: `model.bind(max_tokens=500)`."""
+    for bound in _bindings(model):
+        named = [value for name in _LIMITS if (value := _as_limit(bound.get(name))) is not None]
+        if named:
+            return min(named)
+    return None
+
+
+def _bindings(model: object) -> Iterator[Mapping[str, Any]]:
+    """The arguments bound to a model's call, the outermost first."""
+    for _ in range(_DEEPEST):
+        if not isinstance(model, RunnableBindingBase):
+            return
+        yield model.kwargs
+        model = model.bound
+
+
+def _as_limit(value: Any) -> int | None:  # noqa: ANN401 - an attribute of any model
+    """Ollama says -1 and -2 for no limit."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

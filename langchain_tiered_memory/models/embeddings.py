@@ -31,7 +31,8 @@ DIRECTORY_VARIABLE = "TIERED_MEMORY_MINILM_DIR"
 DOWNLOAD_VARIABLE = "TIERED_MEMORY_DOWNLOAD"
 
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
-"""Of onnxruntime 1.31; earlier versions wrote nothing on Linux, and ignore it."""
+"""Keeps onnxruntime 1.31 from writing an id and a queue of events under the user's home, and from sending them; its own
+`disable_telemetry_events` comes too late. Earlier versions wrote nothing on Linux, and ignore it."""
 
 _FILES = ("model.onnx", "tokenizer.json")
 _ARCHIVE_URL = "https://chroma-onnx-models.s3.amazonaws.com/all-MiniLM-L6-v2/onnx.tar.gz"
@@ -230,14 +231,6 @@ def _say_lexical_only(reason: str) -> None:
     logger.warning("search is lexical only: %s", reason)
 
 
-def _keep_quiet() -> None:
-    """Keep onnxruntime from writing an id and a queue of events under the user's home, and from sending them.
-
-    It reads the variable when it is imported and not again; its own `disable_telemetry_events` comes too late.
-    """
-    os.environ.setdefault(_NO_TELEMETRY, "1")
-
-
 def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
     folder = find_minilm(directory)
     if folder is None:
@@ -247,7 +240,7 @@ def _open_model(directory: str | os.PathLike[str] | None) -> tuple[Any, Any]:
             "or call fetch_minilm()"
         )
         raise SettingsError(msg)
-    _keep_quiet()
+    os.environ.setdefault(_NO_TELEMETRY, "1")  # it is read at the import alone
     runtime = importlib.import_module("onnxruntime")
     try:
         tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(folder / "tokenizer.json"))

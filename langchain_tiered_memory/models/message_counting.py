@@ -1,4 +1,4 @@
-"""Counting tokens: how a provider frames messages and tools, and the estimate for where no tokenizer is at hand.
+"""Counting tokens: how a provider frames messages and tools, the estimate without a tokenizer, and calibration.
 
 Framing figures are OpenAI's (Cookbook, "How to count tokens with tiktoken"): 3 tokens around each message, the role, 1
 more for a name, and 3 that prime the answer. Media have a fixed cost, whatever their bytes:
@@ -12,27 +12,34 @@ more for a name, and 3 that prime the answer. Media have a fixed cost, whatever 
 | file | 3,000 | the upper end of what Anthropic names for one page of a PDF |
 
 A provider's compaction counts as its summary does; one that is encrypted, as a text of as many bytes.
+
+The estimate judges a text by the scripts it is written in. Its rates were fitted by least squares of the relative error
+to what `cl100k_base` and `o200k_base` give for 36 short texts (`tests/unit/models/token_samples.py`). Measured there:
+mean absolute error 6 % (`o200k_base`) and 5 % (`cl100k_base`); at worst 29 % too low (lines of indentation and single
+letters) and 16 % too high (a diff). English prose comes out 4 to 10 % high, other scripts within 13 %, base64 and
+hexadecimal within 14 %, Polish and Turkish 10 to 25 % low.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from langchain_tiered_memory.messages.content_blocks import MEDIA, compact_json, parts_of, requested_calls
-from langchain_tiered_memory.messages.tool_schemas import schema_text
-from langchain_tiered_memory.models.calibration import Calibration
-from langchain_tiered_memory.models.estimation import estimated_tokens
+from langchain_tiered_memory.messages.content_blocks import MEDIA, compact_json, parts_of, requested_calls, schema_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.messages.content_blocks import Part
-    from langchain_tiered_memory.models.estimation import EncodingName
     from langchain_tiered_memory.protocols import TokenCounter
+
 
 __all__ = ["PRIMING_TOKENS", "Calibration", "EstimatingCounter", "FramedCounter", "framed_tokens", "request_tokens"]
 
@@ -54,6 +61,62 @@ ENCRYPTED_CHARS_PER_TOKEN = 16 / 3
 MEDIA_TOKENS = {"image": IMAGE_TOKENS, "audio": 1000, "video": 8000, "file": 3000}
 
 _REMEMBERED_TEXTS = 512
+LOWEST_RATIO = 0.5
+HIGHEST_RATIO = 3.0
+"""Beyond these a report measures something else: a cached prompt counted apart, another model, a bug."""
+_LEAST_TOKENS = 50  # in shorter requests framing weighs more than text
+_LARGEST_STEP = 1.5  # one report moves what was learnt by this factor at most
+_LEAST_WEIGHT = 0.15  # of a new report, so that a change of model is learnt in a dozen calls
+EncodingName: TypeAlias = Literal["cl100k_base", "o200k_base"]
+_RATES = {
+    "word": (0.90, 0.88),
+    "long": (0.62, 0.49),
+    "accented": (1.31, 0.34),
+    "digits": (1.41, 1.37),
+    "mark": (0.61, 0.68),
+    "more_marks": (0.21, 0.24),
+    "break": (1.03, 1.04),
+    "blob": (0.62, 0.62),
+    "cyrillic": (0.56, 0.33),
+    "greek": (1.07, 0.42),
+    "hebrew": (1.17, 0.47),
+    "arabic": (0.84, 0.37),
+    "devanagari": (1.25, 0.38),
+    "indic": (1.54, 0.39),
+    "thai": (0.96, 0.37),
+    "han": (1.05, 0.72),
+    "kana": (0.99, 0.74),
+    "hangul": (1.22, 0.74),
+    "other": (2.27, 1.54),
+}
+"""For each of `_ENCODINGS`: tokens per word, letter beyond the sixth of a word, accented letter, group of up to three
+digits, run of marks, further mark in a run, line break or run of spaces, and character of a blob or another script."""
+_ENCODINGS: tuple[EncodingName, ...] = ("cl100k_base", "o200k_base")
+_RATES_OF = {
+    encoding: {what: both[place] for what, both in _RATES.items()} for place, encoding in enumerate(_ENCODINGS)
+}
+_SHORT_WORD = 6
+_DIGITS_PER_TOKEN = 3
+_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
+_BLOB_DIGITS = 20  # a blob has at least one digit among so many characters; a long identifier has not
+_WORD = re.compile("[A-Z]?[a-z\u00aa-\u024f\u1e00-\u1eff]+|[A-Z]+(?![a-z])")
+_DIGITS = re.compile("[0-9]+")
+_MARKS = re.compile(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]+")
+_BREAK = re.compile(r"[\n\r]+[ \t]*|[ \t]{2,}")
+_ACCENTED = re.compile("[\u00aa-\u024f\u1e00-\u1eff]")
+_SCRIPTS = {
+    "cyrillic": re.compile("[\u0400-\u052f]"),
+    "greek": re.compile("[\u0370-\u03ff\u1f00-\u1fff]"),
+    "hebrew": re.compile("[\u0590-\u05ff]"),
+    "arabic": re.compile("[\u0600-\u08ff\ufb50-\ufdff\ufe70-\ufefc]"),
+    "devanagari": re.compile("[\u0900-\u097f]"),
+    "indic": re.compile("[\u0980-\u0dff]"),
+    "thai": re.compile("[\u0e00-\u109f\u1780-\u17ff]"),
+    "han": re.compile("[\u2e80-\u303f\u3100-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"),
+    "kana": re.compile("[\u3040-\u30ff]"),
+    "hangul": re.compile("[\uac00-\ud7af]"),
+}
+_CHUNK_CHARS = 200_000  # bounds the lists that a text of 10 MB makes
 
 
 class FramedCounter(ABC):
@@ -97,7 +160,7 @@ class FramedCounter(ABC):
 
 
 class EstimatingCounter(FramedCounter):
-    """Estimates from the scripts that a text is written in, without any tokenizer. See `estimation` for its error.
+    """Estimates from the scripts that a text is written in, without any tokenizer; the module tells its error.
 
     Args:
         encoding: Whose counts to come close to.
@@ -145,3 +208,141 @@ def _part_tokens(part: Part, count_text: Callable[[str], int]) -> int:
     if part.kind == "compaction":
         return count_text(part.sent) + math.ceil(part.encrypted_chars / ENCRYPTED_CHARS_PER_TOKEN)
     return count_text(part.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What to multiply raw counts by, for one model.
+
+    A moving average of clipped reports: no single one can spoil it.
+    """
+
+    ratio: float = 1.0
+    samples: int = 0
+    """Reports that went into `ratio`."""
+
+    def observe(self, estimated: int, reported: int) -> Calibration:
+        """This calibration after one more report.
+
+        Args:
+            estimated: Raw tokens that we counted for the request.
+            reported: Input tokens that the provider billed for it, cached ones included.
+        """
+        if estimated < _LEAST_TOKENS or reported < 1:
+            return self
+        seen = min(max(reported / estimated, LOWEST_RATIO), HIGHEST_RATIO)
+        if self.samples:
+            seen = min(max(seen, self.ratio / _LARGEST_STEP), self.ratio * _LARGEST_STEP)
+        weight = max(1 / (self.samples + 1), _LEAST_WEIGHT)
+        # Averaged as logarithms: twice as much and half as much cancel out.
+        ratio = math.exp((1 - weight) * math.log(self.ratio) + weight * math.log(seen))
+        return Calibration(ratio=min(max(ratio, LOWEST_RATIO), HIGHEST_RATIO), samples=self.samples + 1)
+
+    def apply(self, tokens: int) -> int:
+        """`tokens` as this provider would bill them, rounded up."""
+        return math.ceil(tokens * self.ratio - 1e-9)
+
+
+def estimated_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
+    """Tokens of `text`, about as `encoding` would count them. Never raises; 0 only for an empty text."""
+    if not text:
+        return 0
+    chunks = (text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS))
+    return max(1, round(sum(_chunk_tokens(chunk, encoding) for chunk in chunks)))
+
+
+@lru_cache(maxsize=64)
+def _chunk_tokens(text: str, encoding: EncodingName) -> float:
+    """Kept for the last few texts: each context counts the same history block as the one before."""
+    rates = _RATES_OF[encoding]
+    blobs = [blob for blob in _BLOB.findall(text) if _is_blob(blob)]
+    tokens = rates["blob"] * sum(map(len, blobs))
+    if blobs:
+        text = _BLOB.sub(lambda found: " " if _is_blob(found.group()) else found.group(), text)
+    words = [len(word) for word in _WORD.findall(text)]
+    digits = sum(-(-len(run) // _DIGITS_PER_TOKEN) for run in _DIGITS.findall(text))
+    marks = _MARKS.findall(text)
+    tokens += (
+        rates["word"] * len(words)
+        + rates["long"] * sum(length - _SHORT_WORD for length in words if length > _SHORT_WORD)
+        + rates["digits"] * digits
+        + rates["mark"] * len(marks)
+        + rates["more_marks"] * (sum(map(len, marks)) - len(marks))
+        + rates["break"] * len(_BREAK.findall(text))
+    )
+    return tokens if text.isascii() else tokens + _other_scripts(text, rates)
+
+
+def _other_scripts(text: str, rates: Mapping[str, float]) -> float:
+    accented = len(_ACCENTED.findall(text))
+    tokens = rates["accented"] * accented
+    seen = accented
+    for script, letters in _SCRIPTS.items():
+        count = len(letters.findall(text))
+        tokens += rates[script] * count
+        seen += count
+    ascii_count = len(text.encode("ascii", "ignore"))
+    return tokens + rates["other"] * (len(text) - ascii_count - seen)
+
+
+def _is_blob(run: str) -> bool:
+    digits = sum(map(run.count, "0123456789"))
+    return 0 < digits < len(run) and digits * _BLOB_DIGITS >= len(run)
+
+
+_LEAST_CHARS = 64
+"""A shorter text is counted as fast as it is looked up."""
+_GENERATION = 8192
+"""Counts in each of the two generations: together at most some 2 MB."""
+
+
+class RememberedCounts:
+    """A token counter that counts a text once while it remembers it: requests show most of what those before showed.
+
+    Counts are kept under a digest, so that no word stays in memory on our account, and in two generations: when the
+    younger one is full, the older one goes. Neither takes a lock: a count that is lost in a race is made again.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+        self._is_framed = isinstance(counter, FramedCounter) and (
+            type(counter).count_message is FramedCounter.count_message
+        )
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the way of counting."""
+        return self.counter.fingerprint
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a bare text."""
+        if len(text) < _LEAST_CHARS:
+            return self.counter.count_text(text)
+        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is None:
+                found = int(self.counter.count_text(text))
+            if len(self._young) >= _GENERATION:
+                self._old, self._young = self._young, {}
+            self._young[key] = found
+        return found
+
+    def count_message(self, message: BaseMessage) -> int:
+        """Tokens of a message with its framing."""
+        return framed_tokens(message, self.count_text) if self._is_framed else self.counter.count_message(message)
+
+    def count_tools(self, tools: Sequence[Any]) -> int:
+        """Tokens of tool schemas."""
+        return self.counter.count_tools(tools)
+
+    def clear(self) -> None:
+        """Remember nothing any longer."""
+        self._young, self._old = {}, {}
+
+    def __len__(self) -> int:
+        """How many counts are remembered."""
+        return len(self._young) + len(self._old)

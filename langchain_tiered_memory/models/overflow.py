@@ -105,13 +105,7 @@ def overflow_in(error: BaseException) -> Overflow:
 
 
 def smaller_budget(sent_tokens: int, overflow: Overflow, *, share: float = 0.7) -> int:
-    """The budget of the one retry: strictly below what was sent.
-
-    Args:
-        sent_tokens: Of the refused request, as we count.
-        overflow: What the provider said.
-        share: Of what was sent, where the provider gave no figures that say more.
-    """
+    """The budget of the one retry: strictly below what was sent; `share` of it, where the provider gave no figures."""
     wanted = int(sent_tokens * share)
     limit, counted = overflow.limit_tokens, overflow.sent_tokens
     if limit is not None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from langchain_tiered_memory.errors import ReducedFunctionWarning
 from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings, find_minilm, may_download
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
+from langchain_tiered_memory.reports import MemoryStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from langchain_tiered_memory.protocols import TokenCounter
+    from langchain_tiered_memory.runtime import Runtime
+
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ _PACKAGES = (
     "onnxruntime", "pydantic",
 )  # fmt: skip
 """What behaviour depends on most, and what a report of a fault should name."""
+_said: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +112,10 @@ def look_around(
 
 
 def announce(gaps: tuple[Gap, ...], *, stacklevel: int) -> None:
-    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log.
-
-    Args:
-        gaps: What is missing.
-        stacklevel: Of the line to point at, counted from the caller of this function.
-    """
+    """Say each gap once in a program: as a Python warning, which shows where nothing is configured, and in the log."""
     for gap in gaps:
-        if _is_new(str(gap)):
+        if str(gap) not in _said:
+            _said.add(str(gap))
             logger.warning("%s", gap)
             warnings.warn(str(gap), ReducedFunctionWarning, stacklevel=stacklevel + 1)
 
@@ -129,16 +129,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-_said: set[str] = set()
-
-
-def _is_new(sentence: str) -> bool:
-    if sentence in _said:
-        return False
-    _said.add(sentence)
-    return True
 
 
 def _embedder_name(embeddings: Embeddings | str | None) -> str | None:
@@ -158,3 +148,22 @@ def _chroma_place(chroma: Any, path: Path | None, *, in_memory: bool) -> str:  #
         parts = urlsplit(text)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return text if hasattr(chroma, "__fspath__") or isinstance(chroma, str) else "a client of the caller's"
+
+
+def read_status(runtime: Runtime) -> MemoryStatus:
+    """Count what there is and name what is missing."""
+    passages = runtime.store.inspection.passage_count()
+    waiting = runtime.store.vector_queue.count()
+    around = runtime.surroundings
+    return MemoryStatus(
+        versions=versions(),
+        database=runtime.store.database.label,
+        sessions=len(runtime.store.transcript.sessions()),
+        embedder=around.embedder,
+        counter=runtime.counter.fingerprint,
+        counts_are_estimates=isinstance(runtime.counter.counter, EstimatingCounter),
+        chroma=around.chroma,
+        vectors=passages - waiting,
+        passages=passages,
+        gaps=tuple(str(gap) for gap in around.gaps),
+    )

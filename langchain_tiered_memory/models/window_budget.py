@@ -1,4 +1,4 @@
-"""Token budget of a request: from what a caller names, and what is known of the model's window."""
+"""Token budget of a request, from what a caller names and what is known of the model's window; windows are learnt."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.types.outcomes import Window
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.outcomes import WindowSource
 
@@ -82,3 +85,36 @@ def _allowing(max_tokens: int, buffer: float) -> Window:
     """The window that allows exactly `max_tokens`: whoever names a budget has left room for the answer."""
     tokens = max(math.ceil(max_tokens / (1 - buffer) - 1e-9), 1)
     return Window(tokens=tokens, reserved_tokens=0, buffer_share=buffer, source="budget")
+
+
+def learn_window(runtime: Runtime, model: str | None, tokens: int) -> None:
+    """Remember that a model's window is at most `tokens`.
+
+    Raises:
+        InvalidInputError: without a model's name, or for fewer than 1 token.
+    """
+    if not model or isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        msg = f"a window needs a model's name and a number of tokens from 1 up, not {model!r} and {tokens!r}"
+        raise InvalidInputError(msg)
+    runtime.store.windows.learn(model, tokens, runtime.now())
+    runtime.report(EventName.WINDOW_LEARNED, f"{model} takes {tokens:,} tokens", model=model, tokens=tokens)
+
+
+def set_window(runtime: Runtime, model: str | None, tokens: int) -> None:
+    """Remember that a model's window is `tokens`, whatever was learnt.
+
+    Raises:
+        InvalidInputError: as `learn_window`.
+    """
+    learn_window(runtime, model, tokens)
+    runtime.store.windows.confirm(str(model), tokens)
+
+
+def confirm_window(runtime: Runtime, model: str, tokens: int) -> None:
+    """Remember that a model answered a request of `tokens`, by its own count: a window learnt to be smaller was wrong.
+
+    It was misread from an error, say, or there is a larger model behind the name by now. Nobody tries on purpose: what
+    is larger than a learnt window goes out only where our own count was too low.
+    """
+    runtime.store.windows.confirm(model, tokens)
+    runtime.report(EventName.WINDOW_LEARNED, f"{model} took {tokens:,} tokens", model=model, tokens=tokens)

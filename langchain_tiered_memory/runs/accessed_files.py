@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.file_names import same_names
+from langchain_tiered_memory.messages.file_accesses import same_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -31,7 +31,7 @@ from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.runs import CheckpointInfo, MemoryCheckpoint, RunState, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from sqlalchemy import ColumnElement, RowMapping
 
@@ -145,18 +145,6 @@ class Checkpoints:
                 values = {"payload": kept, "archived": True}
                 connection.execute(update(checkpoints).where(checkpoints.c.key == key).values(values))
         return len(there), saved
-
-    def examined(self, ref: SessionRef) -> Iterator[tuple[str, str | None]]:
-        """Each checkpoint of a session with what is wrong with it, or `None`; one is read at a time, oldest first."""
-        after = 0
-        while (row := self.next_row(ref, after)) is not None:
-            after = row["key"]
-            try:
-                _from_row(row)
-            except CheckpointError as error:
-                yield row["id"], str(error)
-            else:
-                yield row["id"], None
 
     def next_row(self, ref: SessionRef, after: int) -> RowMapping | None:
         """The oldest checkpoint behind this one, as it stands there."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.messages.codec import MAX_MESSAGES, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
 from langchain_tiered_memory.text.tagged_json import from_plain
 from langchain_tiered_memory.transcript.delivery import deliver
@@ -22,21 +21,10 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.messages.codec import ViewSnapshot
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
     from langchain_tiered_memory.types.runs import CheckpointInfo, FileAccess
-
-__all__ = [
-    "FINISHED_TASKS",
-    "ViewSnapshot",
-    "checkpoint",
-    "checkpoint_infos",
-    "file_checksums",
-    "last_sound",
-    "of_the_run",
-    "read_checkpoint",
-    "sound_checkpoint",
-]
 
 FINISHED_TASKS = 50
 """Finished tasks that a checkpoint names: the pruning rules ask for the last 5."""
@@ -189,15 +177,10 @@ def sound_checkpoint(runtime: Runtime, ref: SessionRef, ids: Sequence[str]) -> t
 
 
 def last_sound(runtime: Runtime, ref: SessionRef, *, besides: str | None = None) -> MemoryCheckpoint | None:
-    """A session's last good checkpoint; `None` where none was made.
+    """A session's last good checkpoint, the one named `besides` not counted; `None` where none was made.
 
     Good is one that is whole; of these rather one that was not made in an emergency (`critical`), which says how a run
     stood when it was in trouble already.
-
-    Args:
-        runtime: The memory.
-        ref: Which session.
-        besides: One that does not count: what was written for the present request.
 
     Raises:
         CheckpointError: when all are damaged.

@@ -43,13 +43,8 @@ class Plans:
     def write(self, ref: SessionRef, name: str, payload: str, *, now: float, border: int = 0) -> None:
         """Keep a plan; the oldest of too many is dropped. One made under an epoch that has passed is not kept.
 
-        Args:
-            ref: The session, with the epoch that the plan was made under.
-            name: Which view.
-            payload: The plan.
-            now: When it was made.
-            border: Up to which message summaries stand in it: one that is finished later, of messages before that,
-                makes the plan pass.
+        `border` says up to which message summaries stand in it: one that is finished later, of messages before that,
+        makes the plan pass.
         """
         with self.database.write() as connection:
             session = lock_session(connection, ref.key)
@@ -98,13 +93,7 @@ def _calibration(row: RowMapping) -> tuple[float, int]:
 def write_plan(connection: Connection, ref: SessionRef, name: str, payload: str, *, now: float, border: int) -> None:
     """Keep a plan in the caller's transaction, which has locked the session and found `ref.epoch` to be its epoch.
 
-    Args:
-        connection: The transaction.
-        ref: The session.
-        name: The digest of the view's name.
-        payload: The plan.
-        now: When it was made; the oldest of too many is dropped.
-        border: Up to which message summaries stand in it.
+    `name` is the digest of the view's name; the oldest of too many is dropped.
     """
     mine = plans.c.session_key == ref.key
     drop_plan(connection, ref, name)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _MAX_NAME_CHARS = 1000
 """Of a track's or task's name as stored: tasks are looked up through an index with the track in it, and PostgreSQL
 indexes no row of more than 2,704 bytes."""
+_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
+_AS_STORED = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
+"""Columns of a task that `Task` has as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +120,9 @@ def read_run(connection: Connection, ref: SessionRef) -> RunRow:
         return RunRow(started_at=made if isinstance(made, float | int) else 0.0)
     sound = _sound(connection, row)
     return RunRow(
-        started_at=sound["started_at"],
         phase=none_or(unpacked, sound["phase"]),
-        finished_tasks=sound["finished_tasks"],
         zones={unpacked(view): zone.value for view, zone in zones_in(connection, row).items()},
-        checkpoint_at=sound["checkpoint_at"],
-        checkpoint_seq=sound["checkpoint_seq"],
+        **{name: sound[name] for name in ("started_at", "finished_tasks", "checkpoint_at", "checkpoint_seq")},
     )
 
 
@@ -134,9 +134,6 @@ def _sound(connection: Connection, row: RowMapping) -> dict[str, Any]:
             damage_of(connection).note(error)
             found[error.column] = _AT_THE_START.get(error.column)
     return found
-
-
-_AT_THE_START = {"started_at": 0.0, "finished_tasks": 0}
 
 
 def zones_in(connection: Connection, row: RowMapping) -> dict[str, Zone]:
@@ -153,21 +150,10 @@ def task_of(row: Columns) -> Task:
     Raises:
         DamagedRowError: when a column cannot be read.
     """
-    check(tasks, {name: row[name] for name in _CHECKED_OF_TASK})
-    return Task(
-        id=unpacked(row["task_id"]),
-        track=unpacked(row["track"]),
-        state=row["state"],
-        depends_on=rows.names_in(tasks, row, "depends_on"),
-        started_at=row["started_at"],
-        first_seq=row["first_seq"],
-        finished_at=row["finished_at"],
-        last_seq=row["last_seq"],
-        number=row["number"],
-    )
-
-
-_CHECKED_OF_TASK = ("state", "started_at", "first_seq", "finished_at", "last_seq", "number")
+    stored = {name: row[name] for name in _AS_STORED}
+    check(tasks, stored)
+    depends_on = rows.names_in(tasks, row, "depends_on")
+    return Task(id=unpacked(row["task_id"]), track=unpacked(row["track"]), depends_on=depends_on, **stored)
 
 
 def read_task(
@@ -222,13 +208,8 @@ def restore_tasks(connection: Connection, ref: SessionRef, state: RunState, *, t
             "task_digest": digest,
             "task_id": packed(task.id),
             "track": packed(task.track),
-            "state": task.state,
             "depends_on": rows.names_to_json(task.depends_on),
-            "started_at": task.started_at,
-            "first_seq": task.first_seq,
-            "finished_at": task.finished_at,
-            "last_seq": task.last_seq,
-            "number": task.number,
+            **{name: getattr(task, name) for name in _AS_STORED},
         }
         for digest, task in named.items()
     ]

@@ -259,15 +259,9 @@ class Runs:
         """Put phase, tasks and pins back as they were, and the views' plans where they still hold.
 
         Tasks that were started since are taken out; tasks that were finished so long before that the state does not
-        name them stay as they are. Messages are not touched.
-
-        Args:
-            ref: The session.
-            state: What to put back.
-            now: What time it is.
-            plans: As `Plans.kept` gave them.
-            epoch: Of the session, when it did: they hold while it has not moved on, and the pins are those of then.
-            track: Of which track alone the state is: nothing of another, and no phase, is touched then.
+        name them stay as they are. Messages are not touched. `plans`, as `Plans.kept` gave them, hold while the session
+        has not moved on from `epoch` and the pins are those of then. With a `track` the state is of that alone: nothing
+        of another, and no phase, is touched.
 
         Raises:
             NotFoundError: when the session was removed.

@@ -17,11 +17,11 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.message_counting import RememberedCounts
 from langchain_tiered_memory.models.profiles import name_of
-from langchain_tiered_memory.models.remembered_counts import RememberedCounts
 from langchain_tiered_memory.models.surroundings import look_around
 from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
-from langchain_tiered_memory.runs.files.again import settle_all
+from langchain_tiered_memory.runs.files.opening import settle_all
 from langchain_tiered_memory.runtime import Runtime, logger
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.sql import forks

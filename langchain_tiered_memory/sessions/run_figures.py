@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import off_loop
-from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar, report_from_json
+from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.types.files import RunReport
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from langchain_tiered_memory.runs.files.collecting import (
     optimise,
     tend_files,
 )
+from langchain_tiered_memory.runs.files.monitor import RunSoFar
 from langchain_tiered_memory.runs.files.opening import open_file, roots_of
-from langchain_tiered_memory.runs.files.so_far import RunSoFar
 from langchain_tiered_memory.sessions.run_figures import RunFigures
 from langchain_tiered_memory.types.arguments import as_paths
 

@@ -10,7 +10,7 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import coerce
 from langchain_tiered_memory.messages.ingest import draft_of, redacted_as_kept
-from langchain_tiered_memory.models.calibration import Calibration
+from langchain_tiered_memory.models.message_counting import Calibration
 from langchain_tiered_memory.transcript.derived_writes import write_if_possible
 
 if TYPE_CHECKING:

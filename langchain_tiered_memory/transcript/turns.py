@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import role_of
-from langchain_tiered_memory.messages.overlap import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 
 from langchain_tiered_memory.errors import CheckpointError, NotFoundError, StorageError
 from langchain_tiered_memory.sql import schema
-from tests.run_builders import ODD, checkpoint, state, task
+from tests.run_builders import ODD, checkpoint, examined, state, task
 from tests.store_builders import NOW, open_store, session_with
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def test_a_damaged_checkpoint_is_noticed(store: SqlStore, fault: str) -> None:
     with pytest.raises(CheckpointError, match="damaged"):
         store.checkpoints.read(ref, damaged.id)
     assert store.checkpoints.read(ref, whole.id) == whole
-    examined = dict(store.checkpoints.examined(ref))
-    assert examined[whole.id] is None
-    assert "damaged" in (examined[damaged.id] or "")
+    found = dict(examined(store, ref))
+    assert found[whole.id] is None
+    assert "damaged" in (found[damaged.id] or "")
 
 
 def test_a_checkpoint_of_a_later_version_is_refused(store: SqlStore) -> None:
@@ -159,7 +159,7 @@ def test_a_database_that_says_no_keeps_what_was_there_whole(store: SqlStore) -> 
             connection.exec_driver_sql("DROP TRIGGER fault")
         assert [info.id for info in store.checkpoints.infos(ref)] == [kept[1].id, kept[0].id]
         assert store.runs.read(ref) == run
-        assert all(wrong is None for _, wrong in store.checkpoints.examined(ref))
+        assert all(wrong is None for _, wrong in examined(store, ref))
     write(store, ref, keep=2)
 
 

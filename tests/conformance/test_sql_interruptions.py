@@ -25,7 +25,7 @@ from langchain_tiered_memory.maintenance import inspection
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import calibrations, digest_of, entries, runs
-from tests.run_builders import checkpoint
+from tests.run_builders import checkpoint, examined
 from tests.servers import postgres_server
 from tests.spread import spread
 from tests.store_builders import append, ids, incoming, open_store, session_with
@@ -225,7 +225,7 @@ def test_a_long_read_whose_connection_breaks_on_the_way_goes_on_where_it_was(
     expected = [one.id for page in pg.inspection.entry_pages(ref) for one in page]
     for read in (
         lambda: [one.id for page in pg.inspection.entry_pages(ref) for one in page],
-        lambda: [why for _, why in pg.checkpoints.examined(ref)],
+        lambda: [why for _, why in examined(pg, ref)],
     ):
         steps = itertools.count()
 

@@ -23,7 +23,7 @@ from langchain_tiered_memory.errors import (
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
 from langchain_tiered_memory.runs.files import collecting
-from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar
+from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types.files import RunAlert, Timing

@@ -13,9 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
 from langchain_tiered_memory.integrations.nodes import evict_node, model_input, remember_node
-from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord
+from langchain_tiered_memory.integrations.state import STATE_KEY, ArchivedPart, BranchRecord, Numbers
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread
 from tests.integration.test_nodes_branches import before_turn, said, whole

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
 from langchain_tiered_memory.integrations.nodes import (
     acheckpoint_run,
     amodel_input,
@@ -32,7 +31,7 @@ from langchain_tiered_memory.integrations.nodes import (
     model_input,
     remember_node,
 )
-from langchain_tiered_memory.integrations.state import STATE_KEY, TieredState, merged, part_of
+from langchain_tiered_memory.integrations.state import STATE_KEY, Numbers, TieredState, merged, part_of
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.embedders import HashingEmbeddings

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain.agents.middleware import ModelRequest, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_openai_messages
 
-from langchain_tiered_memory.messages.overlap import overlap
+from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, openai_model, said
 from tests.call_styles import CALL_STYLES, CallStyle, told

@@ -1,13 +1,19 @@
-"""The work of `tiered-memory ask`."""
+"""The work of `tiered-memory ask` and `facts`."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import account, content
 from langchain_tiered_memory.cli.opening import existing_session, open_memory
-from langchain_tiered_memory.cli.screen import out, print_json
+from langchain_tiered_memory.cli.screen import grid, out, print_json
 from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.types.records import utc
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.types.records import Fact
 
 
 def print_context(
@@ -38,3 +44,31 @@ def print_context(
     console.print(account(context))
     for part in content(context, brief=brief):
         console.print(part)
+
+
+def print_facts(db: str, session_id: str, question: str | None, *, k: int, superseded: bool, to_json: bool) -> None:
+    """Print a session's facts.
+
+    Raises:
+        NotFoundError: when there is no such database or session.
+    """
+    with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
+        found = existing_session(memory, session_id).facts(question, k=k, superseded=superseded)
+    if to_json:
+        print_json(found)
+        return
+    table = grid("what is stated", "fact")
+    for name in ("by", "since", "messages"):
+        table.add_column(name)
+    for fact in found:
+        table.add_row(
+            Text(_said(fact)),
+            Text(fact.speaker or fact.by),
+            f"{utc(fact.at):%Y-%m-%d %H:%M}",
+            Text(", ".join(fact.message_ids)),
+        )
+    out().print(table)
+
+
+def _said(fact: Fact) -> str:
+    return fact.text if fact.status == "active" else f"{fact.text} (superseded)"

@@ -8,11 +8,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from langchain_tiered_memory.cli.opening import existing_session, open_memory
+from langchain_tiered_memory.cli.context_view import level_lines
+from langchain_tiered_memory.cli.opening import cover_of, existing_session, open_memory, summary_of
 from langchain_tiered_memory.cli.screen import far, grid, out, plural, print_json
-from langchain_tiered_memory.cli.stored import cover_of, summary_of
 from langchain_tiered_memory.cli.surroundings import say_gaps
-from langchain_tiered_memory.cli.work.replay_report import level_lines
 from langchain_tiered_memory.types.records import Entry, utc
 
 if TYPE_CHECKING:

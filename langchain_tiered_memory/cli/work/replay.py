@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.cli.context_view import show_replay
 from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.screen import err, print_json, progress
 from langchain_tiered_memory.cli.surroundings import say_gaps
-from langchain_tiered_memory.cli.work.replay_report import show_replay
 from langchain_tiered_memory.conversations import read_conversation, sample_conversation
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.evaluation.replay import ReplayReport, replay

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from langchain_tiered_memory.cli.opening import existing_session, open_memory
+from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, open_memory, require_messages
 from langchain_tiered_memory.cli.screen import err, out, plural, print_json, progress
-from langchain_tiered_memory.cli.stored import embedder_of, entries_of, require_messages
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.conversations import read_conversations
-from langchain_tiered_memory.conversations.exporting import export_line
-from langchain_tiered_memory.conversations.importing import add_conversation
+from langchain_tiered_memory.conversations.importing import add_conversation, export_line
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from langchain_tiered_memory.models.calibration import HIGHEST_RATIO
+from langchain_tiered_memory.models.message_counting import HIGHEST_RATIO
 
 STEP_TOKENS = 512
 """Room for what others add is set aside in steps: a budget that moves with each call would make each view anew."""

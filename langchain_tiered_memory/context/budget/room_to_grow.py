@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.models.prompt_caches import cached_price
+from langchain_tiered_memory.models.profiles import cached_price
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

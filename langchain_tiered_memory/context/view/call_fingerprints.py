@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

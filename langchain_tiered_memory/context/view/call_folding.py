@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.context.layout import Piece, ours, shortened
-from langchain_tiered_memory.messages.call_truncation import with_shorter_calls
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
-from langchain_tiered_memory.messages.quoting import pointer_to
+from langchain_tiered_memory.messages.quoting import pointer_to, with_shorter_calls
 from langchain_tiered_memory.messages.validity.message_repairs import blocks_of, without_reasoning
 from langchain_tiered_memory.summaries.rendering import notice_block
 from langchain_tiered_memory.text.fair_share import water_level

@@ -19,7 +19,7 @@ from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
 from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs

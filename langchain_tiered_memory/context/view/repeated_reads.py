@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_tiered_memory.context.layout import Piece, shown
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
-from langchain_tiered_memory.messages.file_accesses import reads_alone, touches_of_call
-from langchain_tiered_memory.messages.file_names import may_be_same
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.file_accesses import may_be_same, reads_alone, touches_of_call
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 from langchain_tiered_memory.transcript.derived_writes import write_if_possible
 

@@ -57,12 +57,7 @@ def cache_key(session_id: str, track: str) -> str:
 
 
 def with_breakpoints(messages: Sequence[BaseMessage], places: Sequence[int]) -> list[BaseMessage]:
-    """Messages with a breakpoint behind each of `places`; one that cannot carry it is left as it is.
-
-    Args:
-        messages: Of a request.
-        places: Indexes into them; what lies outside is passed over.
-    """
+    """Messages with a breakpoint behind those places of the list; one that cannot carry it is left as it is."""
     marked = set(places)
     return [_marked(message) if at in marked else message for at, message in enumerate(messages)]
 

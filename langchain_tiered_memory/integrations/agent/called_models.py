@@ -1,4 +1,8 @@
-"""Which models an agent really calls: middlewares behind the memory's may replace the request's."""
+"""Which models an agent really calls, and with what: middlewares behind the memory's may change model and request.
+
+What others add is seen in the request that the model got; what the provider counts besides is learnt from its
+refusals. Both are set aside from the next request on, by session, track and model.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.runnables.config import var_child_runnable_config
+
+from langchain_tiered_memory.context.budget.asides import Aside
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.stream_events import under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
+
+    from langchain_tiered_memory.integrations.agent.context import Prepared
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +67,8 @@ class CalledModels(BaseCallbackHandler):
     def last(self, own: str | None) -> str | None:
         """The name of the model that was called last.
 
-        Args:
-            own: What the request's model calls itself: providers do not all report it under that name, so it is the
-                answer while only one model was called.
+        Providers do not all report a model under the name that it calls itself, `own`: while only one was called, that
+        is the answer.
         """
         names = [call.model for call in self.calls]
         return own if len(set(names)) < 2 else names[-1]  # noqa: PLR2004 - one model, or more
@@ -68,11 +78,8 @@ class CalledModels(BaseCallbackHandler):
 def watched(config: RunnableConfig, called: CalledModels) -> Iterator[None]:
     """Call a model inside with the caller's callbacks, and note which it was."""
     called.calls.clear()
-    token = var_child_runnable_config.set(_with(config, called))
-    try:
+    with under(_with(config, called)):
         yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def _with(config: RunnableConfig, handler: BaseCallbackHandler) -> RunnableConfig:
@@ -82,3 +89,65 @@ def _with(config: RunnableConfig, handler: BaseCallbackHandler) -> RunnableConfi
         callbacks.add_handler(handler, inherit=True)
         return cast("RunnableConfig", {**config, "callbacks": callbacks})
     return cast("RunnableConfig", {**config, "callbacks": [*(callbacks or ()), handler]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A request as it was sent."""
+
+    raw_tokens: int
+    """Of all of it, as we count."""
+    behind: int
+    """Tokens of it that others added to what they were handed, as the provider bills them."""
+
+
+def aside_of(runtime: Runtime, session: Session, model: str | None) -> Aside:
+    """What is known of earlier requests of this track to that model."""
+    known: Aside | None = runtime.view_cache.aside((session.session_id, session.track, model))
+    return known if known is not None else Aside()
+
+
+def keep_aside(runtime: Runtime, session: Session, model: str | None, aside: Aside, *, before: Aside) -> None:
+    """Remember it for the next request; say so where it leaves more room than before."""
+    runtime.view_cache.keep_aside((session.session_id, session.track, model), aside)
+    if aside.tokens > before.tokens:
+        runtime.report(
+            EventName.ROOM_SET_ASIDE,
+            f"others add to what this agent sends {model or 'its model'}: {aside.tokens:,} tokens are left free for "
+            "it from now on",
+            session_id=session.session_id,
+            track=session.track,
+            tokens=aside.tokens,
+        )
+
+
+def measured(runtime: Runtime, prepared: Prepared, handed: Sequence[BaseMessage], tools: Sequence[Any]) -> Measured:
+    """What the model was sent; what was handed on, where its call was not seen."""
+    context = prepared.context
+    ratio = context.tokens / context.raw_tokens if context.raw_tokens else 1.0
+    count = runtime.counter.count_message
+    own = _beyond(context.messages, handed, count)
+    call = _of(prepared.asked.called.calls, handed)
+    if call is None:
+        return Measured(raw_tokens=context.raw_tokens + own, behind=0)
+    added = _beyond(handed, call.messages, count)
+    if call.tools is not None and len(call.tools) > len(tools):
+        added += runtime.counter.count_tools(call.tools) - runtime.counter.count_tools(tools)
+    raw = max(context.raw_tokens + own + added, 1)
+    return Measured(raw_tokens=raw, behind=max(round(added * ratio), 0))
+
+
+def _beyond(before: Sequence[BaseMessage], after: Sequence[BaseMessage], count: Callable[[BaseMessage], int]) -> int:
+    """Tokens that `after` has more than `before`; messages that stand in both are not counted anew."""
+    first, second = {id(one) for one in before}, {id(one) for one in after}
+    return sum(count(one) for one in after if id(one) not in first) - sum(
+        count(one) for one in before if id(one) not in second
+    )
+
+
+def _of(calls: Sequence[Call], handed: Sequence[BaseMessage]) -> Call | None:
+    """The call that was made for this request: middlewares behind may ask other models of other things besides."""
+    own = {id(one) for one in handed}
+    return max(
+        enumerate(calls), key=lambda one: (sum(id(said) in own for said in one[1].messages), one[0]), default=(0, None)
+    )[1]

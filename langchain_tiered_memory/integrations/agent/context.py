@@ -11,12 +11,11 @@ from langchain_tiered_memory.context.request import with_learnt_window
 from langchain_tiered_memory.driver import each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.asides import aside_of
-from langchain_tiered_memory.integrations.agent.other_middlewares import warn_of_summaries
-from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
-from langchain_tiered_memory.integrations.graph.branches import keep_branch, named, off_branch, stored_of
-from langchain_tiered_memory.integrations.graph.client_resends import Recognised, recognised
+from langchain_tiered_memory.integrations.agent.called_models import aside_of
+from langchain_tiered_memory.integrations.agent.request import warn_of_summaries
+from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
+from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.run_identity import session_at
 from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
 from langchain_tiered_memory.models.window_budget import budget_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
-    from langchain_tiered_memory.integrations.agent.last_request import ModelCalled
+    from langchain_tiered_memory.integrations.agent.reply import ModelCalled
     from langchain_tiered_memory.integrations.agent.request import ViewChanges
     from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.graph.tracks import Line
@@ -46,6 +45,7 @@ logger = logging.getLogger("langchain_tiered_memory")
 
 MESSAGES_KEY = "messages"
 """The key of an agent's state that has its messages."""
+_warned: set[str | None] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +149,7 @@ def kept(
         line = line_of_agent(memory, place, record, held, track=track)
         session = _session(memory, place, line)
         session.core.check_owner()
-        known = _known(session, held, place, line)
-        return _kept(session, known, record, place, line)
+        return found_on(session, place, line, held, record=record, messages_key=MESSAGES_KEY).remembered()
     except StorageError as error:
         memory.core.runtime.report(
             EventName.ANSWER_NOT_STORED, f"{type(error).__name__}: {error}", session_id=place.session_id
@@ -164,32 +163,16 @@ def _session(memory: TieredMemory, place: Place, line: Line) -> Session:
     return session
 
 
-def _known(session: Session, held: Sequence[BaseMessage], place: Place, line: Line) -> Recognised:
-    """The state's messages; under the ids of the transcript, where a client keeps the conversation and resends it."""
-    if place.has_checkpointer or line.is_apart:
-        return Recognised(messages=list(held))
-    return recognised(session, held)
-
-
-def _kept(session: Session, known: Recognised, record: BranchRecord | None, place: Place, line: Line) -> BranchRecord:
-    held = known.messages
-    if record is None and place.has_checkpointer and not line.is_apart:
-        record = first_record(session, MESSAGES_KEY, held, place)
-    is_truth = place.has_checkpointer or line.is_apart
-    record = keep_branch(session, held, record=record, is_truth=is_truth, forgotten=known.forgotten)
-    return replace(record, apart=line.is_apart)
-
-
 def _on_track(
-    session: Session, held: Sequence[BaseMessage], asked: Asked, choices: Choices, *, line: Line
+    session: Session, held: list[BaseMessage], asked: Asked, choices: Choices, *, line: Line
 ) -> Flow[Prepared]:
     runtime = session.core.runtime
-    known = _known(session, held, asked.place, line)
-    asked = asked.under_ids(held, known.messages)
-    record = _kept(session, known, asked.record, asked.place, line)
+    found = found_on(session, asked.place, line, held, record=asked.record, messages_key=MESSAGES_KEY)
+    asked = asked.under_ids(held, found.messages)
+    record = found.remembered()
     is_own = line.is_apart or keeps_to_itself(asked.place, line.track)
     asked = replace(asked, alone=is_own or has_company(session.core.engine, asked.place))
-    off = off_branch(session, known.messages, record)
+    off = off_branch(session, found.messages, record)
     if asked.changes.left_out:
         off = (off or frozenset()) | _left_out(session, asked)
     room = _room_aside(runtime, asked, choices)
@@ -259,9 +242,6 @@ def _most_tokens(runtime: Runtime, told: ModelProfile, choices: Choices, room: i
     if not room:
         return wished
     return max(budget_of(wished, told, settings=runtime.settings).max_tokens - room, 1)
-
-
-_warned: set[str | None] = set()
 
 
 def _warn_of_window(name: str | None, tokens: int) -> None:

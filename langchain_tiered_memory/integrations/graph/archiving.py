@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import chained, off_seqs, stored_of
-from langchain_tiered_memory.integrations.graph.message_numbers import Numbers
-from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, digests_of
+from langchain_tiered_memory.integrations.state import ArchivedPart, BranchRecord, Numbers, digests_of
 from langchain_tiered_memory.messages.codec import decode, encode
 from langchain_tiered_memory.messages.ingest import redacted
 
@@ -40,13 +39,9 @@ class Moved:
 def archive_branch(
     session: Session, messages: Sequence[BaseMessage], record: BranchRecord, *, keep_messages: int
 ) -> Moved:
-    """Choose and verify what leaves the state.
+    """Choose and verify what leaves the state: of its list, all of it remembered, the newest `keep_messages` stay.
 
-    Args:
-        session: On the track of the list.
-        messages: The state's list, each with its id, all of it remembered.
-        record: How it stands, as `keep_branch` just gave it.
-        keep_messages: How many of the newest stay, at least.
+    `record` is as `keep_branch` just gave it.
     """
     candidates = _candidates(messages, keep_messages)
     if not candidates:

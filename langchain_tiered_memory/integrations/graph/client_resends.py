@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.integrations.graph.branches import stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import handed_down_from, just_said
+from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import redacted
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
-from langchain_tiered_memory.messages.overlap import overlap
-from langchain_tiered_memory.messages.placeholders import message_or_stand_in
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.sql.schema import WORKS
 
 if TYPE_CHECKING:
@@ -53,10 +53,6 @@ class _Line:
     role: str
     entry: Entry | None = None
 
-    @classmethod
-    def of(cls, entry: Entry) -> _Line:
-        return cls(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry)
-
     def counts(self, *, is_work_aside: bool) -> bool:
         if self.entry is not None:
             return _counts(self.said, is_work_aside=is_work_aside)
@@ -72,10 +68,6 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
 
     What was forgotten keeps its place among the others, so that these are known again; it is named, unless it is said
     in the present turn: then it is said anew.
-
-    Args:
-        session: On the track of the list.
-        messages: A list whose ids may be new each time, each message with one. Clients may keep the ids of some alone.
     """
     runtime = session.core.runtime
     ref = runtime.store.transcript.find(session.session_id)
@@ -85,7 +77,10 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
         return Recognised(messages=list(messages))
     redact = runtime.settings.redact
     said = [_said_by(one if redact is None else redacted(one, redact)) for one in messages]
-    digests = [_digest(session, *one) for one in said] if has_forgotten else []
+    digests = [
+        tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
+        for role, text, calls, answers in (said if has_forgotten else ())
+    ]
     words = dict(zip(digests, said, strict=False))
     lines = _talked(session, ref, said, words, is_work_aside=False)
     if not lines:
@@ -169,19 +164,12 @@ def _newest(
     gone: list[Tombstone] = []
     if words:
         gone = store.tombstones.newest(session.session_id, track=session.track, limit=limit)
-    lines = [_Line.of(entry) for entry in entries]
-    lines += [_Line(seq=one.seq, said=words.get(one.said, _said_by_nobody(one)), role=one.role) for one in gone]
+    lines = [_Line(seq=entry.seq, said=_said_in(entry), role=entry.role, entry=entry) for entry in entries]
+    for one in gone:
+        said_by_nobody: _Said = ("forgotten", str(one.seq), (), None)
+        lines.append(_Line(seq=one.seq, said=words.get(one.said, said_by_nobody), role=one.role))
     since = max((found[-1].seq for found in (entries, gone) if len(found) == limit), default=0)
     return sorted((one for one in lines if one.seq >= since), key=lambda one: one.seq), not since
-
-
-def _digest(session: Session, role: str, text: str, calls: tuple[str, ...], answers: str | None) -> bytes:
-    tombstones = session.core.runtime.store.tombstones
-    return tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
-
-
-def _said_by_nobody(tombstone: Tombstone) -> _Said:
-    return "forgotten", str(tombstone.seq), (), None
 
 
 def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) -> dict[int, Entry]:

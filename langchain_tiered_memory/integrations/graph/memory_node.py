@@ -1,22 +1,28 @@
-"""The runnable that every node of the memory is: sync and async, with stream events of what it did."""
+"""The runnable that every node of the memory is, with stream events of what it did; what users' own nodes ask for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.runnables import Runnable
+from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
-from langchain_tiered_memory.driver import Flow, arun, run
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
+from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
+from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
+from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_core.runnables import RunnableConfig
-
     from langchain_tiered_memory.integrations.graph.node_journeys import Done
+    from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 
 class MemoryNode(Runnable[Any, dict[str, Any]]):
@@ -80,3 +86,91 @@ def _write(notice: dict[str, Any]) -> bool:
         return False
     writer(notice)
     return True
+
+
+class ContextChanges(TypedDict, total=False):
+    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+
+    model: str | Runnable[Any, Any] | None
+    system: str | BaseMessage | None
+    tools: Sequence[Any]
+    max_tokens: Count | None
+    query: str | None
+    view: str
+    profile: Name | None
+    messages_key: Name | None
+    track: Name | None
+    scope: Scope | None
+    user_key: Name
+    node: Name | None
+
+
+@checked()
+def model_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Unpack[ContextChanges],
+) -> list[BaseMessage]:
+    """The messages for the next model call, system prompt included: valid for any provider, within the budget.
+
+    Args:
+        memory: Where the session is: the one that `context_node` was made with.
+        state: The node's state. What it has that was not remembered yet is written first.
+        config: The node's config.
+        **changes: Arguments of `context_node` that are other than there, or all of them in a graph without one; and
+            `node`, the name of the `context_node` whose plan is meant, where several run side by side.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`; when the state's plan is for a call that nobody in this
+            process was built for; when several context nodes ran side by side and `node` does not say which.
+        BudgetError: when the budget cannot hold what must be shown.
+    """
+    config = ensure_config(config)
+    with unstreamed(config):
+        return run(input_of_model(memory, state, config, changes))
+
+
+@checked()
+async def amodel_input(
+    memory: MemorySource,
+    state: object,
+    config: RunnableConfig,
+    **changes: Unpack[ContextChanges],
+) -> list[BaseMessage]:
+    """See `model_input`."""
+    config = ensure_config(config)
+    with unstreamed(config):
+        return await arun(input_of_model(memory, state, config, changes))
+
+
+@checked()
+def checkpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: Words = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: Name = "user_id",
+) -> MemoryCheckpoint:
+    """Save how the run stands, together with the id of the LangGraph checkpoint that the present step began with.
+
+    Raises:
+        InvalidInputError: when the config has no `thread_id`, or `project` is no JSON.
+        NotFoundError: when the session has nothing to save yet.
+        StorageError: when it cannot be written; nothing was.
+    """
+    return run_checkpointed(memory, config, reason, project=project, user_key=user_key)
+
+
+@checked()
+async def acheckpoint_run(
+    memory: MemorySource,
+    config: RunnableConfig,
+    reason: Words = "manual",
+    *,
+    project: Mapping[str, Any] | None = None,
+    user_key: Name = "user_id",
+) -> MemoryCheckpoint:
+    """See `checkpoint_run`."""
+    return await off_loop(run_checkpointed, memory, config, reason, project=project, user_key=user_key)

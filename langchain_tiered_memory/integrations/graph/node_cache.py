@@ -1,6 +1,7 @@
 """In-process cache between nodes, beside the state: how a model is called, and a context just made.
 
-The state says which; it never holds them. Nothing depends on it: a context that is not there is made anew.
+The state says which (`plan_of`, `plan_in`); it never holds them. Nothing depends on the cache: a context that is not
+there is made anew.
 """
 
 from __future__ import annotations
@@ -11,21 +12,29 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.graph.stream_events import Notices
+from langchain_tiered_memory.integrations.state import STATE_KEY, current, part_of
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable
+    from langchain_core.runnables import Runnable, RunnableConfig
 
     from langchain_tiered_memory.integrations.checks import MemorySource
+    from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.scopes import Scope
 
+
 _CONTEXTS_KEPT = 16
+_handovers: weakref.WeakKeyDictionary[Any, Handover] = weakref.WeakKeyDictionary()
+_lock = forks.Lock()
+_SAME_CALL = ("call", "messages_key", "track", "user_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +74,10 @@ class Handover:
         self._calls: dict[str, ModelCall] = {}
         self._contexts: dict[tuple[str, ...], Context] = {}
 
-    def announce(self, call: ModelCall) -> str:
-        """Keep a call under its fingerprint, which it gives."""
-        fingerprint = call.fingerprint
+    def announce(self, call: ModelCall) -> None:
+        """Keep a call under its fingerprint."""
         with self._lock:
-            self._calls[fingerprint] = call
-        return fingerprint
+            self._calls[call.fingerprint] = call
 
     def call(self, fingerprint: str) -> ModelCall | None:
         """The call of that fingerprint, where a node of this process was built for it."""
@@ -80,24 +87,12 @@ class Handover:
     def put(self, key: tuple[str, ...], context: Context) -> None:
         """Keep a context until it is taken, or newer ones need its place."""
         with self._lock:
-            self._contexts.pop(key, None)
-            self._contexts[key] = context
-            if len(self._contexts) > _CONTEXTS_KEPT:
-                del self._contexts[next(iter(self._contexts))]
+            keep_newest(self._contexts, key, context, most=_CONTEXTS_KEPT)
 
-    def look(self, key: tuple[str, ...]) -> Context | None:
-        """A context that was made for exactly this, and stays for whoever takes it."""
+    def made_for(self, key: tuple[str, ...], *, take: bool) -> Context | None:
+        """A context that was made for exactly this; taken once: whoever asks again has a reason to want a new one."""
         with self._lock:
-            return self._contexts.get(key)
-
-    def take(self, key: tuple[str, ...]) -> Context | None:
-        """A context that was made for exactly this. Once: whoever asks again has a reason to want a new one."""
-        with self._lock:
-            return self._contexts.pop(key, None)
-
-
-_handovers: weakref.WeakKeyDictionary[Any, Handover] = weakref.WeakKeyDictionary()
-_lock = forks.Lock()
+            return self._contexts.pop(key, None) if take else self._contexts.get(key)
 
 
 def handover_of(memory: MemorySource) -> Handover:
@@ -111,3 +106,54 @@ def _tool_name(tool: Any) -> str:  # noqa: ANN401 - a tool, a function, a class 
         inner = tool.get("function")
         return str(inner.get("name") if isinstance(inner, dict) else tool.get("name") or tool.get("type"))
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", type(tool).__name__))
+
+
+def plan_of(
+    call: ModelCall, wiring: Wiring, found: Found, context: Context, *, config: RunnableConfig, name: str
+) -> dict[str, Any]:
+    """The parts of the state's record that tell of a context: the newest plan, and that of each `context_node`."""
+    ran = config.get("metadata") or {}
+    node = str(ran.get("langgraph_node") or name)
+    plan = {
+        "call": call.fingerprint,
+        "node": node,
+        "step": f"{found.session.track}:{ran['langgraph_step']}" if "langgraph_step" in ran else None,
+        "messages_key": wiring.messages_key,
+        "track": wiring.track,
+        "user_key": wiring.user_key,
+        "messages": len(context.messages),
+        "stable_messages": context.stable_messages,
+        "tokens": context.tokens,
+        "max_tokens": context.max_tokens,
+        "outcome": context.guard.outcome.kind.value,
+    }
+    return {"plan": plan, "plans": {node: plan}}
+
+
+def plan_in(state: object, node: str | None) -> dict[str, Any]:
+    """The plan that a `model_input` goes by: that of the named `context_node`, or the newest; empty without any.
+
+    Raises:
+        InvalidInputError: when no node of that name wrote one; when none is named, and the newest are several that
+            nodes wrote side by side for different calls.
+    """
+    record = current(part_of(state, STATE_KEY))
+    plans: dict[str, dict[str, Any]] = record.get("plans") or {}
+    if node is not None:
+        if node not in plans:
+            msg = f"no context_node {node!r} wrote a plan into this state; there are plans of {sorted(plans)}"
+            raise InvalidInputError(msg)
+        return plans[node]
+    plan: dict[str, Any] = record.get("plan") or {}
+    beside = [
+        name
+        for name, one in plans.items()
+        if plan.get("step") is not None
+        and one.get("step") == plan["step"]
+        and any(one.get(key) != plan.get(key) for key in _SAME_CALL)
+    ]
+    if beside:
+        nodes = sorted({*beside, str(plan.get("node"))})
+        msg = f"the context nodes {nodes} ran side by side: say whose call this is, with node={nodes[0]!r}"
+        raise InvalidInputError(msg)
+    return plan

@@ -1,4 +1,7 @@
-"""Finds what a node works on: the memory, the session and the track of a run, and the messages in its state."""
+"""Finds what a node works on: the memory, the session and the track of a run, and the messages in its state.
+
+A list that was never remembered gets its first record here: how it relates to what its track has.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.integrations.graph.branch_bootstrap import first_record
-from langchain_tiered_memory.integrations.graph.branches import keep_branch, named
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.integrations.graph.branches import adopted, archived_of, keep_branch, named, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
 from langchain_tiered_memory.integrations.graph.run_identity import place_of, session_at
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
-from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, part_of
+from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, begins_with, branch_in, current, part_of
 from langchain_tiered_memory.messages.codec import coerce
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.run_identity import Place
+    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 
@@ -81,20 +85,39 @@ def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: Runnab
         InvalidInputError: when the config has no `thread_id`, or the state's list is none of messages.
         MixedOwnersError: when the session belongs to another user.
     """
-    place = place_of(config, wiring.user_key)
-    record = branch_in(state, wiring.messages_key) if wiring.messages_key is not None else None
-    messages = _messages(state, wiring.messages_key)
+    place, key = place_of(config, wiring.user_key), wiring.messages_key
+    record = branch_in(state, key) if key is not None else None
+    messages = _messages(state, key)
     line = line_of_nodes(memory, place, record, track=wiring.track)
     session = session_at(memory, place, track=line.track)
-    is_truth = wiring.messages_key is not None and (place.has_checkpointer or line.is_apart)
-    if record is None and wiring.messages_key is not None and is_truth and not line.is_apart:
+    if key is None:
+        return Found(session=session, place=place, messages=[], record=None, is_truth=False, is_apart=line.is_apart)
+    if record is None or not place.has_checkpointer:
         session.core.check_owner()
-        record = first_record(session, wiring.messages_key, messages, place)
+    return found_on(session, place, line, messages, record=record, messages_key=key)
+
+
+def found_on(
+    session: Session,
+    place: Place,
+    line: Line,
+    messages: list[BaseMessage],
+    *,
+    record: BranchRecord | None,
+    messages_key: str,
+) -> Found:
+    """The messages of a state on their line; the session's owner is checked.
+
+    Where a client keeps the conversation and sends it again they are under the ids of the transcript; where a
+    checkpointer keeps it, a list that was never remembered goes on with what its track has.
+    """
+    is_truth = place.has_checkpointer or line.is_apart
     forgotten: frozenset[str] = frozenset()
-    if wiring.messages_key is not None and not is_truth:
-        session.core.check_owner()
+    if not is_truth:
         known = recognised(session, messages)
         messages, forgotten = known.messages, known.forgotten
+    elif record is None and not line.is_apart:
+        record = first_record(session, messages_key, messages, place)
     return Found(
         session=session,
         place=place,
@@ -106,23 +129,19 @@ def found_in(memory: TieredMemory, wiring: Wiring, state: object, config: Runnab
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidInTurn:
-    """What a step of a graph said, where its state has no list of messages."""
+def write_turn(
+    session: Session,
+    state: object,
+    config: RunnableConfig,
+    keys: Sequence[tuple[str, bool]],
+    *,
+    kind: str | None,
+    task: str | None,
+) -> int:
+    """Write what stands at these keys of a state, each with whether it is the user's: texts, messages, lists of them.
 
-    messages: list[BaseMessage]
-    step_ids: list[str]
-    """For each an id that names the step: the same when it is tried again."""
-
-    def written(self, session: Session, *, kind: str | None, task: str | None) -> None:
-        """Write them. An answer is new at each step, though a cached one carries the id of its first time."""
-        session.core.add_turn(self.messages, kind=kind, task=task, renamed=self.step_ids.__getitem__, as_given=False)
-
-
-def said_in_turn(state: object, config: RunnableConfig, keys: Sequence[tuple[str, bool]]) -> SaidInTurn:
-    """What stands at these keys of a state, each with whether it is the user's: texts, messages, or lists of them.
-
-    What has no id gets one from the run's step, so that a step that is tried again says the same thing once.
+    What has no id gets one from the run's step, so that a step that is tried again says the same thing once. An answer
+    is new at each step, though a cached one carries the id of its first time. Returns how many messages there are.
     """
     step = str((config.get("metadata") or {}).get("langgraph_checkpoint_ns") or "") or uuid.uuid4().hex
     found: list[BaseMessage] = []
@@ -134,7 +153,9 @@ def said_in_turn(state: object, config: RunnableConfig, keys: Sequence[tuple[str
             said = hashlib.blake2b(f"{step}\0{key}\0{number}".encode(), digest_size=12).hexdigest()
             step_ids.append(f"turn-{said}")
             found.append(message if message.id else message.model_copy(update={"id": step_ids[-1]}))
-    return SaidInTurn(messages=found, step_ids=step_ids)
+    session.core.check_owner()
+    session.core.add_turn(found, kind=kind, task=task, renamed=step_ids.__getitem__, as_given=False)
+    return len(found)
 
 
 def _messages(state: object, key: str | None) -> list[BaseMessage]:
@@ -150,3 +171,88 @@ def _messages(state: object, key: str | None) -> list[BaseMessage]:
         )
         raise InvalidInputError(msg)
     return named(value)
+
+
+_CHECKPOINTS_LOOKED_AT = 20
+"""A branch that begins has a few LangGraph checkpoints of its own; those of the branch it left come right behind."""
+
+
+def first_record(
+    session: Session, messages_key: str, messages: Sequence[BaseMessage], place: Place
+) -> BranchRecord | None:
+    """For a list that was never remembered: what the track had before it is on its branch, as if moved out of it.
+
+    Unless this very thread said it: then the list is a fork from before that. A sub-agent that is handed
+    the list of a graph above, whose state keeps its record to itself, goes by that record.
+    """
+    runtime = session.core.runtime
+    above = _record_above(place, messages_key)
+    if above is not None and above.track == session.track and begins_with(messages, above):
+        return above
+    ref = runtime.store.transcript.find(session.session_id)
+    if ref is None:
+        return None
+    stored = stored_of(session, messages)
+    if not stored:
+        part = adopted(session)
+    else:
+        part = None
+        first_seq = min(entry.seq for entry in stored.values())
+        earlier = runtime.store.transcript.numbers(ref, track=session.track, up_to=first_seq - 1)
+        if earlier:
+            part = BranchRecord(
+                track=session.track,
+                count=0,
+                ids="",
+                said="",
+                seq=0,
+                epoch=-1,
+                whole=False,
+                archived=archived_of(earlier),
+            )
+    if part is None:
+        return None
+    remembers = _thread_remembers(place, messages_key)
+    if remembers is None:
+        runtime.report(
+            EventName.THREAD_NOT_READ,
+            f"{type(place.saver).__name__} does not list its checkpoints to this kind of call: a fork from before the "
+            "first message cannot be told from a new thread: what the session had before is shown",
+            session_id=session.session_id,
+        )
+    return None if remembers else part
+
+
+def _record_above(place: Place, messages_key: str) -> BranchRecord | None:
+    """How the nodes of a graph above found the list of that key, as the step began that leads here."""
+    namespace = place.namespace
+    for part in reversed(place.parts):
+        namespace = namespace.rpartition("|")[0]
+        if not part.step:
+            continue
+        where = {"thread_id": place.session_id, "checkpoint_ns": namespace, "checkpoint_id": part.step}
+        try:
+            found = place.saver.get_tuple({"configurable": where})
+        except NotImplementedError:
+            return None
+        state = found.checkpoint["channel_values"] if found is not None else {}
+        record = branch_in(state, messages_key)
+        if record is not None:
+            return record
+    return None
+
+
+def _thread_remembers(place: Place, messages_key: str) -> bool | None:
+    """Whether some LangGraph checkpoint of this thread carries a record of the list: another branch of it, then.
+
+    Runs off the event loop, where sync and async savers answer; `None` where one does not.
+    """
+    thread: RunnableConfig = {"configurable": {"thread_id": place.session_id, "checkpoint_ns": place.namespace}}
+    try:
+        for kept in place.saver.list(thread, limit=_CHECKPOINTS_LOOKED_AT):
+            written = current(kept.checkpoint["channel_values"].get(STATE_KEY))
+            if messages_key in written.get("branches", {}):
+                return True
+    except NotImplementedError:
+        return None
+    return False

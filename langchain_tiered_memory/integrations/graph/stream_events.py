@@ -10,6 +10,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 
 if TYPE_CHECKING:
@@ -83,9 +84,7 @@ class Notices:
         with self._lock:
             known = self._failures.pop(line, "")
             if reason:
-                self._failures[line] = reason
-                if len(self._failures) > _LINES_REMEMBERED:
-                    del self._failures[next(iter(self._failures))]
+                keep_newest(self._failures, line, reason, most=_LINES_REMEMBERED)
         return not failed or reason != known
 
 
@@ -96,7 +95,14 @@ def unstreamed(config: RunnableConfig) -> Iterator[None]:
     A condensing call is tagged `nostream`, but `astream_events` looks at no tag. Callbacks as such must stay: without
     them no trace would show the call and its cost.
     """
-    token = var_child_runnable_config.set(_without_streams(config))
+    with under(_without_streams(config)):
+        yield
+
+
+@contextlib.contextmanager
+def under(config: RunnableConfig) -> Iterator[None]:
+    """Run what is inside as a child of that config."""
+    token = var_child_runnable_config.set(config)
     try:
         yield
     finally:

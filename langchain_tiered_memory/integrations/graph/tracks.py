@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.integrations.graph.branches import both_ids
 from langchain_tiered_memory.integrations.graph.run_identity import short_track
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -55,10 +56,8 @@ class TasksSideBySide:
         """1 for the first task of that node and step, 2 for the second; the same again for one that asked before."""
         key = (session_id, track, step)
         with self._lock:
-            tasks = self._tasks.pop(key, [])
-            self._tasks[key] = tasks
-            if len(self._tasks) > _STEPS_REMEMBERED:
-                del self._tasks[next(iter(self._tasks))]
+            tasks = self._tasks.get(key, [])
+            keep_newest(self._tasks, key, tasks, most=_STEPS_REMEMBERED)
             if task not in tasks:
                 tasks.append(task)
             return tasks.index(task) + 1
@@ -74,13 +73,9 @@ _lock = forks.Lock()
 
 
 def line_of_nodes(memory: TieredMemory, place: Place, record: BranchRecord | None, *, track: str | None) -> Line:
-    """The line of a list that nodes remember.
+    """The line of a list that nodes remember; `track` is the one that the user chose.
 
-    Args:
-        memory: Where it is remembered.
-        place: Where in the graph the node runs.
-        record: How the list stood: a sub-graph that shares it with the graph above is on that graph's track.
-        track: The one that the user chose.
+    A sub-graph that shares its list, and so the record, with the graph above it is on that graph's track.
     """
     if track is not None:
         return Line(track=track)

@@ -27,6 +27,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
 from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001
+from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -128,19 +129,11 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
             InvalidInputError: for a message that cannot be taken; none was written.
             StorageError: when the database cannot take them; none was written.
         """
-        try:
-            self._written(messages)
-        except TieredMemoryError as error:
-            self._report_unwritten(error)
-            raise
+        self._written(messages)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """See `add_messages`."""
-        try:
-            await off_loop(self._written, messages)
-        except TieredMemoryError as error:
-            self._report_unwritten(error)
-            raise
+        await off_loop(self._written, messages)
 
     def clear(self) -> None:
         """Remove the session for good: every track of it, and everything derived from it."""
@@ -162,19 +155,23 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         context = await self.session.acontext(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
+    def _written(self, messages: Sequence[BaseMessage]) -> None:
+        try:
+            self._new_written(messages)
+        except TieredMemoryError as error:
+            self._report_unwritten(error)
+            raise
+
     @checked()
-    def _written(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    def _new_written(self, messages: Sequence[BaseMessage]) -> None:
         """Write what is new; a run hands over its turn once, and is never a write that is tried once more."""
         new = with_ids(self._new_among(messages))
-        return self.session.core.add_turn(new, may_be_again=not self._in_a_run())
+        self.session.core.add_turn(new, may_be_again=not self._in_a_run())
 
     def _noted(self, found: list[BaseMessage]) -> list[BaseMessage]:
         if self._in_a_run():
             view = tuple(_name_of(one) for one in their_own(found))
-            self._views.pop(view, None)
-            self._views[view] = None
-            if len(self._views) > _VIEWS_REMEMBERED:
-                del self._views[next(iter(self._views))]
+            keep_newest(self._views, view, None, most=_VIEWS_REMEMBERED)
         return list(found)
 
     def _new_among(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -6,13 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    BaseMessageChunk,
-    HumanMessage,
-    message_chunk_to_message,
-)
+from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, message_chunk_to_message
 from langchain_core.prompt_values import PromptValue
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError

@@ -1,12 +1,15 @@
-"""Mends single messages so that every provider takes them: roles, empty blocks, broken reasoning.
+r"""Mends single messages so that every provider takes them: roles, empty blocks, broken reasoning, names, calls.
 
-Each function gives a new message, or the one it was given where nothing is wrong.
+Each function gives a new message, or the one it was given where nothing is wrong; the transcript keeps what was given.
+OpenAI refuses a request with a name that has a space or one of `< | \\ / >` in it, or more than 64 characters.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -19,17 +22,33 @@ from langchain_core.messages import (
 )
 
 from langchain_tiered_memory.messages.content_blocks import (
+    CALL_TYPES,
     MEDIA,
     REASONING_TYPES,
+    call_id_in,
+    compact_json,
     parts_of,
     requested_calls,
 )
 from langchain_tiered_memory.messages.message_text import joined_text, role_of, text_of
 from langchain_tiered_memory.text.fencing import plain_name
 
+if TYPE_CHECKING:
+    from langchain_tiered_memory.messages.content_blocks import RequestedCall
+
+
 Content = str | list[str | dict[Any, Any]]
 
 _FENCE = re.compile("`{3,}")
+VALID_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""What OpenAI's chat completions (40 characters at most), its responses, Anthropic, Google and Bedrock (64) all take.
+Mistral wants exactly 9, which its integration sees to."""
+VALID_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_IN_A_TOOL_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_REFUSED = re.compile(r"[\s<|\\/>\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff]+")
+_MAX_CHARS = 64
+_MARK_CHARS = 6
+"""Of a digest, behind a name that would read like another's."""
 
 
 def with_known_role(message: BaseMessage) -> tuple[list[BaseMessage], str | None]:
@@ -185,3 +204,119 @@ def _results_as_text(message: BaseMessage) -> tuple[list[BaseMessage], str | Non
         for block in blocks
     ]
     return [message.model_copy(update={"content": content})], "had a tool result in its content; it became text"
+
+
+def with_valid_calls(message: AIMessage, taken: set[str]) -> tuple[AIMessage, dict[str, str]]:
+    """`message` with calls that every provider takes, and the ids that had to change (old to new).
+
+    Invalid calls become calls with their raw arguments under `invalid_arguments`; calls that stand in the content only
+    are added; names and ids get characters that all providers take; an id in `taken` gets another, for Anthropic wants
+    them unique in the whole request.
+    """
+    calls = requested_calls(message)
+    legacy = _legacy_call(message)
+    if not calls and legacy is None:
+        return message, {}
+    used = set(taken)
+    renamed: dict[str, str] = {}
+    made: list[dict[str, Any]] = []
+    for number, call in enumerate(calls):
+        new_id = _valid_id(call, number, used)
+        used.add(new_id)
+        if call.id is not None and call.id != new_id:
+            renamed.setdefault(call.id, new_id)
+        args = call.args if call.raw is None else {"invalid_arguments": call.raw}
+        made.append({"name": valid_tool_name(call.name), "args": args, "id": new_id, "type": "tool_call"})
+    same = not message.invalid_tool_calls and [_identity(call) for call in message.tool_calls] == [
+        _identity(call) for call in made
+    ]
+    if same and not message.additional_kwargs.get("function_call"):
+        return message, {}
+    update: dict[str, Any] = {
+        "tool_calls": made,
+        "invalid_tool_calls": [],
+        "content": [_renamed_block(block, renamed) for block in message.content]
+        if isinstance(message.content, list)
+        else message.content,
+        # Integrations fall back to the raw calls in here, which still have the old ids.
+        "additional_kwargs": {
+            key: value for key, value in message.additional_kwargs.items() if key not in {"tool_calls", "function_call"}
+        },
+    }
+    if legacy is not None:
+        update["content"] = [*blocks_of(update["content"]), {"type": "text", "text": legacy}]
+    return message.model_copy(update=update), renamed
+
+
+def _legacy_call(message: AIMessage) -> str | None:
+    """A call from before there were tool calls. Beside tool calls it only repeats one of them."""
+    call = message.additional_kwargs.get("function_call")
+    if not isinstance(call, Mapping) or requested_calls(message):
+        return None
+    return f"{call.get('name')}({call.get('arguments')})"
+
+
+def _valid_id(call: RequestedCall, number: int, used: set[str]) -> str:
+    if call.id and VALID_CALL_ID.fullmatch(call.id) and call.id not in used:
+        return call.id
+    seed = f"{call.id or ''}\n{number}\n{call.name}\n{compact_json(call.args)}"
+    for attempt in range(len(used) + 1):
+        digest = hashlib.sha256(f"{seed}\n{attempt}".encode("utf-8", "surrogatepass")).hexdigest()
+        if f"call_{digest[:24]}" not in used:
+            break
+    return f"call_{digest[:24]}"
+
+
+def valid_tool_name(name: str) -> str:
+    """The name of a tool with characters, and as many, as every provider takes."""
+    return name if VALID_TOOL_NAME.fullmatch(name) else _NOT_IN_A_TOOL_NAME.sub("_", name[:64]) or "unknown_tool"
+
+
+def _identity(call: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (call.get("id"), call.get("name"))
+
+
+def _renamed_block(block: str | dict[Any, Any], renamed: Mapping[str, str]) -> str | dict[Any, Any]:
+    new_id = renamed.get(call_id_in(block) or "")
+    if new_id is None or not isinstance(block, dict) or block.get("type") not in CALL_TYPES:
+        return block
+    return {**block, "call_id" if block.get("call_id") else "id": new_id}
+
+
+class SentNames:
+    """Valid names for one request's messages, kept distinct where two would become the same.
+
+    Names are given in the order of the messages, so those of a request that only grew stay as they were.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[str, str] = {}
+
+    def with_valid_name(self, message: BaseMessage) -> tuple[BaseMessage, str | None]:
+        """`message` with a name that every provider takes, or without one, and what was changed."""
+        given = message.name
+        if given is None:
+            return message, None
+        if isinstance(message, ToolMessage):
+            # Google matches it with the name of the call, which is mended alike.
+            sent: str | None = valid_tool_name(given)
+        else:
+            sent = self._of(given)
+        if sent == given:
+            return message, None
+        became = f"it goes out as {sent!r}" if sent else "it goes out without"
+        return message.model_copy(update={"name": sent}), (
+            f"had the name {given[:_MAX_CHARS]!r}, which not every provider takes; {became}"
+        )
+
+    def _of(self, given: str) -> str | None:
+        plain = _REFUSED.sub("_", given[: 4 * _MAX_CHARS]).strip("_") if _REFUSED.search(given) else given
+        plain = plain[:_MAX_CHARS].rstrip("_") if len(plain) > _MAX_CHARS else plain
+        if not plain:
+            return None
+        if self._sent.setdefault(plain, given) == given:
+            return plain
+        digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_CHARS]
+        marked = f"{plain[: _MAX_CHARS - _MARK_CHARS - 1]}-{digest}"
+        self._sent.setdefault(marked, given)
+        return marked

@@ -15,26 +15,22 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.message_text import role_of, text_of
-from langchain_tiered_memory.messages.validity.call_forms import with_valid_calls
 from langchain_tiered_memory.messages.validity.message_repairs import (
+    SentNames,
     has_partial_reasoning,
     merged,
     quoted_as_data,
     says_nothing,
     with_known_role,
+    with_valid_calls,
     without_blank_text,
     without_reasoning,
 )
-from langchain_tiered_memory.messages.validity.name_repairs import SentNames
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.text.fencing import plain_name, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Validated", "check_valid", "make_valid", "without_reasoning"]
-
-_MAX_ID_CHARS = 40
 OPENING = "[The conversation goes on from here.]"
 """Stands in front where the first message is not the user's."""
 CONTINUE = "[Please continue.]"

@@ -81,14 +81,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 def collect(
     runtime: Runtime, ref: SessionRef, *, reason: str = "asked for", roots: Sequence[str] = ()
 ) -> CollectionReport:
-    """Send down what nobody opened for its tier's time, and drop cold files that are gone from the disk.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        reason: Why, for the event.
-        roots: Folders whose files are looked for; without one nothing is.
-    """
+    """Send down what nobody opened for its tier's time, and drop cold files that are gone from the disk."""
     with telemetry.operation("collect_files", {telemetry.CONVERSATION: ref.session_id}) as span:
         _look_for_deleted(runtime, ref, roots)
         moves = _collected(runtime, ref, counts={"collections": 1}, times={"collected_at": runtime.now()})

@@ -92,12 +92,7 @@ def unpacked(kept: Packed, checksum: str, *, dictionary: bytes | None = None) ->
 
 
 def train(contents: Sequence[bytes], *, most_bytes: int) -> tuple[bytes, int] | None:
-    """A dictionary for contents like these, with its number; `None` where none can be made of them.
-
-    Args:
-        contents: What it is trained on.
-        most_bytes: The size that it may have.
-    """
+    """A dictionary for contents like these, with its number; `None` where none can be made of them."""
     size = min(most_bytes, sum(map(len, contents)) // _SAMPLES_PER_DICTIONARY_BYTE)
     if len(contents) < LEAST_SAMPLES or size < _LEAST_DICTIONARY_BYTES:
         return None

@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import FileChangingError, FileGoneError, FileRefusedError, FileTooLargeError
-from langchain_tiered_memory.runs.file_checksums import NO_FILE, OPEN_FLAGS, place_within
 from langchain_tiered_memory.runs.files.compression import checksum_of
-from langchain_tiered_memory.runs.files.imports import imports_in
-from langchain_tiered_memory.runs.files.own_files import OwnFiles
+from langchain_tiered_memory.runs.files.own_files import NO_FILE, OPEN_FLAGS, OwnFiles, place_within
 from langchain_tiered_memory.runs.files.store import SeenFile
 from langchain_tiered_memory.types.files import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from io import FileIO
 
     from langchain_tiered_memory.types.files import KeptFile
+
 
 _SETTLED_SECONDS = 3.0
 """A file whose time is older than this when it is read gets another time when it is written again: 2 s is the coarsest
@@ -44,6 +45,25 @@ _MARKED_NS = 1_000_000
 """Of a mark, what is no time: the digits below a millisecond stand for what the file is."""
 _SNIFFED = 8000
 """Bytes at a file's beginning in which a NUL tells that it is no text, as git has it."""
+_MAX_READ_BYTES = 40_000
+"""Imports stand at a file's beginning; in languages where they may not, most do."""
+_MAX_IMPORTS = 60
+_PYTHON = re.compile(
+    r"^[ \t]{0,16}(?:from[ \t]{1,4}(\.{0,8}[\w.]{0,200})[ \t]{1,4}import[ \t]{1,4}\(?([\w, \t]{0,300})"
+    r"|import[ \t]{1,4}([\w., \t]{1,300}))",
+    re.MULTILINE,
+)
+_SCRIPT = re.compile(r"""(?:\bfrom|\bimport|\brequire\()[ \t]{0,4}["']([^"'\n]{1,300})["']""")
+_JAVA = re.compile(r"^[ \t]{0,8}import[ \t]{1,4}(?:static[ \t]{1,4})?([\w.]{1,300})", re.MULTILINE)
+_GO = re.compile(
+    r'^[ \t]{0,8}(?:import[ \t]{1,4})?(?:[\w.]{1,60}[ \t]{1,4})?"([\w./~-]{1,300})"[ \t\r]*$', re.MULTILINE
+)
+_INCLUDE = re.compile(r'^[ \t]{0,8}#[ \t]{0,8}include[ \t]{0,8}"([^"\n]{1,300})"', re.MULTILINE)
+_RUST = re.compile(
+    r"^[ \t]{0,8}(?:pub(?:\([a-z]{1,10}\))?[ \t]{1,4})?(?:mod[ \t]{1,4}(\w{1,100})[ \t]{0,4};"
+    r"|use[ \t]{1,4}((?:crate|super|self)(?:::\w{1,100}){1,12}))",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +287,39 @@ def _gone(place: Place) -> FileGoneError:
 def _refused(place: Place, error: Exception) -> FileRefusedError:
     msg = f"{str(place)!r} cannot be read: {getattr(error, 'strerror', None) or error}"
     return FileRefusedError(msg)
+
+
+def imports_in(kind: str, content: bytes) -> tuple[str, ...]:
+    """What a file of a kind (as `KeptFile.kind` names it) imports, as it stands there, each once; Rust's with `::`."""
+    if kind in ("text", "binary"):
+        return ()
+    text = content[:_MAX_READ_BYTES].decode("utf-8", "replace")
+    return tuple(islice(dict.fromkeys(_found(kind, text)), _MAX_IMPORTS))
+
+
+def _found(kind: str, text: str) -> Iterator[str]:
+    match kind:
+        case "python":
+            for match in _PYTHON.finditer(text):
+                if match[3] is not None:
+                    yield from (part.split()[0] for part in match[3].split(",") if part.split())
+                elif match[1].strip("."):
+                    yield match[1]
+                    yield from (f"{match[1]}.{name}" for name in _names(match[2]))
+                else:
+                    yield from (f"{match[1]}{name}" for name in _names(match[2]))
+        case "javascript" | "typescript":
+            yield from (match[1] for match in _SCRIPT.finditer(text))
+        case "java":
+            yield from (match[1].rstrip(".") for match in _JAVA.finditer(text))
+        case "go":
+            yield from (match[1] for match in _GO.finditer(text))
+        case "c" | "c++":
+            yield from (match[1] for match in _INCLUDE.finditer(text))
+        case "rust":
+            yield from (f"self::{match[1]}" if match[1] is not None else match[2] for match in _RUST.finditer(text))
+
+
+def _names(listed: str) -> Iterator[str]:
+    """The names of `import a, b as c`."""
+    return (part.split()[0] for part in listed.split(",") if part.split())

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.column_forms import Columns
 
 _UPPER = ("hot", "warm")
+_AS_STORED = ("tier", "kind", "size", "modified_ns", "accessed_at", "changed_at", "accesses", "checksum")
+"""Columns that `KeptFile` has as they are."""
 
 
 def kept_file(row: Columns) -> KeptFile:
@@ -35,39 +37,14 @@ def kept_file(row: Columns) -> KeptFile:
     check(kept_files, {name: value for name, value in row.items() if name != "path"})
     return KeptFile(
         path=schema.unpacked(row["path"]),
-        tier=row["tier"],
-        kind=row["kind"],
-        size=row["size"],
-        modified_ns=row["modified_ns"],
-        accessed_at=row["accessed_at"],
-        changed_at=row["changed_at"],
-        accesses=row["accesses"],
-        checksum=row["checksum"],
         dependencies=rows.names_in(kept_files, row, "dependencies"),
         pinned=bool(row["pinned"]),
         deleted=bool(row["deleted"]),
+        **{name: row[name] for name in _AS_STORED},
     )
 
 
-_PLACED = (
-    kept_files.c.session_key,
-    kept_files.c.path_digest,
-    kept_files.c.path,
-    kept_files.c.tier,
-    kept_files.c.pinned,
-    kept_files.c.kind,
-    kept_files.c.size,
-    kept_files.c.checksum,
-    kept_files.c.changed_at,
-    kept_files.c.accessed_at,
-    kept_files.c.access_order,
-    kept_files.c.accesses,
-    kept_files.c.modified_ns,
-    kept_files.c.dependencies,
-    kept_files.c.deleted,
-)
-"""What the rules ask of a file: fifty rows are read at each access, so no more than that."""
-_UPPER_ROWS = select(*_PLACED).where(kept_files.c.session_key == bindparam("session"), kept_files.c.tier.in_(_UPPER))
+_UPPER_ROWS = select(kept_files).where(kept_files.c.session_key == bindparam("session"), kept_files.c.tier.in_(_UPPER))
 
 
 def read_rows(connection: Connection, key: int, paths: Iterable[str] = ()) -> dict[str, RowMapping]:
@@ -77,7 +54,7 @@ def read_rows(connection: Connection, key: int, paths: Iterable[str] = ()) -> di
     there = {row["path_digest"] for row in found} if wanted else ()
     mine = and_(kept_files.c.session_key == key, kept_files.c.tier == "cold")
     for part in chunks([digest for digest in wanted if digest not in there]):
-        named = select(*_PLACED).where(mine, kept_files.c.path_digest.in_(part))
+        named = select(kept_files).where(mine, kept_files.c.path_digest.in_(part))
         found += connection.execute(named).mappings()
     return dict(readable(connection, found, _path_and_row))
 
@@ -147,14 +124,7 @@ def write_changes(connection: Connection, key: int, found: Mapping[str, Columns]
         row = found.get(path)
         if row is None or (row["tier"], row["access_order"], bool(row["pinned"])) == (one.tier, one.order, one.pinned):
             continue
-        values = {
-            "tier": one.tier,
-            "pinned": one.pinned,
-            "accessed_at": one.accessed_at,
-            "access_order": one.order,
-            "accesses": one.accesses,
-        }
-        if changed := {name: value for name, value in values.items() if row[name] != value}:
+        if changed := {name: value for name, value in _columns(one).items() if row[name] != value}:
             update_file(connection, key, path, changed)
 
 
@@ -199,14 +169,20 @@ def insert_file(connection: Connection, key: int, file: Placed, values: Mapping[
             session_key=key,
             path_digest=digest_of(file.path),
             path=schema.packed(file.path),
-            tier=file.tier,
-            pinned=file.pinned,
-            accessed_at=file.accessed_at,
-            access_order=file.order,
-            accesses=file.accesses,
+            **_columns(file),
             **values,
         )
     )
+
+
+def _columns(file: Placed) -> dict[str, Any]:
+    return {
+        "tier": file.tier,
+        "pinned": file.pinned,
+        "accessed_at": file.accessed_at,
+        "access_order": file.order,
+        "accesses": file.accesses,
+    }
 
 
 _THIS = update(kept_files).where(

@@ -1,22 +1,28 @@
-"""What a run measures of itself in this process: times, contexts, alerts; bounded, however long it lasts."""
+"""What a run measures of itself in this process (times, contexts, alerts; bounded), and what is saved of it meanwhile.
+
+It is saved because whoever ends the run may be another process.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.files import ContextSize, RunAlert, Timing
+from langchain_tiered_memory.types.bounded import keep_newest
+from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, TierSizes, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from langchain_tiered_memory.reports import Event
 
+
 _SAMPLES = 2000
 """Enough for a 99th percentile of 20 samples above it; a run of six hours has some thousand accesses."""
-_ALERTS = 100
 _SESSIONS = 200
 ALERTS = frozenset(
     {
@@ -35,6 +41,10 @@ ALERTS = frozenset(
 """Events that a run keeps as alerts."""
 _MOVES = {"file_promoted": "promotion", "file_demoted": "demotion"}
 """Events that tell how long they took."""
+_MOST_PROCESSES = 20
+"""That a run's figures are told apart by; of more, those that saved theirs first are let go."""
+_MOST_ALERTS = 100
+"""The newest, of one process and of all of them."""
 
 
 class Samples:
@@ -80,19 +90,14 @@ def joined(one: Timing, other: Timing) -> Timing:
 
 
 class Monitor:
-    """Measures of the run of one session in this process, noted from any thread.
-
-    Args:
-        session_id: Whose alerts count.
-        monotonic: Seconds of a clock that never goes back.
-    """
+    """Measures of the run of one session in this process, noted from any thread; `monotonic` gives seconds."""
 
     def __init__(self, session_id: str, monotonic: Callable[[], float]) -> None:
         self._session_id = session_id
         self._monotonic = monotonic
         self._lock = forks.Lock()
         self._samples: dict[str, Samples] = {}
-        self._alerts: deque[RunAlert] = deque(maxlen=_ALERTS)
+        self._alerts: deque[RunAlert] = deque(maxlen=_MOST_ALERTS)
         self._begun_at: float | None = None
         self._done_at: dict[str, float] = {}
 
@@ -147,11 +152,7 @@ class Monitor:
 
 
 class Monitors:
-    """Monitors by session, of the sessions that had a run here last: steps of one run may be taken by several objects.
-
-    Args:
-        monotonic: As of `Monitor`.
-    """
+    """Monitors of the sessions that had a run here last: steps of one run may be taken by several objects."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -161,10 +162,8 @@ class Monitors:
     def of(self, session_id: str) -> Monitor:
         """The one of a session; of sessions the last 200 are remembered."""
         with self._lock:
-            monitor = self._by_session.pop(session_id, None) or Monitor(session_id, self._monotonic)
-            self._by_session[session_id] = monitor
-            if len(self._by_session) > _SESSIONS:
-                del self._by_session[next(iter(self._by_session))]
+            monitor = self._by_session.get(session_id) or Monitor(session_id, self._monotonic)
+            keep_newest(self._by_session, session_id, monitor, most=_SESSIONS)
             return monitor
 
     def hear(self, event: Event) -> None:
@@ -188,13 +187,91 @@ class ContextSizes:
     def note(self, session_id: str, size: ContextSize) -> None:
         """Note one more; of sessions the last 200 are remembered."""
         with self._lock:
-            kept = self._by_session.pop(session_id, None)
-            self._by_session[session_id] = kept if kept is not None else deque(maxlen=_SAMPLES)
-            self._by_session[session_id].append(size)
-            if len(self._by_session) > _SESSIONS:
-                del self._by_session[next(iter(self._by_session))]
+            sizes = self._by_session.get(session_id, deque(maxlen=_SAMPLES))
+            sizes.append(size)
+            keep_newest(self._by_session, session_id, sizes, most=_SESSIONS)
 
     def of(self, session_id: str) -> tuple[ContextSize, ...]:
         """Those of a session, oldest first."""
         with self._lock:
             return tuple(self._by_session.get(session_id, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one process measured."""
+
+    timings: Mapping[str, Timing] = field(default_factory=dict)
+    alerts: tuple[RunAlert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSoFar:
+    """The part of a run's report that no table has."""
+
+    started_at: float
+    seen_at: float = 0.0
+    """When somebody had a part in it last."""
+    not_loaded: tuple[str, ...] = ()
+    parts: Mapping[str, Measured] = field(default_factory=dict)
+    """By process, as it signs."""
+
+    def with_part(self, process: str, measured: Measured) -> Self:
+        """With what a process measured by now, in the place of what it had before."""
+        parts = {name: part for name, part in self.parts.items() if name != process}
+        kept = dict([*parts.items(), (process, measured)][-_MOST_PROCESSES:])
+        return replace(self, parts=kept)
+
+    @property
+    def timings(self) -> dict[str, Timing]:
+        """Of all processes together."""
+        names = sorted({name for part in self.parts.values() for name in part.timings})
+        return {
+            name: reduce(joined, [part.timings[name] for part in self.parts.values() if name in part.timings])
+            for name in names
+        }
+
+    @property
+    def alerts(self) -> tuple[RunAlert, ...]:
+        """Of all of them, oldest first; what two of them heard is there once."""
+        found = dict.fromkeys(alert for part in self.parts.values() for alert in part.alerts)
+        return tuple(sorted(found, key=lambda one: one.at)[-_MOST_ALERTS:])
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> Self | None:
+        """What `as_json` gave; `None` where nothing was saved, or it cannot be read."""
+        try:
+            parts = {
+                str(process): Measured(
+                    timings={str(name): Timing(**one) for name, one in part["timings"].items()},
+                    alerts=tuple(RunAlert(**one) for one in part["alerts"]),
+                )
+                for process, part in state["parts"].items()
+            }
+            return cls(
+                started_at=float(state["started_at"]),
+                seen_at=float(state.get("seen_at", state["started_at"])),
+                not_loaded=tuple(map(str, state["not_loaded"])),
+                parts=parts,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+def report_from_json(state: Mapping[str, Any]) -> RunReport | None:
+    """A report that was kept; `None` where there is none, or it cannot be read."""
+    try:
+        parts = {
+            "sizes": TierSizes(**state["sizes"]),
+            "timings": {name: Timing(**one) for name, one in state["timings"].items()},
+            "alerts": tuple(RunAlert(**one) for one in state["alerts"]),
+            "contexts": (),
+            "not_loaded": tuple(state["not_loaded"]),
+        }
+        return RunReport(**(dict(state) | parts))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

@@ -1,6 +1,8 @@
 """Opens a file of a run: from its tier where it is unchanged, else from the disk, and keeps it.
 
-What is on the disk is looked at first, outside of any transaction: a slow disk holds up nobody else.
+What is on the disk is looked at first, outside of any transaction: a slow disk holds up nobody else. A hot file comes
+from memory, and its access is written down with others; its row says which content it has, by its checksum, and the
+disk that it did not change: both are looked at each time, so another process that changed, moved or forgot it is heard.
 """
 
 from __future__ import annotations
@@ -12,18 +14,19 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import DamagedFileError, FileGoneError, FileRefusedError, NotFoundError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.runs.files.again import opened_again, remember_hot
 from langchain_tiered_memory.runs.files.disk import Place, is_unchanged, seen, too_large
 from langchain_tiered_memory.runs.files.store import SeenFile
 from langchain_tiered_memory.types.arguments import as_paths
+from langchain_tiered_memory.types.files import OpenedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import FilePaths
-    from langchain_tiered_memory.types.files import KeptFile, OpenedFile, TierMove
+    from langchain_tiered_memory.types.files import FileState, KeptFile, TierMove
     from langchain_tiered_memory.types.records import SessionRef
+
 
 _ATTEMPTS = 3
 """Times that a kept file may go, or turn out damaged, between looking for it and opening it."""
@@ -39,14 +42,7 @@ def roots_of(runtime: Runtime, roots: FilePaths | None) -> tuple[str, ...]:
 def open_file(
     runtime: Runtime, ref: SessionRef, path: str, *, roots: Sequence[str], pinned: bool = False
 ) -> OpenedFile:
-    """A file's content, and what became of the tiers.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        path: Absolute, or relative to one of the roots.
-        roots: Folders whose files may be read.
-        pinned: Whether it is to be pinned.
+    """A file's content, and what became of the tiers; a relative path is looked for in one root after the other.
 
     Raises:
         FileGoneError: when it is neither on the disk nor kept.
@@ -94,12 +90,7 @@ def keep_file(
 ) -> OpenedFile:
     """Take in a file whose content somebody has already, such as a tool's result; nothing is read from the disk.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        path: What it is called: a name here, which need not be a path on this machine.
-        content: All of it; a text is kept as UTF-8.
-        pinned: As of `open_file`.
+    The path is a name here, which need not be one on this machine; a text is kept as UTF-8.
 
     Raises:
         FileRefusedError: when it is the name of a file of the memory itself.
@@ -159,14 +150,8 @@ def _given(runtime: Runtime, ref: SessionRef, path: str, *, pinned: bool) -> Ope
 
 
 def _as_kept(kept: KeptFile) -> SeenFile:
-    return SeenFile(
-        path=kept.path,
-        kind=kept.kind,
-        size=kept.size,
-        modified_ns=kept.modified_ns,
-        checksum=kept.checksum,
-        dependencies=kept.dependencies,
-    )
+    names = ("path", "kind", "size", "modified_ns", "checksum", "dependencies")
+    return SeenFile(**{name: getattr(kept, name) for name in names})
 
 
 def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) -> OpenedFile | None:
@@ -176,20 +161,13 @@ def _enter(runtime: Runtime, ref: SessionRef, found: SeenFile, *, pinned: bool) 
         return None
     seconds = runtime.monotonic() - begun
     remember_hot(runtime, ref, opened)
-    if opened.state == "changed":
-        runtime.report(
-            EventName.FILE_CHANGED,
-            f"{found.path}: {opened.file.size:,} bytes now",
-            session_id=ref.session_id,
-            path=found.path,
-        )
-    if opened.state == "deleted":
-        runtime.report(
-            EventName.FILE_DELETED,
-            f"{found.path}: what is kept of it is shown, from its last reading",
-            session_id=ref.session_id,
-            path=found.path,
-        )
+    about: dict[FileState, tuple[EventName, str]] = {
+        "changed": (EventName.FILE_CHANGED, f"{opened.file.size:,} bytes now"),
+        "deleted": (EventName.FILE_DELETED, "what is kept of it is shown, from its last reading"),
+    }
+    if opened.state in about:
+        name, said = about[opened.state]
+        runtime.report(name, f"{found.path}: {said}", session_id=ref.session_id, path=found.path)
     tell_moves(runtime, ref, opened.moves, seconds=seconds)
     return opened
 
@@ -210,3 +188,37 @@ def tell_moves(runtime: Runtime, ref: SessionRef, moves: Sequence[TierMove], *, 
             cause=move.reason,
             seconds=seconds / len(moves),
         )
+
+
+def opened_again(
+    runtime: Runtime, ref: SessionRef, kept: KeptFile | None, found: SeenFile, *, pinned: bool
+) -> OpenedFile | None:
+    """A file that is in hot as it was found; `None` where something about it has to be written at once."""
+    store = runtime.store
+    if kept is None or kept.tier != "hot" or store.database.read_only or (pinned and not kept.pinned):
+        return None
+    if (kept.checksum, kept.modified_ns, kept.deleted) != (found.checksum, found.modified_ns, found.deleted):
+        return None
+    cache, now = store.kept_files.cache, runtime.now()
+    content = cache.content(ref.key, kept.path, kept.checksum)
+    if content is None or kept.deleted:
+        return None
+    store.kept_files.returns.note(ref.key, at=now)
+    count, is_due = cache.note(ref, kept.path, at=now, moment=runtime.monotonic())
+    if is_due:
+        store.kept_files.settle(ref)
+    file = replace(kept, accessed_at=now, accesses=kept.accesses + count)
+    return OpenedFile(file=file, content=content, state="unchanged", from_tier="hot")
+
+
+def remember_hot(runtime: Runtime, ref: SessionRef, opened: OpenedFile) -> None:
+    """Keep the content of a file that is in hot now, for the next time that it is opened."""
+    if opened.file.tier == "hot":
+        file = opened.file
+        runtime.store.kept_files.cache.keep(ref.key, file.path, file.checksum, opened.content)
+
+
+def settle_all(runtime: Runtime) -> None:
+    """Write down what waits for any session: the memory is about to be closed."""
+    for ref in runtime.store.kept_files.cache.waiting_sessions():
+        runtime.store.kept_files.settle(ref)

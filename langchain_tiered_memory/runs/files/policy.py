@@ -72,11 +72,6 @@ _DOUBLED_SECONDS = 100.0
 before what a run comes back to, and an old favourite leaves all the same. Of 0 to 3,600 s, 80 to 140 lost fewest."""
 
 
-def utilisation(tiers: Tiers, rules: TierSettings) -> float:
-    """Hot and warm files, as a share of what the two may hold."""
-    return (tiers.count("hot") + tiers.count("warm")) / (rules.hot.files + rules.warm.files)
-
-
 def access(tiers: Tiers, path: str, *, now: float, order: int, size: int, rules: TierSettings) -> Tiers:
     """The state after a file was opened: it is in hot, or below where pinned files leave no place there."""
     known = tiers.files.get(path)
@@ -169,14 +164,9 @@ def fit(tiers: Tiers, rules: TierSettings) -> Tiers:
 def restore(
     tiers: Tiers, *, hot: Iterable[str], warm: Iterable[str], pinned: Iterable[str], rules: TierSettings
 ) -> Tiers:
-    """The state with the named files in the tiers that they are named for, as far as they are there.
+    """The state with the named files, most recent first, in the tiers that they are named for, if they are there.
 
-    Args:
-        tiers: What there is now, every named file that is kept among it.
-        hot: Most recent first, as is the next.
-        warm: See there.
-        pinned: Those that were pinned; what was pinned since stays so.
-        rules: The limits.
+    All of them that are kept are among `tiers`. What was pinned since `pinned` was read stays so.
     """
     wanted = [path for path in dict.fromkeys([*pinned, *hot]) if path in tiers.files]
     kept_pins = [one.path for one in tiers.of("hot") if one.pinned and one.path not in wanted]

@@ -60,13 +60,7 @@ class Returns:
         self._by_session: OrderedDict[int, _Seen] = OrderedDict()
 
     def note(self, key: int, *, at: float, distance: int = 0) -> None:
-        """Remember that a file was opened again.
-
-        Args:
-            key: The session's.
-            at: When.
-            distance: How many others were opened since it was opened last; 0 for one that was in hot.
-        """
+        """Remember that a file was opened again, after `distance` others were; 0 for one that was in hot."""
         with self._lock:
             seen = self._of(key)
             seen.let_go = 0
@@ -76,14 +70,7 @@ class Returns:
                 seen.near.append(at)
 
     def rest(self, key: int, *, now: float, files: int, rules: TierSettings) -> Rest:
-        """What a session's tiers are to hold.
-
-        Args:
-            key: The session's.
-            now: What time it is.
-            files: What they hold.
-            rules: The limits.
-        """
+        """What a session's tiers, which hold that many `files`, are to hold."""
         held = rules.hot.files + rules.warm.files
         most = math.floor(rules.cleanup_share * held)
         least = min(math.floor(_REST_SHARE * held), most)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.changes import write_run
+from langchain_tiered_memory.runs.files.changes import KeptFilePacking, write_run
 from langchain_tiered_memory.runs.files.compression import packed, raw
 from langchain_tiered_memory.runs.files.content_rows import (
     drop_unused,
@@ -30,7 +30,6 @@ from langchain_tiered_memory.runs.files.file_rows import (
     update_file,
     write_changes,
 )
-from langchain_tiered_memory.runs.files.packing import KeptFilePacking
 from langchain_tiered_memory.runs.files.reads import ENDED, UNDER_WAY, reports_in
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.retrying import retried
@@ -45,6 +44,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings.tiers import TierSettings
     from langchain_tiered_memory.types.files import FileState, Tier
     from langchain_tiered_memory.types.records import SessionRef
+
+_SEEN = ("kind", "size", "modified_ns", "checksum", "deleted")
+"""What a row has of a file as it was found, besides the names in it."""
+_MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
+"""Of a file whose content is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +75,6 @@ class KeptFiles(KeptFilePacking):
         self, ref: SessionRef, seen: SeenFile, *, now: float, rules: TierSettings, pinned: bool = False
     ) -> OpenedFile | None:
         """Take a file into hot and give its content; `None` where that is not kept and `seen` does not bring it.
-
-        Args:
-            ref: The session.
-            seen: The file as it was found.
-            now: What time it is.
-            rules: Limits and order of eviction.
-            pinned: Whether it is to be pinned.
 
         Raises:
             DamagedFileError: when its kept content is not what was kept.
@@ -125,15 +122,10 @@ class KeptFiles(KeptFilePacking):
         times: Mapping[str, float | None] | None = None,
         counts: Mapping[str, int] | None = None,
     ) -> tuple[TierMove, ...]:
-        """Apply a rule to the tiers, and write down its time and its count.
+        """Apply a rule of `policy` to the tiers as they are within the limits, and write down its time and its count.
 
-        Args:
-            ref: The session.
-            rule: A function of `policy`.
-            rules: The limits, which are put in force first.
-            paths: Cold files that the rule is to see.
-            times: Columns of `RunTimes` to be set.
-            counts: Counts to be raised.
+        The rule sees hot, warm and the cold files of `paths`; `times` are columns of `RunTimes` to be set, `counts` to
+        be raised.
         """
         with self._changing(ref) as (connection, row):
             found = read_rows(connection, ref.key, paths)
@@ -168,26 +160,16 @@ class KeptFiles(KeptFilePacking):
             return drop_files(connection, ref.key, paths)
 
 
-_MAY_CHANGE = ("modified_ns", "deleted", "dependencies")
-"""Of a file whose content is the same."""
-
-
 def _as_kept(seen: SeenFile, file: policy.Placed, before: RowMapping | None) -> KeptFile:
     """What is known of a file from now on."""
     is_same = before is not None and before["checksum"] == seen.checksum
     return KeptFile(
-        path=seen.path,
         tier=file.tier,
-        kind=seen.kind,
-        size=seen.size,
-        modified_ns=seen.modified_ns,
         changed_at=before["changed_at"] if before is not None and is_same else file.accessed_at,
         accessed_at=file.accessed_at,
         accesses=file.accesses,
-        checksum=seen.checksum,
-        dependencies=seen.dependencies,
         pinned=file.pinned,
-        deleted=seen.deleted,
+        **{name: getattr(seen, name) for name in ("path", "dependencies", *_SEEN)},
     )
 
 
@@ -200,14 +182,8 @@ def _take_in(
     """
     if before is None:
         drop_files(connection, key, [seen.path])
-    values: dict[str, Any] = {
-        "kind": seen.kind,
-        "size": seen.size,
-        "modified_ns": seen.modified_ns,
-        "checksum": seen.checksum,
-        "dependencies": rows.names_to_json(seen.dependencies),
-        "deleted": seen.deleted,
-    }
+    values: dict[str, Any] = {name: getattr(seen, name) for name in _SEEN}
+    values["dependencies"] = rows.names_to_json(seen.dependencies)
     is_other = before is None or before["checksum"] != seen.checksum
     if is_other:
         values["changed_at"] = file.accessed_at

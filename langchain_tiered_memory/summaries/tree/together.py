@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.models.profiles import name_of
-from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cached_price
+from langchain_tiered_memory.models.profiles import LIFETIME_SECONDS, cached_price, name_of
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap

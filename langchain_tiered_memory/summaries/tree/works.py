@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.groups import unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
-from langchain_tiered_memory.messages.open_calls import unfinished_calls
 from langchain_tiered_memory.sql.schema import storable
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.models.answer_limits import answer_limit
+from langchain_tiered_memory.models.chat_models import answer_limit
 from langchain_tiered_memory.summaries.checks.soundness import shares
 from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind

@@ -16,11 +16,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.driver import call_model
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.models.answer_limits import answer_limit, is_cut_off
-from langchain_tiered_memory.models.chat_models import models_in, narrowest, window_of
+from langchain_tiered_memory.models.chat_models import answer_limit, is_cut_off, models_in, narrowest, window_of
 from langchain_tiered_memory.models.overflow import is_overflow
-from langchain_tiered_memory.models.profiles import name_of
-from langchain_tiered_memory.models.prompt_caches import cached_tokens
+from langchain_tiered_memory.models.profiles import cached_tokens, name_of
 from langchain_tiered_memory.summaries.checks.answers import summary_text
 from langchain_tiered_memory.text.scrubbing import scrubbed
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY, WINDOW, choose, embed_questions, index_turns
+from langchain_tiered_memory.evaluation.baselines import HALF, USER_ONLY, WINDOW, choose, embedded, index_turns
 from langchain_tiered_memory.evaluation.pricing import priced
 from tests.embedders import HashingEmbeddings
 from tests.unit.evaluation.conversation_builders import conversation, count_words, priced_words
@@ -17,7 +17,7 @@ def chosen(
 ) -> dict[str, set[int]]:
     embeddings = HashingEmbeddings()
     turns = priced(conversation(*texts, speakers=speakers), count_words)
-    vector = embed_questions(embeddings, [question])[0]
+    vector = embedded(embeddings, [question])[0]
     found = choose(index_turns(turns, embeddings), question, [budget], vector=vector, seed=1)
     return {method: set(by_budget[budget]) for method, by_budget in found.items()}
 

@@ -23,7 +23,8 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from langchain_tiered_memory.errors import UnknownMessageError
-from langchain_tiered_memory.messages.codec import answers_of, calls_of, coerce, decode, encode, role_of, text_of
+from langchain_tiered_memory.messages.codec import coerce, decode, encode
+from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
 from tests.strategies import messages, rich_values
 
 

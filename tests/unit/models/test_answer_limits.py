@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.models.answer_limits import answer_limit, is_cut_off
+from langchain_tiered_memory.models.chat_models import answer_limit, is_cut_off
 from langchain_tiered_memory.testing import ScriptedModel
 
 

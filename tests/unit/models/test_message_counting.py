@@ -14,12 +14,13 @@ from langchain_core.tools import BaseTool, tool
 from pydantic import BaseModel
 
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.models.estimation import EncodingName, estimated_tokens
 from langchain_tiered_memory.models.message_counting import (
     PRIMING_TOKENS,
     Calibration,
+    EncodingName,
     EstimatingCounter,
     FramedCounter,
+    estimated_tokens,
     request_tokens,
 )
 from langchain_tiered_memory.models.token_counters import TiktokenCounter, adapt_counter, best_counter, encoding_file

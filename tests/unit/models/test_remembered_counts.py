@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_tiered_memory.models import remembered_counts
-from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.models.remembered_counts import RememberedCounts
+from langchain_tiered_memory.models import message_counting
+from langchain_tiered_memory.models.message_counting import EstimatingCounter, RememberedCounts
 from tests.memory_builders import open_memory
 
 LONG = "a sentence that is longer than what is counted as fast as it is looked up; " * 3
@@ -44,9 +43,9 @@ def test_messages_count_as_the_counter_itself_counts_them_halves_of_surrogates_i
 
 def test_as_many_counts_are_remembered_as_two_generations_hold() -> None:
     counts = RememberedCounts(EstimatingCounter())
-    for number in range(3 * remembered_counts._GENERATION):
+    for number in range(3 * message_counting._GENERATION):
         counts.count_text(f"{number} {LONG}")
-    assert remembered_counts._GENERATION <= len(counts) <= 2 * remembered_counts._GENERATION
+    assert message_counting._GENERATION <= len(counts) <= 2 * message_counting._GENERATION
 
 
 def test_forgetting_clears_the_counts_of_a_memory() -> None:

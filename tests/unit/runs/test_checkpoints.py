@@ -16,8 +16,8 @@ from langchain_core.messages import (
 from sqlalchemy import delete, update
 
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
-from langchain_tiered_memory.messages.snapshots import MAX_MESSAGES, bounded, conversation_of
-from langchain_tiered_memory.runs.checkpoints import ViewSnapshot, checkpoint, last_sound
+from langchain_tiered_memory.messages.codec import MAX_MESSAGES, ViewSnapshot, bounded, conversation_of
+from langchain_tiered_memory.runs.checkpoints import checkpoint, last_sound
 from langchain_tiered_memory.runs.restore import restore
 from langchain_tiered_memory.runs.tasks import enter_phase, finish_task, start_task
 from langchain_tiered_memory.settings import CheckpointSettings, FileSettings

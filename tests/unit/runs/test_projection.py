@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_tiered_memory.integrations.agent.reply import state_note
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
-from langchain_tiered_memory.runs.projection import state_note
 
 COUNT = EstimatingCounter().count_text
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_tiered_memory.models.estimation import estimated_tokens
+from langchain_tiered_memory.models.message_counting import estimated_tokens
 from langchain_tiered_memory.text.truncation import head_and_tail, shorten_message
 from tests.strategies import odd_text, plain_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_tiered_memory.runs.files.imports import imports_in
+from langchain_tiered_memory.runs.files.disk import imports_in
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.messages.codec import encode
-from langchain_tiered_memory.messages.open_calls import unfinished_calls
+from langchain_tiered_memory.messages.groups import unfinished_calls
 from langchain_tiered_memory.summaries.checks.audit import Audited, audited
 from langchain_tiered_memory.summaries.marks import APPENDED
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
