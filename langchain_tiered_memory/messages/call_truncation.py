@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.text.fair_share import water_level
-from langchain_tiered_memory.text.truncation import head_and_tail
+from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.fair_share import water_level
 from langchain_tiered_memory.text.fencing import short_id
-from langchain_tiered_memory.text.truncation import head_and_tail
+from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -134,3 +134,32 @@ def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> 
         else:
             high = middle - 1
     return text[:low]
+
+
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The highest cap on each of `sizes` with which together they fit `room`; 0 when nothing does."""
+    left, level = room, 0
+    for position, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - position)
+        if size > share:
+            return max(share, 0)
+        left -= size
+        level = size
+    return level
+
+
+def whole_again(cut: Sequence[int], whole: Sequence[int], room: int) -> frozenset[int]:
+    """Places of the things that can be whole after all, the last first: what cannot be cut finely leaves room over.
+
+    Args:
+        cut: Their sizes as they were cut.
+        whole: Their sizes as they are.
+        room: For all of them together.
+    """
+    free = room - sum(cut)
+    places: set[int] = set()
+    for at in reversed(range(len(cut))):
+        if 0 < whole[at] - cut[at] <= free:
+            free -= whole[at] - cut[at]
+            places.add(at)
+    return frozenset(places)

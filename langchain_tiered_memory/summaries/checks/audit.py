@@ -19,8 +19,7 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, d
 from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifier_spans import findings
-from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.identifiers import findings, identifiers
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:

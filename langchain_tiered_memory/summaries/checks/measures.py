@@ -5,17 +5,28 @@ Measured is the text that is shown, not the facts that are kept beside it: a vie
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.meaning import similar_meaning
 from langchain_tiered_memory.summaries.checks.soundness import soundness
-from langchain_tiered_memory.text.identifiers import kept_share
-from langchain_tiered_memory.text.information_loss import information_loss
+from langchain_tiered_memory.text.identifiers import identifiers, kept_share
+from langchain_tiered_memory.text.passages import split_passages
+from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
+
+IDENTIFIER_WEIGHT = 3.0
+"""What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
+
+_MAX_MEASURED_CHARS = 400_000
+
+
+_MOST_PASSAGES = 64
+"""Of the sources, evenly spread: the mean of so many hardly moves with more, and each costs some milliseconds."""
 
 
 def measures_of(
@@ -42,3 +53,105 @@ def measures_of(
     if "meaning" in wanted:
         found["meaning"] = similar_meaning(text, texts, embed)
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def information_loss(sources: Sequence[str], summary: str) -> float:
+    """Share (0 to 1) of what the sources say that the summary does not state.
+
+    Counted in terms as the text index knows them (stemmed, without function words), each once however often it occurs.
+    A term weighs by its rarity among the lines of the sources, `log(1 + n / lines with it) / log(1 + n)`: what is said
+    once is lost for good, what is said everywhere is easily guessed (inverse document frequency, after Spaerck Jones
+    1972). Identifiers, figures and names, which no other word can stand for, weigh threefold.
+
+    0 where the summary says everything or there is nothing to say, 1 where it shares nothing. Adding a line to the
+    summary never raises it. Word order, negations and paraphrases are not seen: compare it between summaries of equal
+    size of the same sources, not between texts of different kinds.
+
+    Args:
+        sources: What was to be summarised; of all together the first 400,000 characters are measured.
+        summary: Its text.
+    """
+    lines = _measured(sources)
+    words = Counter(term for line in lines for term in set(analyse(line)))
+    named = Counter(one for line in lines for one in identifiers(line))
+    if not words and not named:
+        return 0.0
+    said = summary.splitlines()
+    stated = {term for line in said for term in analyse(line)}
+    stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
+    folded = "\n".join(" ".join(line.casefold().split()) for line in said)
+    whole: list[float] = []
+    lost: list[float] = []
+    for term, count in words.items():
+        weight = _rarity(count, len(lines))
+        whole.append(weight)
+        lost.append(0.0 if term in stated else weight)
+    for name, count in named.items():
+        weight = IDENTIFIER_WEIGHT * _rarity(count, len(lines))
+        whole.append(weight)
+        lost.append(0.0 if name in stated_names or _stands(name, folded) else weight)
+    # Sums that do not depend on the order of sets, which is another in each process.
+    return min(1.0, math.fsum(lost) / math.fsum(whole))
+
+
+def _measured(sources: Sequence[str]) -> list[str]:
+    room = _MAX_MEASURED_CHARS
+    lines: list[str] = []
+    for source in sources:
+        lines += source[:room].splitlines()
+        room -= len(source)
+        if room <= 0:
+            break
+    return [line for line in lines if line.strip()]
+
+
+def _rarity(lines_with: int, lines: int) -> float:
+    return math.log(1 + lines / lines_with) / math.log(1 + lines)
+
+
+def _stands(name: str, folded: str) -> bool:
+    """Whether `name` stands in a folded text as a whole, not as part of a longer word or figure."""
+    at = folded.find(name)
+    while at >= 0:
+        before, after = folded[at - 1 : at] if at else "", folded[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() and name[0].isalnum()) and not (after.isalnum() and name[-1].isalnum()):
+            return True
+        at = folded.find(name, at + 1)
+    return False
+
+
+def similar_meaning(
+    text: str, sources: Sequence[str], embed: Callable[[list[str]], list[list[float]] | None]
+) -> float | None:
+    """Cosine of a summary's mean vector and that of its sources, -1 to 1; `None` where nothing can be embedded.
+
+    Args:
+        text: The summary.
+        sources: What it stands for.
+        embed: Vectors of passages; `None` where there is no embedder, or it fails.
+    """
+    said, told = _passages([text]), _passages(sources)
+    told = told[:: max(1, math.ceil(len(told) / _MOST_PASSAGES))]
+    if not (said and told):
+        return None
+    vectors = embed([*said, *told])
+    if vectors is None or len(vectors) != len(said) + len(told):
+        return None
+    mine, theirs = _mean(vectors[: len(said)]), _mean(vectors[len(said) :])
+    length = math.hypot(*mine) * math.hypot(*theirs)
+    if not length or not math.isfinite(length):
+        return None
+    return sum(one * other for one, other in zip(mine, theirs, strict=True)) / length
+
+
+def _passages(texts: Sequence[str]) -> list[str]:
+    return [piece for text in texts for span in split_passages(text) if (piece := text[span.start : span.stop].strip())]
+
+
+def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
+    """The mean direction: each vector counts the same, however long it is."""
+    lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
+    size = len(vectors[0])
+    return [
+        sum(vector[place] / length for vector, length in zip(vectors, lengths, strict=True)) for place in range(size)
+    ]

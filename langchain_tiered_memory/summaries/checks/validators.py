@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.extensions import Verdict
-from langchain_tiered_memory.summaries.checks.meaning import similar_meaning
+from langchain_tiered_memory.summaries.checks.measures import similar_meaning
 from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.types.outcomes import FailureReason
 

@@ -22,16 +22,14 @@ from langchain_tiered_memory.summaries.checks.validators import built_in_validat
 from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given, Report
-from langchain_tiered_memory.summaries.engine.extension_host import Extensions
-from langchain_tiered_memory.summaries.engine.history import History, record_of
-from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
+from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
+from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, History, Tally, record_of
 from langchain_tiered_memory.summaries.engine.registry import (
     EXTRACTIVE_PRIORITY,
     MODEL_PRIORITY,
     CondenserPlugin,
     is_built_in_rules,
 )
-from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
 from langchain_tiered_memory.summaries.engine.writers import Writers
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
 from langchain_tiered_memory.types.arguments import Name  # noqa: TC001 - read at the border
@@ -51,8 +49,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import Clock
     from langchain_tiered_memory.summaries.checks.validators import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
-    from langchain_tiered_memory.summaries.engine.history import CondensationRecord
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
+    from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.types.outcomes import Outcome
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +18,7 @@ from langchain_tiered_memory.extensions import (
 )
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
-from langchain_tiered_memory.summaries.engine.extension_calls import Given
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given
 from langchain_tiered_memory.summaries.prompts import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.sections import FORMS
@@ -25,7 +27,14 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.extensions import (
+        CondensationContext,
+        CondensationPlugin,
+        ThresholdQuestion,
+        ThresholdResolver,
+        TruncationQuestion,
+        TruncationSelector,
+    )
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.types.outcomes import FailureReason
@@ -278,3 +287,58 @@ def _with(present: tuple[E, ...], new: E, kind: type) -> tuple[E, ...]:
         msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
         raise SettingsError(msg)
     return (*present, new)
+
+
+class ViewExtensions:
+    """At most one threshold resolver and one truncation selector, called through the door.
+
+    Args:
+        door: Calls them with a deadline, and reports one that fails.
+    """
+
+    def __init__(self, caller: ExtensionCaller) -> None:
+        self._door = caller
+        self.threshold_resolver: ThresholdResolver | None = None
+        """Decides at how many percent of the window a view is condensed."""
+        self.truncation_selector: TruncationSelector | None = None
+        """Chooses what leaves a view when the window slides."""
+
+    def resolve_threshold(self, question: ThresholdQuestion) -> float | None:
+        """What the resolver says; `None` where there is none, it has no opinion, or it failed."""
+        resolver = self.threshold_resolver
+        if resolver is None:
+            return None
+        answer = self._door.ask(
+            f"{type(resolver).__name__}.resolve",
+            lambda: resolver.resolve(question),
+            _as_percent,
+            owner=resolver,
+            session_id=question.session_id,
+        )
+        return answer.value[0] if isinstance(answer, Given) else None
+
+    def select_truncation(self, question: TruncationQuestion, *, session_id: str) -> Collection[object]:
+        """What the selector would leave out; empty where there is none, or it failed."""
+        selector = self.truncation_selector
+        if selector is None:
+            return ()
+        answer = self._door.ask(
+            f"{type(selector).__name__}.select",
+            lambda: selector.select(question),
+            _as_collection,
+            owner=selector,
+            session_id=session_id,
+        )
+        return answer.value if isinstance(answer, Given) else ()
+
+
+def _as_percent(answer: object) -> tuple[float | None] | None:
+    if answer is None:
+        return (None,)
+    if isinstance(answer, bool) or not isinstance(answer, int | float) or math.isnan(answer):
+        return None
+    return (float(answer),)
+
+
+def _as_collection(answer: object) -> Collection[object] | None:
+    return answer if isinstance(answer, Collection) and not isinstance(answer, str | bytes) else None

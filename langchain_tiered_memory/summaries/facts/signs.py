@@ -226,6 +226,10 @@ EASED = 0.5
 """Of what speaks against a clause that says something in particular."""
 
 
+LASTING = 0.98
+"""The weight of what a model says must last: above what any wording alone weighs, below a goal."""
+
+
 def worded(low: str) -> set[str]:
     """Signs in the wording of a clause in lower case."""
     words = frozenset(_WORD.findall(low.replace("\u2019", "'")))
@@ -259,3 +263,13 @@ def weight_of(signs: Iterable[str], *, weights: Mapping[str, float] = WEIGHTS) -
     if signs & PERSONAL and not signs & TALK:
         total = max(total, OF_ONESELF)
     return round(1 / (1 + math.exp(-total)), 3)
+
+
+def lasting(weight: float) -> float:
+    """The weight of a statement that must last, by its wording's."""
+    return LASTING + (1 - LASTING) * weight
+
+
+def by_wording(weight: float) -> float:
+    """The weight that a fact has by its wording, which decides among those that must last as among all others."""
+    return (weight - LASTING) / (1 - LASTING) if weight >= LASTING else weight

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.together import write_wanted
 from langchain_tiered_memory.summaries.tree.triggers import due_entries, due_summaries
-from langchain_tiered_memory.summaries.tree.works import commit, given_back, put_off, read_work
+from langchain_tiered_memory.summaries.tree.works import commit, given_back, kept_before, put_off, read_work
 from langchain_tiered_memory.types.drafts import SummaryPlan
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cached_price
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
-from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
-from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
+from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
 from langchain_tiered_memory.text.identifiers import names
 
 if TYPE_CHECKING:

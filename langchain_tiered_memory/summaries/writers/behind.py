@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.answer_limits import answer_limit
 from langchain_tiered_memory.summaries.checks.soundness import shares
-from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
+from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, behind_instructions, build_batch, build_behind
 from langchain_tiered_memory.summaries.writers.batches import taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ANSWER,
+    DATE,
     DAY_LINE,
     OVERVIEW,
     SPAN,
     SPOKEN,
+    TOLD_PEOPLE,
 )
 from langchain_tiered_memory.summaries.writers.ranking import Unit
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
@@ -19,7 +22,7 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.statements import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import SourceText
 
@@ -27,6 +30,14 @@ _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _ASKS = ("?", "\uff1f", "\u061f")
 _TOOL_SEPARATOR = "; "
 _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
+
+
+_LABELLED = re.compile(
+    rf"^(?:[-*+] )?(?:Open: )?(?P<speaker>[^:()\n]{{1,60}}?)(?: \({DATE}\)(?: asked)?| asked): ", re.MULTILINE
+)
+_BETWEEN = re.compile(r", | and ")
+_OTHERS = re.compile(r"\d{1,6} others")
+_NO_NAMES = frozenset({"The user", "The assistant", "the user", "the assistant", "The speaker", "the speaker"})
 
 
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
@@ -110,3 +121,16 @@ def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
 
 def _is_overview(text: str) -> bool:
     return OVERVIEW.match(text.partition("\n")[0]) is not None
+
+
+def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Names that our summaries quote by: those of their overviews, and those that stand before a day or `asked`."""
+    return tuple(dict.fromkeys(name for text in texts for name in _named(text)))
+
+
+def _named(text: str) -> Iterator[str]:
+    told = TOLD_PEOPLE.match(text)
+    for name in _BETWEEN.split(told["people"]) if told else ():
+        if name not in _NO_NAMES and not _OTHERS.fullmatch(name):
+            yield name
+    yield from (one["speaker"] for one in _LABELLED.finditer(text) if not one["speaker"].startswith(TOOL_MARK))

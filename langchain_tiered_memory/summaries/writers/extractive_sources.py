@@ -12,8 +12,7 @@ from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, kind_of
-from langchain_tiered_memory.summaries.writers.telling import is_event, is_filler, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
 from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, shown_lines, statements
