@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import STOP_WORDS
 
@@ -27,13 +28,10 @@ _EXTENSION = (
     "|db|sqlite3?|log|parquet|proto|tf|gradle|ya?ml"
 )
 _UNIT = (
-    r"%|\u2030|\u00b0[CF]?|\u20ac|\$|\u00a3|\u00a5|(?:[kKMGT]i?B|[kKmMGT]?bps|[kKMG]?Hz|ms|\u00b5s|ns|k?m/h|mph"
-    r"|km|cm|mm|kg|mg|ml|kW|kWh"
-    r"|EUR|USD|GBP|CHF|JPY|px|pt|rpm|rps|qps|fps|GB|MB|KB|TB)\b"
-    r"|(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|tokens?|rows?|users?|people"
-    r"|dollars?|euros?"
-    r"|pounds?|bytes?|miles?|feet|met(?:er|re)s?|percent|items?|files?|requests?|retries|replicas?|workers?"
-    r"|points?|k|am|pm)\b"
+    r"%|\u2030|\u00b0[CF]?|\u20ac|\$|\u00a3|\u00a5|(?:[kKMGT]i?B|[kKmMGT]?bps|[kKMG]?Hz|ms|\u00b5s|ns|k?m/h|mph|km|cm"
+    r"|mm|kg|mg|ml|kW|kWh|EUR|USD|GBP|CHF|JPY|px|pt|rpm|rps|qps|fps|GB|MB|KB|TB)\b|(?:seconds?|secs?|minutes?|mins?"
+    r"|hours?|hrs?|days?|weeks?|months?|years?|tokens?|rows?|users?|people|dollars?|euros?|pounds?|bytes?|miles?|feet"
+    r"|met(?:er|re)s?|percent|items?|files?|requests?|retries|replicas?|workers?|points?|k|am|pm)\b"
 )
 URL = re.compile(r"\b(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|file)://[^\s<>\"'`)\]}]+", re.IGNORECASE)
 EMAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
@@ -55,8 +53,7 @@ CODE = re.compile(
     r"\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|0x[0-9a-fA-F]{2,128}"
     r"|v\d{1,12}(?:\.\d{1,12}){0,3}(?:[-+][\w.]{1,40})?"
     r"|\d{1,12}\.\d{1,12}\.\d{1,12}(?:[-+.][\w.]{1,40})?|[A-Z]{1,10}[-_]\d{1,20}(?:[-_]\d{1,20}){0,8}"
-    r"|[A-Z]{1,5}\d{2}[A-Z\d]{0,40}"
-    r"|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
+    r"|[A-Z]{1,5}\d{2}[A-Z\d]{0,40}|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
 )
 SYMBOL = re.compile(
     r"\b(?:[A-Za-z]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]++(?:[A-Z][a-z0-9]+)+"
@@ -76,11 +73,10 @@ NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z][^\W\d_]{0,60}"
     r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]{1,60}){0,20}\b"
 )
-_NO_NAMES_TEXT = (
+_NO_NAMES = word_set(
     "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
     "when what how why lol omg haha btw fyi asap"
 )
-_NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
 _DIGIT = re.compile(r"\d")
 _MONTH_SIGN = (
     "[Jj](?:[Aa][Nn]|[Uu][NnLl])|[Ff][Ee][Bb]|[Mm][Aa][RrYy]|[Aa](?:[Pp][Rr]|[Uu][Gg])|[Ss\u017f][Ee][Pp]"
@@ -124,7 +120,7 @@ _UNSPACED_BEHIND = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\u
 _LOOK_CHARS = 60
 _WORDS_BEFORE = 3
 _LONG_WORD, _SHORT_WORD = 4, 3  # function words are short in every language that spaces its words
-_CALLS = frozenset("i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks lol omg".split())  # noqa: SIM905 - a list to be read
+_CALLS = word_set("i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks lol omg")
 
 
 class Marks(NamedTuple):

@@ -19,6 +19,11 @@ def lowered(text: str) -> str:
     return low if len(low) == len(text) else text
 
 
+def word_set(text: str, between: str | None = None) -> frozenset[str]:
+    """The words of a list that stands in one text, between blanks or another mark."""
+    return frozenset(text.split(between))
+
+
 _NOT_OBLIGED = r"(?:you|it|that|this|they|he|she|there|i|we|life|things?)"
 
 GOAL = re.compile(

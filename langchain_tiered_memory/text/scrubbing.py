@@ -14,8 +14,7 @@ HIDDEN = "***"
 
 _NAMED = (
     r"(?:api|subscription)[ _-]?key|access[ _-]?key(?:[ _-]?id)?|account[ _-]?key|private[ _-]?key"
-    r"|secret(?:[ _-]?(?:access[ _-]?)?key)?"
-    r"|[a-z]{0,12}[ _-]?token|(?:pg|mysql_)?password|passwd|passphrase|pwd"
+    r"|secret(?:[ _-]?(?:access[ _-]?)?key)?|[a-z]{0,12}[ _-]?token|(?:pg|mysql_)?password|passwd|passphrase|pwd"
     r"|authorization|credentials?|client[ _-]?secret|sig(?:nature)?"
 )
 _ODD = r"(?=[\w.~+/=*-]{0,80}[A-Z0-9*=])"

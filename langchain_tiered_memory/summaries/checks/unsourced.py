@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import utc
@@ -42,13 +43,12 @@ _NOUNS_SHARE = 0.2
 """Of the words within sentences that begin with a capital: from here on the language writes its nouns so."""
 _TITLE_SHARE = 0.6
 _MIN_TITLE_WORDS = 3
-_COMMON_TEXT = (
+_COMMON = word_set(
     "user assistant system tool human ai llm api url json html css sql http https monday tuesday wednesday thursday "
     "friday saturday sunday january february march april may june july august september october november december "
     "utc gmt am pm ok yes no not none christmas easter english i mr mrs ms dr earlier later overview decision "
     "decisions unresolved action actions key note todo done pending"
 )
-_COMMON = frozenset(_COMMON_TEXT.split())
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from langchain_tiered_memory.text.lexicon import word_set
+
 MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
 _MAX_CHARS = 320  # of a text without blanks between its words
@@ -25,25 +27,8 @@ _LEAD = re.compile(
     r"(?:[,:;!\u2026.\u2013\u2014-]{1,3}\s{1,3}|\s{1,3}(?=\S)))",
     re.IGNORECASE,
 )
-_NEEDS_MARK = frozenset(
-    {
-        "right",
-        "good",
-        "great",
-        "cool",
-        "nice",
-        "perfect",
-        "sure",
-        "look",
-        "listen",
-        "remember",
-        "note",
-        "found out",
-        "thanks",
-        "thank you",
-        "so",
-        "well",
-    }
+_NEEDS_MARK = word_set(
+    "right|good|great|cool|nice|perfect|sure|look|listen|remember|note|found out|thanks|thank you|so|well", "|"
 )
 _MOST_LEADS = 4
 _ASIDE = re.compile(

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.phrases import DETERMINERS
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import UNSPACED
 
@@ -41,11 +42,9 @@ _NEGATES = re.compile(
     r"(?<!\w)(?:(?:do|does|did) not|\w{2,8}n['\u2019]t|not|no longer|nicht(?: mehr)?|kein\w*|n['\u2019e] ?|pas|plus|no"
     r"|non|n\u00e3o|\u043d\u0435)(?!\w)|\u4e0d|\u6ca1"
 )
-_IS_TEXT = "is are am 's ist sind est sont es son \u00e9 s\u00e3o \u00e8 sono \u662f \u4e3a \u306f = costs equals"
-IS = frozenset(_IS_TEXT.split())
+IS = word_set("is are am 's ist sind est sont es son \u00e9 s\u00e3o \u00e8 sono \u662f \u4e3a \u306f = costs equals")
 """Says in the present what something is."""
-_POINTS_TEXT = "it that this they es er sie das il elle \u00e7a esto ello ele ela esso"
-_POINTS = frozenset(_POINTS_TEXT.split())
+_POINTS = word_set("it that this they es er sie das il elle \u00e7a esto ello ele ela esso")
 """What stands for a subject that was named before."""
 _OWN = frozenset({"i", "we", "ich", "wir", "je", "nous", "yo"})
 

@@ -10,33 +10,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from langchain_tiered_memory.text.lexicon import word_set
+
 MAX_PHRASE_WORDS = 4
 """Words of a noun phrase; what is longer is cut at its end."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
-_EMPTY_TEXT = (
+EMPTY_WORDS = word_set(
     "a an the our my your his her its their this that these those some any new old current currently actual actually "
     "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
     "last next whole entire one other another own very quite most more thing best favorite favourite part "
     "lot kind bit way time day all"
 )
-EMPTY_WORDS = frozenset(_EMPTY_TEXT.split())
 """Words of a noun phrase that do not say what it is about."""
-_DETERMINERS_TEXT = (
+DETERMINERS = word_set(
     "the my our this these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
     "nuestro nuestra mi il lo"
 )
-DETERMINERS = frozenset(_DETERMINERS_TEXT.split())
 _OF_THINGS = frozenset({"the", "this", "these", "those"})
 """Determiners behind which an owner is mostly no person."""
-_OTHERS_TEXT = "your his her their its"
-POSSESSIVES = frozenset(_OTHERS_TEXT.split())
-_PREPOSITIONS_TEXT = (
+POSSESSIVES = word_set("your his her their its")
+PREPOSITIONS = word_set(
     "for of to at on in about with after under by from into around near over behind inside through until before during "
     "as since within without von f\u00fcr zu bei mit pour sur dans de para sobre en"
 )
-PREPOSITIONS = frozenset(_PREPOSITIONS_TEXT.split())
-_VERBS_TEXT = (
+_VERBS = word_set(
     "is are was were be been being am isn't aren't wasn't weren't has have had hasn't haven't hadn't will would can "
     "could should shall may might must do does did don't doesn't didn't won't can't cannot couldn't wouldn't shouldn't "
     "gets get got goes go went gone comes come came costs cost takes take took needs need makes make made lives live "
@@ -48,20 +46,17 @@ _VERBS_TEXT = (
     "sleeps slept drives drove flies flew speaks spoke breaks broke builds built brings brought changes ist sind war "
     "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
 )
-_VERBS = frozenset(_VERBS_TEXT.split())
 _ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
 """Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
-_JOINTS_TEXT = (
+_JOINTS = word_set(
     "who which that where when while if because than then and or but so not no never always also too again already "
     "still yet ever today tomorrow yesterday tonight here there i you he she it we they me him us them what how why "
     "up down out off away back along anymore instead soon later earlier however though although either both each every"
 )
-_JOINTS = frozenset(_JOINTS_TEXT.split())
-_CONTRACTED_TEXT = (
+_CONTRACTED = word_set(
     "it that this there here what who how where when why he she let everything everyone everybody something someone "
     "somebody nothing nobody one god"
 )
-_CONTRACTED = frozenset(_CONTRACTED_TEXT.split())
 """What stands before "'s" for "is", "has" or "us"."""
 _PARTICIPLE_CHARS = 5
 

@@ -18,12 +18,11 @@ _UNIT_WORD = re.compile(r"[$\u20ac\u00a3\u00a5%\u00b0]|[^\W\d_]{1,20}")
 
 _COPULA = (
     r"(?:(?:is|are|was|were|will be|should be|becomes?|costs?|equals|remains?)(?: now| still| actually| currently"
-    r"| about| around| set to| exactly"
-    r"| capped at| fixed at| on| at| up to| only){0,4}|(?:has|have) (?:been )?(?:changed|moved|raised|lowered|cut|set"
-    r"|increased|reduced) to"
-    r"|(?:changed|moved|raised|lowered|cut|set|increased|reduced|went up|came down) (?:from .{1,20} )?to|now"
-    r"|(?:comes?|came|adds? up|added up|amounts?|amounted) to"
-    r"|est(?: de)?|sont|ist|sind|betr\u00e4gt|es(?: de)?|:|=|\u662f|\u4e3a|\u306f)"
+    r"| about| around| set to| exactly| capped at| fixed at| on| at| up to| only){0,4}|(?:has"
+    r"|have) (?:been )?(?:changed|moved|raised|lowered|cut|set|increased|reduced) to|(?:changed|moved|raised|lowered"
+    r"|cut|set|increased|reduced|went up|came down) (?:from .{1,20} )?to|now"
+    r"|(?:comes?|came|adds? up|added up|amounts?|amounted) to|est(?: de)?|sont|ist|sind|betr\u00e4gt|es(?: de)?|:|="
+    r"|\u662f|\u4e3a|\u306f)"
 )
 _VALUE = rf"(?:{DATE.pattern}|{CODE.pattern}|{NUMBER.pattern})"
 _STATED = re.compile(

@@ -51,11 +51,10 @@ _DEFINITION = re.compile(
 )
 _EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
     r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
-    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?"
-    r"|thank(?:s| you)(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
-    r"|.{0,60}?\b(?:feel free to|let me know if"
-    r"|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more|other|additional|questions)"
-    r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
+    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?|thank(?:s| you)(?: so much"
+    r"| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
+    r"|.{0,60}?\b(?:feel free to|let me know if|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more"
+    r"|other|additional|questions)|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
 )
 _TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
 _PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line

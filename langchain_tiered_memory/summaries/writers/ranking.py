@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.statements import leans
 
 if TYPE_CHECKING:
@@ -34,21 +35,19 @@ _KIND_WEIGHT: dict[ItemKind, float] = {
 }  # fmt: skip
 _BRIEF_CHARS, _BRIEF_WORDS = 24, 3
 ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
-_EMPTY_WORDS_TEXT = (
-    "a since come came trying been totally super love about after again all also am an and any are as at be "
-    "because been before being but by can could did do does doing don't for from get got had has have having he "
-    "her here him his how i i'm i've i'd i'll if in into is it it's its just like me more most my no not now of "
-    "off on once one only or other our out over own really same she so some such than that that's the their them "
-    "then there these they they're this those through to too up very was we we're were what what's when where "
-    "which while who why will with would you you're your yours much many lot lots thing things something always "
-    "ever even well make makes going go know think feel see want need way good great nice let let's us yeah oh "
-    "wow thanks hey sure ok okay yes hi hello glad happy le la les un une des du de et en est dans que qui pour "
-    "pas ne je tu il elle nous vous ils au aux ce cette ces sur avec mais ou der die das und ist ein eine einen "
-    "den dem des mit von zu auf für nicht ich du er sie wir ihr es im am auch als an bei war el los las y que en "
-    "una por con para no se su al lo como más o pero ha me si ya muy o os as um uma e do da em não com di che è "
-    "per non sono ho del della nel il gli"
+_EMPTY_WORDS = word_set(
+    "a since come came trying been totally super love about after again all also am an and any are as at be because "
+    "been before being but by can could did do does doing don't for from get got had has have having he her here him "
+    "his how i i'm i've i'd i'll if in into is it it's its just like me more most my no not now of off on once one "
+    "only or other our out over own really same she so some such than that that's the their them then there these they "
+    "they're this those through to too up very was we we're were what what's when where which while who why will with "
+    "would you you're your yours much many lot lots thing things something always ever even well make makes going go "
+    "know think feel see want need way good great nice let let's us yeah oh wow thanks hey sure ok okay yes hi hello "
+    "glad happy le la les un une des du de et en est dans que qui pour pas ne je tu il elle nous vous ils au aux ce "
+    "cette ces sur avec mais ou der die das und ist ein eine einen den dem des mit von zu auf für nicht ich du er sie "
+    "wir ihr es im am auch als an bei war el los las y que en una por con para no se su al lo como más o pero ha me si "
+    "ya muy o os as um uma e do da em não com di che è per non sono ho del della nel il gli"
 )
-_EMPTY_WORDS = frozenset(_EMPTY_WORDS_TEXT.split())
 
 
 _LEAST = 0.45
@@ -66,13 +65,11 @@ _REACTS = re.compile(
     r"(?! to (?:announce|share|say|tell))"
     rf"|(?:what|how|such) (?:an? |so )?(?:\w{{1,12}} )?{_MOOD}|so {_MOOD}|(?:sounds?|looks|seems?"
     rf"|feels) (?:like|so|really|pretty|{_MOOD})\b"
-    r"|(?:thanks?|thank you|congrat\w{0,12}|kudos|cheers|welcome|hope|enjoy|keep (?:it|up|on|going|shining"
-    r"|being|pushing)|good (?:for|luck|job|call|point)"
-    r"|long time|best of|let me know|can['\u2019]t wait|no (?:worries|way)|me too"
-    r"|same here|of course"
-    r"|indeed|remember, |go for it|have (?:a|an|fun)|take care|take it easy|my pleasure|guess what"
-    r"|you know|it depends)\b"
-    r"|i apologi[sz]e\b|here['\u2019]s (?:an?|the|some|my) (?:pic|photo|picture|link|one)"
+    r"|(?:thanks?|thank you|congrat\w{0,12}|kudos|cheers|welcome|hope|enjoy|keep (?:it|up|on|going|shining|being"
+    r"|pushing)|good (?:for|luck|job|call|point)|long time|best of|let me know|can['\u2019]t wait|no (?:worries|way)"
+    r"|me too|same here|of course|indeed|remember, |go for it|have (?:a|an|fun)|take care|take it easy|my pleasure"
+    r"|guess what|you know|it depends)\b|i apologi[sz]e\b|here['\u2019]s (?:an?|the|some|my) (?:pic|photo|picture|link"
+    r"|one)"
     r"|something (?:exciting|great|awesome|amazing|cool))"
 )
 _PRAISES = re.compile(
@@ -83,18 +80,15 @@ _PRAISES = re.compile(
 )
 _POINTS_BACK = re.compile(
     r"\w{2,16}ly, (?:it|they|he|she|that|this|we both)\b|(?:plus|also|and|yeah),? (?:it|they|that|this)\b"
-    r"|.{0,60}\b(?:made|chose|got|did|done|do|use[ds]?|took|take|bought|painted|gave|keep|kept|saw|have"
-    r"|had|find|found|try"
-    r"|tried|enjoy(?:ed)?|love[ds]?|like[ds]?|said|mean|remember) (?:it|them|this|that|those"
+    r"|.{0,60}\b(?:made|chose|got|did|done|do|use[ds]?|took|take|bought|painted|gave|keep|kept|saw|have|had|find|found"
+    r"|try|tried|enjoy(?:ed)?|love[ds]?|like[ds]?|said|mean|remember) (?:it|them|this|that|those"
     r"|these)(?: \w{1,12})?[.,!]"
     r"|.{0,60}\b(?:made|chose|bought|painted|took) (?:it|them|this)\b|.{0,100}\bagree more\b"
 )
 _HAPPENED = re.compile(
-    r"\b(?:i|we|he|she|they)(?:['\u2019]ve| have| had)? ?(?:(?:just|also|recently|finally|actually|even"
-    r"|already) ){0,2}"
-    r"(?:(?!need|want|lov|lik)\w{2,20}ed|went|got|took|made|met|saw|bought|found|began|won|lost|ran|wrote"
-    r"|gave|built|quit"
-    r"|left|came|became|did|chose|flew|drove|taught|sold|spent|told|been|gone|read|grew|caught|broke|fell)\b"
+    r"\b(?:i|we|he|she|they)(?:['\u2019]ve| have| had)? ?(?:(?:just|also|recently|finally|actually|even|already) ){0,2}"
+    r"(?:(?!need|want|lov|lik)\w{2,20}ed|went|got|took|made|met|saw|bought|found|began|won|lost|ran|wrote|gave|built"
+    r"|quit|left|came|became|did|chose|flew|drove|taught|sold|spent|told|been|gone|read|grew|caught|broke|fell)\b"
 )
 _PLANNED = re.compile(
     r"\b(?:i|we)(?:['\u2019]m| am|['\u2019]re| are)? ?(?:going to|gonna|planning|plan to|looking (?:to"
@@ -103,16 +97,13 @@ _PLANNED = re.compile(
     r"|\b(?:i|we)(?:['\u2019]ll| will) \w"
 )
 _PERSONAL = re.compile(
-    r"\bmy (?:\w{1,20} ){0,2}(?:is|was|are|has|have|lives?|works?|name)\b"
-    r"|\bi(?:['\u2019]m| am) (?:an?|from|allergic|married|single|\d)\b|\b(?:i|we) (?:live|work|own|have"
-    r"|study|play|teach)\b"
+    r"\bmy (?:\w{1,20} ){0,2}(?:is|was|are|has|have|lives?|works?|name)\b|\bi(?:['\u2019]m| am) (?:an?|from|allergic"
+    r"|married|single|\d)\b|\b(?:i|we) (?:live|work|own|have|study|play|teach)\b"
 )
 _ADVISES = re.compile(
-    r"(?:consider|use|make|try|ensure|check|remember|keep|look|create|set|include|add|choose|avoid|start|stay"
-    r"|research"
-    r"|take|be|highlight|review|practice|practise|identify|focus|monitor|provide|offer|develop|explore"
-    r"|join|highlight)\b"
-    r"|[^:.]{3,60}: "
+    r"(?:consider|use|make|try|ensure|check|remember|keep|look|create|set|include|add|choose|avoid|start|stay|research"
+    r"|take|be|highlight|review|practice|practise|identify|focus|monitor|provide|offer|develop|explore|join"
+    r"|highlight)\b|[^:.]{3,60}: "
 )
 _FEW_WORDS, _SOME_WORDS = 4, 6
 _REACTION, _BRIEF, _SHORT, _PRAISE, _LEANING = 0.25, 0.35, 0.75, 0.4, 0.55
