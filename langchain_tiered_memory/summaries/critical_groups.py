@@ -13,7 +13,7 @@ from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import sentences
+from langchain_tiered_memory.text.sentences import ASKS, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +88,7 @@ def _binds(entry: Entry) -> bool:
 
 def _binding(sentence: str, entry: Entry) -> bool:
     low = cues.lowered(sentence)
-    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(("?", "\uff1f", "\u061f")):
+    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(ASKS):
         return False
     if cues.SMALL_TALK.match(low):
         return False

@@ -194,22 +194,23 @@ def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
     if not wanted:
         return 1.0
     stated = identifiers(summary_text)
-    folded = _folded(summary_text)
-    return sum(one in stated or _states(folded, one) for one in wanted) / len(wanted)
+    whole = folded(summary_text)
+    return sum(one in stated or states(whole, one) for one in wanted) / len(wanted)
 
 
-def _states(folded: str, identifier: str) -> bool:
-    """Whether `identifier` stands in the text as a whole, not as part of a longer word or number."""
-    at = folded.find(identifier)
+def states(text: str, identifier: str) -> bool:
+    """Whether `identifier` stands in a folded text as a whole, not as part of a longer word or number."""
+    at = text.find(identifier)
     while at >= 0:
-        before, after = folded[at - 1 : at], folded[at + len(identifier) : at + len(identifier) + 1]
+        before, after = text[at - 1 : at], text[at + len(identifier) : at + len(identifier) + 1]
         if not (before.isalnum() and identifier[0].isalnum()) and not (after.isalnum() and identifier[-1].isalnum()):
             return True
-        at = folded.find(identifier, at + 1)
+        at = text.find(identifier, at + 1)
     return False
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """`text` in one case, on one line, with single blanks."""
     return " ".join(text.casefold().split())
 
 
@@ -227,14 +228,14 @@ def _keys(
     line: str, left: str, shapes: Sequence[tuple[int, int, int]], figures: Iterable[tuple[int, int]]
 ) -> Iterator[str]:
     for kind, start, stop in shapes:
-        yield _folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+        yield folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
     for start, stop in figures:
-        number = _folded(left[start:stop]).strip(_TRAILING)
+        number = folded(left[start:stop]).strip(_TRAILING)
         if sum(map(str.isdigit, number)) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
             yield number
     if _QUOTES.search(left):
         for match in QUOTED.finditer(_closed_up(left, shapes)):
-            quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)
+            quoted = folded(next(group for group in match.groups() if group)).strip(_TRAILING)
             if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
                 yield quoted
 
@@ -251,7 +252,7 @@ def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
 
 def names(text: str) -> list[str]:
     """Capitalised names that do not start a sentence, casefolded, in their order."""
-    found = (_folded(match[0]) for match in NAME.finditer(text))
+    found = (folded(match[0]) for match in NAME.finditer(text))
     return [name for name in found if name not in _NO_NAMES and len(name) > 1]
 
 
@@ -303,7 +304,7 @@ def _named(marks: Marks) -> Iterator[Finding]:
 
 def _finding(shown: str, named: str, rank: int) -> Finding:
     text = " ".join(shown.replace(";", ",").split())
-    return Finding(text, " ".join(named.casefold().split()), rank)
+    return Finding(text, folded(named), rank)
 
 
 def _with_noun(text: str, start: int, stop: int, figure: str) -> str:

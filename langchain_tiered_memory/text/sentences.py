@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ASKS = ("?", "\uff1f", "\u061f")
+STOPS = (".", "!", "\u2026", "\u3002", "\uff01", *ASKS)
+"""How a question, and any sentence, ends."""
+
 PieceKind: TypeAlias = Literal["sentence", "item", "heading", "code"]
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")

@@ -126,14 +126,17 @@ def _starting_well(piece: str) -> str:
 
 
 def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    low, high = 0, min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    most = min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    return text[: most_chars(most, lambda chars: count(text[:chars]) <= max_tokens)]
+
+
+def most_chars(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, where all below it do; 0 is taken to fit."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if count(text[:middle]) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
 
 
 def water_level(sizes: Sequence[int], room: int) -> int:

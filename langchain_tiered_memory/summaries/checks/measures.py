@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.soundness import soundness
-from langchain_tiered_memory.text.identifiers import identifiers, kept_share
+from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
 from langchain_tiered_memory.text.passages import split_passages
 from langchain_tiered_memory.text.terms import analyse
 
@@ -79,7 +79,7 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
     said = summary.splitlines()
     stated = {term for line in said for term in analyse(line)}
     stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
-    folded = "\n".join(" ".join(line.casefold().split()) for line in said)
+    text = "\n".join(map(folded, said))
     whole: list[float] = []
     lost: list[float] = []
     for term, count in words.items():
@@ -89,7 +89,7 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
     for name, count in named.items():
         weight = IDENTIFIER_WEIGHT * _rarity(count, len(lines))
         whole.append(weight)
-        lost.append(0.0 if name in stated_names or _stands(name, folded) else weight)
+        lost.append(0.0 if name in stated_names or states(text, name) else weight)
     # Sums that do not depend on the order of sets, which is another in each process.
     return min(1.0, math.fsum(lost) / math.fsum(whole))
 
@@ -107,17 +107,6 @@ def _measured(sources: Sequence[str]) -> list[str]:
 
 def _rarity(lines_with: int, lines: int) -> float:
     return math.log(1 + lines / lines_with) / math.log(1 + lines)
-
-
-def _stands(name: str, folded: str) -> bool:
-    """Whether `name` stands in a folded text as a whole, not as part of a longer word or figure."""
-    at = folded.find(name)
-    while at >= 0:
-        before, after = folded[at - 1 : at] if at else "", folded[at + len(name) : at + len(name) + 1]
-        if not (before.isalnum() and name[0].isalnum()) and not (after.isalnum() and name[-1].isalnum()):
-            return True
-        at = folded.find(name, at + 1)
-    return False
 
 
 def similar_meaning(

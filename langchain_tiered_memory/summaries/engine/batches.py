@@ -11,7 +11,7 @@ from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.chain import GivenPart
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import Part
+from langchain_tiered_memory.summaries.writers.jobs import Part, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -172,7 +172,7 @@ class Batches:
                 continue
             return plugin, answers, lost
         if failure is not None:
-            raise CondensationError(str(failure), spent=lost, reason=failure.reason) from failure
+            raise with_spent(failure, lost) from failure
         said = f"every model failed again and again, and is left alone for {closed or 0:.0f} seconds"
         raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
 

@@ -9,7 +9,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
@@ -61,7 +61,7 @@ class _Tried:
         """
         self.lost += error.spent
         if error.retry_after_seconds is not None:
-            raise _held_back(error, self.lost) from error
+            raise with_spent(error, self.lost) from error
         self.failure = error
         if isinstance(error, UnsoundSummaryError):
             self.unsound = error, plugin
@@ -70,7 +70,7 @@ class _Tried:
     def error(self) -> CondensationError:
         """What to say where nobody wrote it."""
         if self.failure is not None:
-            return CondensationError(str(self.failure), spent=self.lost, reason=self.failure.reason)
+            return with_spent(self.failure, self.lost)
         if self.closed_seconds is not None:
             said = f"every writer failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
             return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
@@ -205,16 +205,7 @@ class Chain:
         if not answer.text:
             said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
             raise CondensationError(said, spent=answer.spent, reason=answer.reason, refused=answer.refused)
-        written = Condensed(
-            text=answer.text,
-            tokens=answer.tokens,
-            model=plugin.name,
-            spent=answer.spent,
-            notes=answer.notes,
-            cut_lines=answer.cut_lines,
-            refused=answer.refused,
-        )
-        condensed = self._finish.taken(job, written, context)
+        condensed = self._finish.taken(job, answer.condensed(plugin.name), context)
         self._ask_itself(plugin, job, condensed, context)
         return condensed
 
@@ -253,7 +244,3 @@ class Chain:
 def _last_reason(error: CondensationError, before: str) -> str:
     """Why the last answer was not taken, for the next request."""
     return error.refused[-1].why if error.refused else before
-
-
-def _held_back(error: CondensationError, lost: Spent) -> CondensationError:
-    return CondensationError(str(error), spent=lost, reason=error.reason, retry_after_seconds=error.retry_after_seconds)

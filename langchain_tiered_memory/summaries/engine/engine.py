@@ -21,7 +21,7 @@ from langchain_tiered_memory.summaries.checks.measures import measures_of
 from langchain_tiered_memory.summaries.checks.validators import built_in_validators
 from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given, Report
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
 from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, History, Tally, record_of
 from langchain_tiered_memory.summaries.engine.registry import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
@@ -271,24 +271,23 @@ class CondensationEngine:
 
     def room(self) -> int:
         """Tokens that one call for several summaries may read and write, as its model's window bounds it."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.room()
-        return 0
+        model = self._together()
+        return model.room() if model is not None else 0
 
     def answer_room(self) -> int | None:
         """Tokens that one answer to such a call may have; `None` where nobody says."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.answer_room()
-        return None
+        model = self._together()
+        return model.answer_room() if model is not None else None
 
     def asks(self, model: object, *, by_name: bool = False) -> bool:
         """Whether the first choice is this very model, or wraps it; by its name is enough where `by_name`."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.asks(model, by_name=by_name)
-        return False
+        first = self._together()
+        return first is not None and first.asks(model, by_name=by_name)
+
+    def _together(self) -> BatchCondenser | None:
+        """The first model that can write several summaries in one call."""
+        built_in = (one for one in self._writers.registry.plugins if isinstance(one, CondenserPlugin))
+        return next((one.together for one in built_in if one.together is not None), None)
 
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken; by rules alone below `model_from_level`.
@@ -409,13 +408,14 @@ class CondensationEngine:
 
     def _vectors(self, texts: list[str]) -> list[list[float]] | None:
         """Vectors by the memory's embedder; `None` without one, or where it fails, which is reported."""
-        given = self._caller.ask(
+        found: tuple[list[list[float]] | None] = self._caller.value(
             "embedder",
             lambda: (self._embed(texts),),
             lambda answer: answer if isinstance(answer, tuple) else None,
             owner=self._embed,
+            otherwise=(None,),
         )
-        return given.value[0] if isinstance(given, Given) else None
+        return found[0]
 
     def _count_text(self, text: str) -> int:
         return self._count(text)

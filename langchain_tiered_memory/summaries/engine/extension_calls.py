@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Report(Protocol):
@@ -101,6 +102,20 @@ class ExtensionCaller:
             hung=answer.hung,
         )
         return answer
+
+    def value(
+        self,
+        who: str,
+        call: Callable[[], object],
+        accept: Callable[[object], T | None],
+        *,
+        owner: object,
+        otherwise: U,
+        session_id: str | None = None,
+    ) -> T | U:
+        """As `ask`, with `otherwise` where there is no answer."""
+        answer = self.ask(who, call, accept, owner=owner, session_id=session_id)
+        return answer.value if isinstance(answer, Given) else otherwise
 
     def _answer(self, who: tuple[int, str], call: Callable[[], object]) -> Given[object] | Skipped:
         with self._lock:

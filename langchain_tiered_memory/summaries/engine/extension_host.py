@@ -18,7 +18,7 @@ from langchain_tiered_memory.extensions import (
 )
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
 from langchain_tiered_memory.summaries.prompts import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.sections import FORMS
@@ -189,14 +189,14 @@ class Extensions:
         if generator is None:
             return job
         default = custom if custom is not None else default_instructions(job.strategy)
-        given = self._door.ask(
+        said = self._door.value(
             "prompt generator",
             lambda: generator.generate_prompt(job, default),
             lambda answer: answer if isinstance(answer, str) and answer.strip() else None,
             owner=generator,
+            otherwise=default,
             session_id=context.session_id,
         )
-        said = given.value if isinstance(given, Given) else default
         return job if said == default else replace(job, instructions=said)
 
     def rejection(self, job: CondenseJob, text: str, context: CondensationContext) -> tuple[FailureReason, str] | None:
@@ -207,19 +207,9 @@ class Extensions:
             if isinstance(validator, BUILT_IN):
                 verdict = validator.validate(job, text)
             else:
-                given = self._door.ask(
-                    f"validator {validator.name}.validate",
-                    lambda validator=validator: validator.validate(job, text),  # type: ignore[misc]
-                    lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
-                    owner=validator,
-                    session_id=context.session_id,
-                )
-                if not isinstance(given, Given):
-                    continue
-                verdict = given.value
+                verdict = self._verdict("validator", validator, job, text, context)
             if not verdict.valid:
-                why = "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
-                return reason_of(validator), f"{validator.name}: {why}"
+                return reason_of(validator), f"{validator.name}: {_why(verdict)}"
         return None
 
     def own_rejection(
@@ -228,16 +218,26 @@ class Extensions:
         """Why a plugin does not take its own text, where it has a say in that."""
         if not self._settings.validation.enabled or not isinstance(plugin, ValidatingPlugin):
             return None
-        given = self._door.ask(
-            f"plugin {plugin.name}.validate",
-            lambda: plugin.validate(job, text),
+        verdict = self._verdict("plugin", plugin, job, text, context)
+        return None if verdict.valid else _why(verdict)
+
+    def _verdict(
+        self,
+        what: str,
+        judge: CondensationValidator | ValidatingPlugin,
+        job: CondenseJob,
+        text: str,
+        context: CondensationContext,
+    ) -> Verdict:
+        """What a judge of a user's own says; one that fails has nothing against a text."""
+        return self._door.value(
+            f"{what} {judge.name}.validate",
+            lambda: judge.validate(job, text),
             lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
-            owner=plugin,
+            owner=judge,
+            otherwise=Verdict(valid=True),
             session_id=context.session_id,
         )
-        if not isinstance(given, Given) or given.value.valid:
-            return None
-        return "; ".join(str(issue) for issue in given.value.issues) or "no reason given"
 
     def _asked(self, method: str) -> list[CondensationHook]:
         if not self._settings.monitoring.hooks:
@@ -254,8 +254,8 @@ class Extensions:
         accept: Callable[[object], T | None],
         otherwise: T,
     ) -> T:
-        given = self._door.ask(f"hook {hook.name}.{method}", call, accept, owner=hook, session_id=context.session_id)
-        return given.value if isinstance(given, Given) else otherwise
+        who = f"hook {hook.name}.{method}"
+        return self._door.value(who, call, accept, owner=hook, otherwise=otherwise, session_id=context.session_id)
 
 
 def rewritten(answer: object, before: Condensed) -> Condensed | None:
@@ -263,6 +263,10 @@ def rewritten(answer: object, before: Condensed) -> Condensed | None:
     if not isinstance(answer, Condensed) or not isinstance(answer.text, str) or not isinstance(answer.spent, Spent):
         return None
     return replace(before, text=answer.text, notes=tuple(str(note) for note in answer.notes))
+
+
+def _why(verdict: Verdict) -> str:
+    return "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
 
 
 def _job_like(answer: object, job: CondenseJob) -> CondenseJob | None:
@@ -308,28 +312,29 @@ class ViewExtensions:
         resolver = self.threshold_resolver
         if resolver is None:
             return None
-        answer = self._door.ask(
+        (percent,) = self._door.value(
             f"{type(resolver).__name__}.resolve",
             lambda: resolver.resolve(question),
             _as_percent,
             owner=resolver,
+            otherwise=(None,),
             session_id=question.session_id,
         )
-        return answer.value[0] if isinstance(answer, Given) else None
+        return percent
 
     def select_truncation(self, question: TruncationQuestion, *, session_id: str) -> Collection[object]:
         """What the selector would leave out; empty where there is none, or it failed."""
         selector = self.truncation_selector
         if selector is None:
             return ()
-        answer = self._door.ask(
+        return self._door.value(
             f"{type(selector).__name__}.select",
             lambda: selector.select(question),
             _as_collection,
             owner=selector,
+            otherwise=(),
             session_id=session_id,
         )
-        return answer.value if isinstance(answer, Given) else ()
 
 
 def _as_percent(answer: object) -> tuple[float | None] | None:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_tiered_memory.driver import Flow, ModelCall
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.writers.jobs import with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason
+from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,9 +75,7 @@ class Meter:
                 raise
             self._keep(answers)
             # What the answers took is told when they are given again.
-            raise CondensationError(
-                str(failure), reason=failure.reason, retry_after_seconds=failure.retry_after_seconds
-            ) from failure
+            raise with_spent(failure, Spent()) from failure
         finally:
             flow.close()
 

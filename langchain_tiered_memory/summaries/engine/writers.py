@@ -165,14 +165,14 @@ class Writers:
     def _wants(self, plugin: CondensationPlugin, context: CondensationContext) -> bool:
         if isinstance(plugin, CondenserPlugin):
             return not (plugin.uses_model and self._settings.strategies.primary == "provider")
-        answer = self._door.ask(
+        return self._door.value(
             f"plugin {plugin.name}.should_activate",
             lambda: plugin.should_activate(context),
             lambda said: said if isinstance(said, bool) else None,
             owner=plugin,
+            otherwise=False,
             session_id=context.session_id,
         )
-        return isinstance(answer, Given) and answer.value
 
     def _of_plugin(self, plugin: CondensationPlugin, job: CondenseJob, context: CondensationContext) -> Condensed:
         answer = self._door.ask(

@@ -6,6 +6,7 @@ import re
 
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.sentences import ASKS
 
 _CHANGES = re.compile(
     r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
@@ -87,7 +88,7 @@ def announces_change(text: str) -> bool:
 def doubts(text: str) -> bool:
     """Whether a clause supposes, guesses, denies or repeats what it tells, so that nothing is settled by it."""
     low = text[:1].lower() + text[1:]  # "Dr. Said" is a name
-    return low.rstrip(" \"'").endswith(("?", "\uff1f", "\u061f")) or _DOUBTS.search(low) is not None
+    return low.rstrip(" \"'").endswith(ASKS) or _DOUBTS.search(low) is not None
 
 
 def supposes(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.sentences import ASKS
 
 MAX_WORDS = 30
 """Longest clause, in words; what is longer is cut around what it states."""
@@ -64,7 +65,7 @@ _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 def clauses(sentence: str) -> list[str]:
     """What of `sentence` states something, in its own words; nothing for a question or the head of a list."""
     said = " ".join((_SHOWN.sub(" ", sentence) if "[" in sentence else sentence).split())
-    if said.endswith(("?", "\uff1f", "\u061f")):
+    if said.endswith(ASKS):
         asks = _ASKS.search(said)
         if asks is None or asks[0].count(" ") <= _TAG_WORDS:
             return []

@@ -18,7 +18,7 @@ from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.quotations import parts_of_message, speaker_of
 from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import ASKS, pieces
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ _AMOUNT = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]{0,12}+(?: [^\W\d_]{1,20}){0,2}[!
 """A figure by itself, which the next sentence says what it is of: "4300 euros!! That's what they want for it."."""
 _PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
 """What a sentence of a long answer has at least, to be looked at."""
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
 def fact_id(seq: int, kind: str, text: str) -> str:
@@ -107,7 +106,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
             if stated.weight >= LEAST_WEIGHT:
                 found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
-        asks = piece.text.rstrip().endswith(_QUESTION_MARKS)
+        asks = piece.text.rstrip().endswith(ASKS)
         if asks:
             about = named_in(piece.text) or about
     if len(found) > MAX_FACTS_PER_ENTRY:

@@ -31,7 +31,7 @@ from langchain_tiered_memory.summaries.marks import (
 )
 from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
-from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 
@@ -92,8 +92,8 @@ class _Sources:
         terms, named = frozenset(analyse(text)), identifiers(text)
         shared = {
             entry.seq: sum(1 / self._having[term] for term in terms & said)
-            + _NAMED_WORTH * sum(one in folded for one in named)
-            for entry, said, folded in self._said
+            + _NAMED_WORTH * sum(one in low for one in named)
+            for entry, said, low in self._said
         }
         best = max(self._spoken, key=lambda entry: (shared[entry.seq], entry.seq), default=None)
         if best is None or shared[best.seq] < _OF_TOOLS * max(shared.values()):
@@ -188,9 +188,7 @@ class _Sentence:
 def stated_in(prose: str, facts: Sequence[Fact]) -> list[bool]:
     """Which facts a text states already: in one sentence, with all their names and figures and most of their words."""
     lines = [
-        _Sentence(" ".join(piece.text.casefold().split()), frozenset(analyse(piece.text)))
-        for piece in pieces(prose)
-        if piece.kind != "code"
+        _Sentence(folded(piece.text), frozenset(analyse(piece.text))) for piece in pieces(prose) if piece.kind != "code"
     ]
     by_term: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
@@ -204,7 +202,7 @@ def _is_stated(fact: Fact, lines: Sequence[_Sentence], by_term: dict[str, list[i
     known = [by_term.get(term, ()) for term in sorted(terms)]
     if not terms or not any(known):
         return False
-    value = " ".join(fact.value.casefold().split())
+    value = folded(fact.value)
     subject = frozenset(analyse(fact.subject))
     for number in min((one for one in known if one), key=len):
         line = lines[number]

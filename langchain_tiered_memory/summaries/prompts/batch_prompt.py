@@ -20,9 +20,10 @@ from langchain_tiered_memory.summaries.prompts.building import (
     not_taken,
     packaged_text,
     shared_rules,
+    title_and_people,
 )
 from langchain_tiered_memory.summaries.writers.sections import FORMS
-from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
+from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -67,13 +68,7 @@ def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
 
 def about(jobs: Sequence[CondenseJob]) -> list[str]:
     """What is told of the session, in a line; none where there is nothing."""
-    title = next((job.title for job in jobs if job.title), None)
-    people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
-    lines = [
-        f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}" if title else "",
-        f"Participants: {', '.join(people)}" if people else "",
-    ]
-    said = [line for line in lines if line]
+    said = title_and_people(jobs)
     return [f"<session>{'; '.join(said)}</session>"] if said else []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import and_, case, or_, select, update
 
@@ -54,7 +54,8 @@ class RuleRows(BorderReads):
             now: Seconds since the epoch.
             every: Whether all that rules wrote are wanted, not only what a view needs.
         """
-        query = select(summaries).where(summaries.c.session_key == ref.key, BY_RULES, _is_free(now), ~_merges_rules())
+        ready = and_(BY_RULES, _is_free(now), ~_merges("by_rules"))
+        query = select(summaries).where(summaries.c.session_key == ref.key, ready)
         if not every:
             query = query.where(summaries.c.wanted.is_(True))
         found = self._read(query.order_by(summaries.c.level, summaries.c.first_seq).limit(1))
@@ -62,7 +63,7 @@ class RuleRows(BorderReads):
 
     def ready_above(self, ref: SessionRef, *, level: int, now: float, every: bool = False) -> list[Summary]:
         """Summaries above a level that a model shall write, and whose sources are in a model's words; lowest first."""
-        ready = and_(summaries.c.level > level, BY_RULES, _is_free(now), ~_merges_rules())
+        ready = and_(summaries.c.level > level, BY_RULES, _is_free(now), ~_merges("by_rules"))
         query = select(summaries).where(summaries.c.session_key == ref.key, ready)
         query = query.order_by(summaries.c.level, summaries.c.first_seq)
         return self._read(query if every else query.where(summaries.c.wanted.is_(True)))
@@ -95,18 +96,7 @@ class RuleRows(BorderReads):
             lock_session(connection, ref.key)
             free = connection.scalars(select(summaries.c.id).where(mine, BY_RULES, _is_free(now))).all()
             taken = and_(mine, summaries.c.id.in_(free))
-            connection.execute(
-                update(summaries)
-                .where(taken)
-                .values(
-                    wanted=True,
-                    touched=False,
-                    attempts=summaries.c.attempts + 1,
-                    lease_owner=owner,
-                    lease_until=now + lease_seconds,
-                    retry_at=now + lease_seconds,
-                )
-            )
+            connection.execute(update(summaries).where(taken).values(wanted=True, **leased(owner, now + lease_seconds)))
             rows = connection.execute(select(summaries).where(taken)).mappings().all()
         found = {row["id"]: derived_rows.summary(row) for row in rows}
         return [found[one] for one in ids if one in found]
@@ -128,25 +118,25 @@ class RuleRows(BorderReads):
             )
 
 
+def leased(owner: str, until: float) -> dict[str, Any]:
+    """The columns of a row that somebody takes, to make it or make it again."""
+    again = {"touched": False, "attempts": summaries.c.attempts + 1}
+    return {**again, "lease_owner": owner, "lease_until": until, "retry_at": until}
+
+
 def outdated_by_rules() -> ColumnElement[bool]:
     """Of a higher level, what rules wrote from texts that were written anew since: they write it again, at no cost.
 
     Not where what is below is out of date itself: it would only be told again. Nor where a model is to write it next.
     """
-    is_next = and_(summaries.c.wanted.is_(True), ~_merges_rules())
-    return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~_merges_stale(), ~is_next)
+    is_next = and_(summaries.c.wanted.is_(True), ~_merges("by_rules"))
+    return and_(BY_RULES, summaries.c.level > 1, summaries.c.stale.is_(True), ~_merges("stale"), ~is_next)
 
 
-def _merges_rules() -> ColumnElement[bool]:
-    """Whether something below is still in the words of rules."""
+def _merges(mark: Literal["by_rules", "stale"]) -> ColumnElement[bool]:
+    """Whether something below is still in the words of rules, or out of date itself."""
     below = summaries.alias("below")
-    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.by_rules.is_(True)).exists()
-
-
-def _merges_stale() -> ColumnElement[bool]:
-    """Whether something below is out of date itself."""
-    below = summaries.alias("below")
-    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c.stale.is_(True)).exists()
+    return select(below.c.id).where(below.c.parent_id == summaries.c.id, below.c[mark].is_(True)).exists()
 
 
 def _of_level(ref: SessionRef, *, level: int, track: str) -> tuple[ColumnElement[bool], ...]:

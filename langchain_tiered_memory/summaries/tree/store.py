@@ -24,7 +24,7 @@ from langchain_tiered_memory.sql.session_rows import (
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
 from langchain_tiered_memory.summaries.tree.reservations import reserve
-from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, outdated_by_rules
+from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, leased, outdated_by_rules
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.index_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -194,14 +194,7 @@ class Tree(RuleRows):
                     summaries.c.retry_at <= now,  # an attempt that did not count leaves their number as it was
                     or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
                 )
-                .values(
-                    state=_unless_finished(SummaryState.GENERATING),
-                    touched=False,
-                    attempts=summaries.c.attempts + 1,
-                    lease_owner=owner,
-                    lease_until=now + lease_seconds,
-                    retry_at=now + lease_seconds,
-                )
+                .values(state=_unless_finished(SummaryState.GENERATING), **leased(owner, now + lease_seconds))
             )
             return done.rowcount == 1
 

@@ -21,7 +21,9 @@ from langchain_tiered_memory.models.prompt_caches import LIFETIME_SECONDS, cache
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
+from langchain_tiered_memory.summaries.writers.jobs import with_spent
 from langchain_tiered_memory.text.identifiers import names
+from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -81,7 +83,7 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
-            told = error if not number else _without_spent(error)
+            told = with_spent(error, Spent()) if number else error
             put_off(runtime, ref, work.summary, told)
             seen.add(work.summary.id)
         return 0
@@ -267,7 +269,3 @@ def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:
 def _as_prepared(job: CondenseJob, now: Work) -> CondenseJob:
     """A job as hooks left it, over what its sources say by now."""
     return replace(job, sources=now.job.sources, facts=now.job.facts)
-
-
-def _without_spent(error: CondensationError) -> CondensationError:
-    return CondensationError(str(error), reason=error.reason, retry_after_seconds=error.retry_after_seconds)

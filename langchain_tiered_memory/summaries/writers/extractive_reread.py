@@ -19,6 +19,7 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import (
 from langchain_tiered_memory.summaries.writers.ranking import Unit
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import plain
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.jobs import SourceText
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
-_ASKS = ("?", "\uff1f", "\u061f")
 _TOOL_SEPARATOR = "; "
 _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
 
@@ -69,7 +69,7 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
     if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
         return unit
-    return replace(unit, kind="point", weight=_ANSWERED_WEIGHT) if unit.text.endswith(_ASKS) else unit
+    return replace(unit, kind="point", weight=_ANSWERED_WEIGHT) if unit.text.endswith(ASKS) else unit
 
 
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:

@@ -15,6 +15,7 @@ from langchain_tiered_memory.summaries.writers.extractive_reread import units_of
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, shown_lines, statements
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on 
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
 _MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
-_ASKS = ("?", "\uff1f", "\u061f")
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
     r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
@@ -197,7 +197,7 @@ def _asked_before(units: Sequence[Unit], place: int) -> str:
     question = units[place]
     before = units[place - 1].text if place else ""
     both = f"{before} {question.text}"
-    return both if before.endswith(_ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
+    return both if before.endswith(ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
 
 
 def _last_question(units: Sequence[Unit]) -> int | None:
@@ -207,7 +207,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
         if unit.text.startswith(CODE):
             continue
         asks = (
-            (unit.text.endswith(_ASKS) or _TELL.match(cues.lowered(unit.text)))
+            (unit.text.endswith(ASKS) or _TELL.match(cues.lowered(unit.text)))
             and not unit.asked
             and not unit.speaker.startswith(TOOL_MARK)
         )
@@ -218,7 +218,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
 def _first_answer(units: Sequence[Unit]) -> int | None:
     """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
     for place, unit in enumerate(units[:4]):
-        if unit.text.endswith(_ASKS) or unit.text.startswith((CODE, USED)):
+        if unit.text.endswith(ASKS) or unit.text.startswith((CODE, USED)):
             return None
         low = cues.lowered(unit.text)
         if not (_OPENS.match(low) or unit.text.endswith(":")):

@@ -108,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartAnswer:
-    """What one call gave for one of its parts, and the part's share of what the call took."""
+    """What one call gave, or gave for one of its parts, with its share of what the call took."""
 
     text: str
     """Empty where the part is missing, or cannot be used."""
@@ -127,6 +127,18 @@ class PartAnswer:
     def wrong(self) -> str:
         """Why it cannot be used; empty where it can."""
         return self.refused[-1].why if self.refused and not self.text else ""
+
+    def condensed(self, writer: str) -> Condensed:
+        """The same as a finished text."""
+        return Condensed(
+            text=self.text,
+            tokens=self.tokens,
+            model=writer,
+            spent=self.spent,
+            notes=self.notes,
+            cut_lines=self.cut_lines,
+            refused=self.refused,
+        )
 
     def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
         """The same as one that cannot be used."""
@@ -173,6 +185,12 @@ class UnsoundSummaryError(CondensationError):
     def __init__(self, message: str, *, written: Condensed) -> None:
         super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
         self.written = written
+
+
+def with_spent(error: CondensationError, spent: Spent) -> CondensationError:
+    """The same failure, with what it and the calls around it took in all; what was refused is told already."""
+    wait = error.retry_after_seconds
+    return CondensationError(str(error), spent=spent, reason=error.reason, retry_after_seconds=wait)
 
 
 class Condenser(Protocol):

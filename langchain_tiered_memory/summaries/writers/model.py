@@ -115,15 +115,7 @@ class ModelCondenser:
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
-        return Condensed(
-            text=answer.text,
-            tokens=answer.tokens,
-            model=self._name,
-            spent=answer.spent,
-            notes=answer.notes,
-            cut_lines=answer.cut_lines,
-            refused=answer.refused,
-        )
+        return answer.condensed(self._name)
 
     def room(self) -> int:
         """Tokens that one call may read and write."""
@@ -327,7 +319,8 @@ class ModelCondenser:
             )
             raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         notes = () if cut.text == text.strip() else ("cut",)
-        return Answer(cut.text, self._count_text(cut.text), Spent(), notes, cut_lines=cut.lines)
+        tokens = self._count_text(cut.text)
+        return Answer(text=cut.text, tokens=tokens, spent=Spent(), notes=notes, cut_lines=cut.lines)
 
 
 def _refused(wrong: Fault, answer: Answer, job: CondenseJob) -> Refused:

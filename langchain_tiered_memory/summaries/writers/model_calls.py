@@ -22,8 +22,9 @@ from langchain_tiered_memory.models.overflow import is_overflow
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.prompt_caches import cached_tokens
 from langchain_tiered_memory.summaries.checks.answers import summary_text
+from langchain_tiered_memory.summaries.writers.jobs import PartAnswer
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.types.outcomes import FailureReason, Refused
+from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -40,21 +41,11 @@ _MESSAGE_TOKENS = 8  # framing of a message, where nobody counts it for us
 _SHRUNK = 0.6  # of a prompt that overflowed: the window assumed from then on
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a model said, as a bare summary text, and what it took."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(PartAnswer):
+    """What a model said, as a bare summary text; cut off where the model may not write more in one answer."""
 
-    text: str
-    tokens: int
-    spent: Spent
-    notes: tuple[str, ...] = ()
-    cut_off: bool = False
-    """Whether it ended because the model may not write more in one answer."""
     calls_tools: bool = False
-    cut_lines: int = 0
-    """What it said beyond its size, in bullets and sentences."""
-    refused: tuple[Refused, ...] = ()
-    """Answers before it that were not taken."""
     cached_tokens: int | None = None
     """Of what was read, from the provider's cache; `None` where it does not say."""
 
@@ -198,9 +189,9 @@ class ModelCalls:
             self._learned_limit = min(tokens, self._learned_limit or tokens)
         said = answer if isinstance(answer, AIMessage) else None
         return Answer(
-            text,
-            tokens,
-            spent,
+            text=text,
+            tokens=tokens,
+            spent=spent,
             cut_off=cut_off,
             calls_tools=said is not None and bool(said.tool_calls or said.invalid_tool_calls),
             cached_tokens=cached_tokens(said.usage_metadata) if said is not None else None,
