@@ -70,11 +70,8 @@ def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
     """`first_seq` of the groups that have to stay: see the module.
 
     Constraints and what to remember are taken from people, decisions from people and from assistants that speak for
-    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of
-    the same tool succeeded, or a later message says so.
-
-    Args:
-        groups: Groups of one track, oldest first.
+    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of the
+    same tool succeeded, or a later message says so. The groups are those of one track, oldest first.
     """
     said = {group.first_seq for group in groups if any(_binds(entry) for entry in group.entries)}
     return frozenset(said | _unresolved(groups))

@@ -141,12 +141,8 @@ def joint_headline(
 ) -> str:
     """One line for neighbours that have no room for a line each.
 
-    Args:
-        summaries: Those whose words may be named, oldest first; at least one.
-        span: The first and the last message.
-        count: Messages that all of them stand for.
-        untold: Messages between them that no summary stands for.
-        count_text: Counts a text.
+    Words of `summaries`, oldest first, are named; `span` is the first and the last message, `count` how many all of
+    them stand for, `untold` how many between them no summary stands for.
     """
     dates = _dates(min(one.first_at for one in summaries), max(one.last_at for one in summaries))
     missing = f", {untold} more not told" if untold else ""

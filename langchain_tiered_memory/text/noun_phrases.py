@@ -114,10 +114,7 @@ def _phrase(run: Sequence[str]) -> Iterator[str]:
 def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[str]:
     """What `texts` are about: up to `count` noun phrases and names, the most telling first.
 
-    Args:
-        texts: Statements.
-        dull: Casefolded words that are no subject here, such as the names of those who speak.
-        count: The most to give.
+    `dull` words, casefolded, are no subject here, such as the names of those who speak.
     """
     heads: Counter[str] = Counter()
     whole: defaultdict[str, Counter[str]] = defaultdict(Counter)

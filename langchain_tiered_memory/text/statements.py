@@ -143,10 +143,7 @@ def plain(text: str) -> str:
 def clause_cut(text: str, *, most_chars: int, reach: int = 0) -> str:
     """`text`, or its clauses up to `most_chars`, with an ellipsis for the rest; between words where no clause ends.
 
-    Args:
-        text: One sentence.
-        most_chars: The most to keep.
-        reach: A place that the words kept should contain; they begin with the clause before it where it lies beyond.
+    The words kept should contain the place `reach`; they begin with the clause before it where it lies beyond.
     """
     if len(text) <= most_chars:
         return text

@@ -152,13 +152,7 @@ def water_level(sizes: Sequence[int], room: int) -> int:
 
 
 def whole_again(cut: Sequence[int], whole: Sequence[int], room: int) -> frozenset[int]:
-    """Places of the things that can be whole after all, the last first: what cannot be cut finely leaves room over.
-
-    Args:
-        cut: Their sizes as they were cut.
-        whole: Their sizes as they are.
-        room: For all of them together.
-    """
+    """Places of the things that can be whole after all, the last first: what cannot be cut finely leaves room over."""
     free = room - sum(cut)
     places: set[int] = set()
     for at in reversed(range(len(cut))):

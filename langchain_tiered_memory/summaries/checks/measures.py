@@ -65,11 +65,8 @@ def information_loss(sources: Sequence[str], summary: str) -> float:
 
     0 where the summary says everything or there is nothing to say, 1 where it shares nothing. Adding a line to the
     summary never raises it. Word order, negations and paraphrases are not seen: compare it between summaries of equal
-    size of the same sources, not between texts of different kinds.
-
-    Args:
-        sources: What was to be summarised; of all together the first 400,000 characters are measured.
-        summary: Its text.
+    size of the same sources, not between texts of different kinds. Of all sources together the first 400,000 characters
+    are measured.
     """
     lines = _measured(sources)
     words = Counter(term for line in lines for term in set(analyse(line)))
@@ -112,13 +109,7 @@ def _rarity(lines_with: int, lines: int) -> float:
 def similar_meaning(
     text: str, sources: Sequence[str], embed: Callable[[list[str]], list[list[float]] | None]
 ) -> float | None:
-    """Cosine of a summary's mean vector and that of its sources, -1 to 1; `None` where nothing can be embedded.
-
-    Args:
-        text: The summary.
-        sources: What it stands for.
-        embed: Vectors of passages; `None` where there is no embedder, or it fails.
-    """
+    """Cosine of a summary's mean vector and that of its sources, -1 to 1; `None` where nothing can be embedded."""
     said, told = _passages([text]), _passages(sources)
     told = told[:: max(1, math.ceil(len(told) / _MOST_PASSAGES))]
     if not (said and told):

@@ -20,11 +20,7 @@ Embed: TypeAlias = Callable[[list[str]], list[list[float]] | None]
 
 
 class SizeValidator:
-    """Not more tokens than the sources have, nor than the job allows.
-
-    Args:
-        count_text: Tokens of a text.
-    """
+    """Not more tokens than the sources have, nor than the job allows."""
 
     name = "size"
     reason = FailureReason.CONTEXT_GREW
@@ -58,8 +54,7 @@ class EmptinessValidator:
 class IdentifierValidator:
     """Enough of the sources' identifiers, numbers and paths in the text.
 
-    Args:
-        least: Share that must be kept, 0 to 1.
+    `least` is the share of them, 0 to 1.
     """
 
     name = "identifiers"
@@ -80,9 +75,7 @@ class IdentifierValidator:
 class MeaningValidator:
     """Near enough to its sources in meaning, by an embedder; anything where there is none.
 
-    Args:
-        least: Cosine that is asked for; 0 asks for none, and embeds nothing.
-        embed: Vectors of passages; `None` where there is no embedder, or it fails.
+    `least` is the cosine that is asked for; 0 asks for none, and embeds nothing.
     """
 
     name = "meaning"

@@ -53,13 +53,7 @@ class Prepared:
 
 
 class Batches:
-    """Asks built-in models for several summaries at once. Safe for threads.
-
-    Args:
-        writers: Drives them, within breakers and rate bound.
-        report: Told when another model takes over.
-        now: Seconds since the epoch.
-    """
+    """Asks built-in models for several summaries at once. Safe for threads."""
 
     def __init__(self, writers: Writers, *, report: Report, now: Callable[[], float]) -> None:
         self._writers = writers

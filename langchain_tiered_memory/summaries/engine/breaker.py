@@ -22,10 +22,7 @@ class Pass:
 class CircuitBreaker:
     """Of one writer. Safe for threads.
 
-    Args:
-        failures: In a row, after which it opens.
-        seconds: For how long, at first.
-        max_seconds: The longest it stays open.
+    After `failures` in a row it opens for `seconds` at first, and never for more than `max_seconds`.
     """
 
     def __init__(self, *, failures: int, seconds: float, max_seconds: float) -> None:

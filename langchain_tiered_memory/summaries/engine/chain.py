@@ -80,14 +80,7 @@ class _Tried:
 class Chain:
     """Asks candidates in turn.
 
-    Args:
-        writers: Drives them, within breakers and rate bound.
-        finish: Makes a summary of what they give.
-        extensions: Told of fallbacks.
-        tally: Counts them.
-        report: Says so.
-        now: Seconds since the epoch.
-        attempts: Attempts of models that fail, before rules write in their stead.
+    Models that fail are asked in `attempts` attempts before rules write in their stead.
     """
 
     def __init__(
@@ -122,12 +115,7 @@ class Chain:
         Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
         last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
         stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
-
-        Args:
-            candidates: Who may write, the first choice first.
-            job: What is asked for.
-            context: The same in short.
-            part: What a call for several summaries gave for this one: it is taken, or asked for again alone.
+        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone.
 
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.

@@ -328,10 +328,7 @@ class CondensationEngine:
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
-        Args:
-            prepared: The jobs, lower levels first.
-            below: As of `Batches.written`.
-            standing: The last request of the session's agent, where it may be used.
+        `below` and `standing` are as of `Batches.written`.
 
         Raises:
             CondensationError: when no model answered. As of `condense`.

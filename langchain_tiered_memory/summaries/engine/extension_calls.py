@@ -51,9 +51,7 @@ class Skipped:
 class ExtensionCaller:
     """Calls extensions, never on an event loop: flows ask for it as `Work`.
 
-    Args:
-        seconds: How long one may take.
-        report: Told of each that is passed over, as `extension_failed`.
+    One may take so many seconds; each that is passed over is reported as `extension_failed`.
     """
 
     def __init__(self, *, seconds: float, report: Report) -> None:

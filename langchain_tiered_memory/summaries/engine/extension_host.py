@@ -44,13 +44,7 @@ E = TypeVar("E", bound="CondensationHook | TelemetryCollector | CondensationVali
 
 
 class Extensions:
-    """Hooks, validators, telemetry collectors and the prompt generator of one engine. Blocking; safe for threads.
-
-    Args:
-        settings: Which of them are switched on.
-        door: Through which each is called.
-        prompt_generator: Writes the instructions, where there is one.
-    """
+    """Hooks, validators, telemetry collectors and the prompt generator of one engine. Blocking; safe for threads."""
 
     def __init__(
         self,
@@ -294,11 +288,7 @@ def _with(present: tuple[E, ...], new: E, kind: type) -> tuple[E, ...]:
 
 
 class ViewExtensions:
-    """At most one threshold resolver and one truncation selector, called through the door.
-
-    Args:
-        door: Calls them with a deadline, and reports one that fails.
-    """
+    """At most one threshold resolver and one truncation selector, called through the door."""
 
     def __init__(self, caller: ExtensionCaller) -> None:
         self._door = caller

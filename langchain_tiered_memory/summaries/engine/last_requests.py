@@ -89,10 +89,7 @@ class LastRequests:
     def warm(self, session_id: str, *, now: float, lifetime_seconds: float) -> LastRequest | None:
         """The session's, while its provider has it; those that ran out are let go of.
 
-        Args:
-            session_id: Whose.
-            now: Seconds since the epoch. A clock that went back is no reason to trust a cache.
-            lifetime_seconds: How long a provider keeps what it read.
+        A clock that went back is no reason to trust a cache.
         """
         with self._lock:
             for one, kept in list(self._kept.items()):

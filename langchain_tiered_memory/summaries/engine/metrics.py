@@ -185,11 +185,7 @@ def record_of(
 
 
 class History:
-    """The last attempts, oldest first. Safe for threads.
-
-    Args:
-        keep: How many.
-    """
+    """The last attempts, oldest first. Safe for threads."""
 
     def __init__(self, keep: int) -> None:
         self._lock = forks.Lock()

@@ -32,12 +32,7 @@ MINUTE_SECONDS = 60.0
 
 
 class Meter:
-    """Of one engine. Safe for threads.
-
-    Args:
-        max_calls_per_minute: The bound; `None` for none.
-        tally: Counts the calls.
-    """
+    """Of one engine. Safe for threads."""
 
     def __init__(self, max_calls_per_minute: int | None, tally: Tally) -> None:
         self._most = max_calls_per_minute
@@ -119,8 +114,7 @@ def _digest(request: ModelCall) -> str:
 class RateBound:
     """A sliding minute over the moments of calls. Safe for threads.
 
-    Args:
-        max_calls: In any minute; `None` for no bound.
+    `None` is no bound.
     """
 
     def __init__(self, max_calls: int | None) -> None:

@@ -20,10 +20,7 @@ EXTRACTIVE_PRIORITY = 0
 class CondenserPlugin:
     """A built-in writer as a plugin. The engine drives its flow, sync or async as whoever asks.
 
-    Args:
-        condenser: The writer.
-        priority: Its place.
-        uses_model: Whether it asks a model: then it is tried again before rules write in its stead.
+    One that uses a model is tried again before rules write in its stead.
     """
 
     def __init__(self, condenser: Condenser, *, priority: int, uses_model: bool) -> None:

@@ -33,14 +33,7 @@ _NO_ATTEMPT = (FailureReason.RATE_LIMITED, FailureReason.CIRCUIT_OPEN)
 
 
 class Writers:
-    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads.
-
-    Args:
-        settings: Breakers and rate bound.
-        door: Through which plugins of users are called.
-        tally: Counts what they do.
-        max_open_seconds: The longest a breaker stays open.
-    """
+    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads."""
 
     def __init__(
         self, settings: CondensationSettings, caller: ExtensionCaller, tally: Tally, *, max_open_seconds: float

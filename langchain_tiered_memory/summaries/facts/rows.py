@@ -121,11 +121,8 @@ def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
 def stand_anew(connection: Connection, key: int, *, after: int | None = None) -> None:
     """Work out anew which of a session's facts hold.
 
-    Args:
-        connection: The transaction.
-        key: The session.
-        after: All that was written since stands behind this message: the standing of what came before is right
-            without it. `None` where facts came or went among the others.
+    Where all that was written since stands behind message `after`, the standing of what came before is right without
+    it; `None` where facts came or went among the others.
     """
     if after is None:
         facts = all_facts(connection, key)

@@ -135,12 +135,7 @@ class FactStore:
     ) -> list[Fact]:
         """The facts whose words match a question best, best first, by BM25 over the facts of the session.
 
-        Args:
-            ref: The session.
-            query: The question.
-            k: The most to give.
-            superseded_too: Whether those that do not hold any more are among them.
-            track: Only what was said on this track; `None`: on all.
+        On one track, or on all; those that do not hold any more with `superseded_too`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
         held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
@@ -261,12 +256,8 @@ class FactStore:
     def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact], *, tokens: int, counter: str) -> bool:
         """Have these be the facts of a finished summary, and no list of facts stand on it.
 
-        Args:
-            ref: The session, as it was before the messages were read.
-            summary: As it was read.
-            facts: What its messages and its text state; none above level 1.
-            tokens: Of its text alone.
-            counter: Fingerprint of what counted them.
+        `ref` is the session as it was before the messages were read; `tokens` are of the text alone, as `counter`, a
+        fingerprint, counts them.
 
         Returns:
             `False` where a message was edited or removed, or the summary made again meanwhile: it is to be read again.

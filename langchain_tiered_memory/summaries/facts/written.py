@@ -119,9 +119,7 @@ def has_statements(text: str) -> bool:
 def facts_written(text: str, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     """The facts of a level-1 summary that a model wrote.
 
-    Args:
-        text: The summary as it is stored, marks of what must last included.
-        entries: The messages that it stands for. Those of tools and system prompts yield none.
+    `text` is as it is stored, marks of what must last included. Messages of tools and system prompts yield none.
     """
     sources = _Sources(entries)
     found: dict[str, Fact] = {}

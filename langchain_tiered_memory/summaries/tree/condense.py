@@ -46,11 +46,8 @@ def condense(
 ) -> Flow[int]:
     """Make every summary of a session that is due now. Returns how many were committed.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        wish: What a view needs besides what was wanted before, of what is made now as well.
-        is_over: Asked behind each summary, or each batch of a model's: whether to leave the rest for later.
+    `wish` is what a view needs besides what was wanted before. `is_over` is asked behind each summary, or each batch of
+    a model's: whether to leave the rest for later.
     """
     made = 0
     while runtime.settings.tree.enabled:

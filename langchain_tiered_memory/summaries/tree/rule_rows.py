@@ -49,10 +49,7 @@ class RuleRows(BorderReads):
     def first_wanted(self, ref: SessionRef, *, now: float, every: bool = False) -> Summary | None:
         """The first summary that a model shall write now, lowest level first: what it merges is in a model's words.
 
-        Args:
-            ref: Of which session.
-            now: Seconds since the epoch.
-            every: Whether all that rules wrote are wanted, not only what a view needs.
+        With `every` all that rules wrote are wanted, not only what a view needs.
         """
         ready = and_(BY_RULES, _is_free(now), ~_merges("by_rules"))
         query = select(summaries).where(summaries.c.session_key == ref.key, ready)

@@ -132,10 +132,7 @@ class Tree(RuleRows):
     def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
         """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
 
-        Args:
-            ref: Of which session.
-            remake_stale: As of `due`.
-            by_model: Whether there is a model for what rules wrote and a view wants.
+        `by_model`: there is a model for what rules wrote and a view wants.
         """
         wanted = _wanted(remake_stale=remake_stale)
         if by_model:
@@ -211,14 +208,7 @@ class Tree(RuleRows):
     ) -> bool:
         """Make a leased summary count, with its index rows and event, in one step; `False` when the lease was lost.
 
-        Args:
-            ref: Of which session.
-            summary: As it was leased.
-            written: Its text, and what goes with it.
-            owner: Who holds the lease.
-            now: Seconds since the epoch.
-            event: Written down with it.
-            follows: Ids of summaries above that the same hand is about to write from this text.
+        `follows` are the summaries above that the same hand is about to write from this text.
         """
         with self.database.write() as connection:
             lock_session(connection, ref.key)
@@ -298,15 +288,8 @@ class Tree(RuleRows):
     ) -> None:
         """Give a lease back after an attempt that failed. A finished summary keeps its text.
 
-        Args:
-            summary: As it was leased.
-            owner: Who holds the lease; nothing happens where it was lost.
-            error: What happened, in words.
-            retry_at: When it is due again.
-            spent: What the attempt took.
-            reason: Which of the ways to fail it was.
-            is_attempt: Whether it counts as one. Where it does not, the summary waits as if it were new.
-            degrades: Whether what rules wrote stands in for a model from now on.
+        Nothing happens where the lease was lost. Where it counts as no attempt, the summary waits as if it were new;
+        where it `degrades`, what rules wrote stands in for a model from now on.
         """
         waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
         with self.database.write() as connection:

@@ -116,9 +116,8 @@ def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:
 def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> Due | None:
     """The first chunk of summaries that the next level is due for.
 
-    Args:
-        waiting: The oldest summaries of the level below that no higher one has taken, in order, finished or not.
-        level: Settings of the level to make.
+    `waiting` are the oldest of the level below that no higher one has taken, in order; `level` has the settings of the
+    level to make.
 
     Returns:
         The chunk, or `None`. It never reaches past a summary that is unfinished or degraded: what a fallback wrote is

@@ -98,10 +98,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
 def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] = ()) -> Iterator[None]:
     """Give leases back where a flow is cancelled, closed or broken: others need not wait until they run out.
 
-    Args:
-        runtime: The memory.
-        *summaries: As they were leased.
-        without: Ids of those that were seen to meanwhile; looked at in the end.
+    Those of `without`, looked at in the end, were seen to meanwhile.
     """
     try:
         yield
@@ -295,13 +292,8 @@ def kept_before(
 ) -> tuple[Fact, ...]:
     """The statements that must last which share most with a sentence of these jobs' messages, by how few have a word.
 
-    What is changed or done is named again, and in one sentence: a word here and a word there are no sign of that.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        jobs: What one call writes; only the messages of level 1 are looked at.
-        track: On which these stand.
+    What is changed or done is named again, and in one sentence: a word here and a word there are no sign of that. Of
+    `jobs`, which one call writes, only the messages of level 1 are looked at.
     """
     sources = [source for job in jobs if job.level == 1 for source in job.sources]
     if not sources:

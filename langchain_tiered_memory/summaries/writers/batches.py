@@ -108,10 +108,7 @@ def _checked(
 def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:
     """The texts of an answer that has several, by the numbers of the parts (1 and up) that they are for.
 
-    Args:
-        answer: The answer.
-        count: How many parts were asked for.
-        cut_off: Whether it ended before it was whole: then what it ended in is none of them.
+    What a `cut_off` answer ended in is none of them.
     """
     return (
         _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off) or _by_json(answer, count)

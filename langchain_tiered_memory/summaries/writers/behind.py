@@ -57,13 +57,7 @@ class Behind:
 
 
 class BehindRequests:
-    """Tries it for one condensing model; it passes over the next calls where that failed.
-
-    Args:
-        calls: Of the model.
-        count_text: Tokens of a text.
-        validation: The least scores of an answer.
-    """
+    """Tries it for one condensing model; it passes over the next calls where that failed."""
 
     def __init__(self, calls: ModelCalls, *, count_text: Callable[[str], int], validation: ValidationSettings) -> None:
         self._calls = calls
@@ -75,10 +69,7 @@ class BehindRequests:
     def written(self, parts: Sequence[Part], standing: Standing, *, usual: Sequence[Part]) -> Flow[Behind | None]:
         """What the call gives for `parts`; `None` where it does not pay or cannot be made.
 
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent.
-            usual: The parts as the usual call would show them.
+        `usual` are the parts as the usual call would show them.
 
         Raises:
             CondensationError: when whoever drives the call refused it.

@@ -45,8 +45,7 @@ _CAUTION = 0.98
 class ExtractiveCondenser:
     """Implements `jobs.Condenser` without a model.
 
-    Args:
-        count_text: Tokens of a text. Called some ten times for a job, never for each sentence.
+    Tokens are counted some ten times for a job, never for each sentence.
     """
 
     def __init__(self, count_text: Callable[[str], int]) -> None:

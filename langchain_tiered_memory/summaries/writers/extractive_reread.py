@@ -43,13 +43,8 @@ _NO_NAMES = frozenset({"The user", "The assistant", "the user", "the assistant",
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
     """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
 
-    Our own overview is left out. What an audit appended is read as what it quotes.
-
-    Args:
-        source: The summary.
-        index: Its place in the job.
-        participants: Names that may stand before a colon.
-        is_last: Whether no summary comes after it: what it leaves open may be open still.
+    Our own overview is left out. What an audit appended is read as what it quotes. `participants` are names that may
+    stand before a colon. What the last summary leaves open may be open still.
     """
     waiting: Unit | None = None
     for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):

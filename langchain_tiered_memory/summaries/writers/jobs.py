@@ -175,12 +175,7 @@ class Condensed:
 
 
 class UnsoundSummaryError(CondensationError):
-    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one.
-
-    Args:
-        message: What is wrong with it.
-        written: The text.
-    """
+    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one."""
 
     def __init__(self, message: str, *, written: Condensed) -> None:
         super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
@@ -230,10 +225,8 @@ class BatchCondenser(Condenser, Protocol):
     ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, those of lower levels first; nothing for one that is left alone.
 
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent, where it may be used.
-            report: Told where it could not be used after all.
+        `standing` is the last request of the session's agent, where it may be used; `report` is told where it could not
+        be used after all.
 
         Raises:
             CondensationError: when no answer came.

@@ -135,13 +135,9 @@ class ModelCondenser:
     ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.
 
-        One part alone has no usual call for several: nothing is given where it is not written behind the request.
-
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent: it is sent again with a message behind it, where that is
-                billed less; where it brings nothing, the usual call is made.
-            report: Told of that.
+        One part alone has no usual call for several: nothing is given where it is not written behind the request. The
+        last request of the session's agent is sent again with a message behind it where that is billed less; where it
+        brings nothing, the usual call is made, and `report` told.
 
         Raises:
             CondensationError: when the model failed.

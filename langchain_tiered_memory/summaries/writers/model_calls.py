@@ -61,14 +61,7 @@ class PromptOverflowError(Exception):
 class ModelCalls:
     """Calls one chat model.
 
-    Args:
-        model: The chat model.
-        name: Its name in messages.
-        count_text: Tokens of a text.
-        count_message: Tokens of a message as billed; `None` to count its text.
-        default_window: Tokens assumed where the model does not tell; said once in a warning.
-        monotonic: Seconds of a clock that never goes back.
-        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
+    As of `ModelCondenser`; a message is counted by its text where `count_message` is not given.
     """
 
     def __init__(

@@ -35,14 +35,7 @@ _HEADINGS = frozenset(section.heading.casefold() for form in FORMS.values() for 
 
 
 class Finish:
-    """The last steps of one engine. Blocking.
-
-    Args:
-        settings: Which of them are switched on.
-        extensions: Hooks and validators.
-        count_text: Tokens of a text.
-        report: Told of hooks whose text is not taken.
-    """
+    """The last steps of one engine. Blocking."""
 
     def __init__(
         self,
@@ -66,14 +59,8 @@ class Finish:
     ) -> Condensed:
         """The summary as it may stand for the sources.
 
-        A hook's text that is not taken is passed over; the text before it counts.
-
-        Args:
-            job: What was asked for.
-            written: What the writer gave.
-            context: The same in short, for extensions.
-            quotes: Whether the writer only quotes its sources, with their labels: then there is nothing to hold
-                against them, unless a hook changed the text.
+        A hook's text that is not taken is passed over; the text before it counts. Where the writer only `quotes` its
+        sources, with their labels, there is nothing to hold against them, unless a hook changed the text.
 
         Raises:
             UnsoundSummaryError: when the text has too little to do with its sources.
@@ -147,10 +134,8 @@ class Finish:
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
         """Within its size, and with what it dropped.
 
-        Args:
-            job: What was asked for.
-            written: The text, with marks and labels.
-            own_tokens: What it had without them, where there are any: no writer is refused for what we added.
+        `own_tokens` is what it had without marks and labels, where there are any: no writer is refused for what we
+        added.
         """
         cap = max(1, min(job.max_tokens, job.source_tokens))
         text, notes = written.text.strip(), written.notes

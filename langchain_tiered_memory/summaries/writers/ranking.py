@@ -181,11 +181,8 @@ def in_order_of_worth(
 ) -> Iterator[int]:
     """Indexes of `units`, the one that adds most per token first.
 
-    Args:
-        units: The sentences of one job.
-        dull: Casefolded words that tell nothing here, such as the speakers' names.
-        spread: What each unit chosen from a source before takes from the worth of its others: with more than 0, no
-            part of a long stretch is left out for another.
+    `dull` words, casefolded, tell nothing here, such as the speakers' names. Each unit chosen from a source takes
+    `spread` from the worth of its others: with more than 0, no part of a long stretch is left out for another.
     """
     terms = _weighed(units, dull)
     told = set[str]()
@@ -243,9 +240,7 @@ def _plain(word: str) -> str:
 def telling(text: str, *, advised: bool = False) -> float:
     """What the wording of a statement makes of its worth, for a reader who sees nothing else: about 0.1 to 2.
 
-    Args:
-        text: One statement.
-        advised: Whether an assistant says it: general advice tells less than what it is about.
+    What an assistant advises in general tells less than what it is about.
     """
     low = cues.lowered(text).replace("\u2019", "'")
     weight = _substance(text, low)
