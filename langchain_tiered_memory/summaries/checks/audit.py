@@ -9,7 +9,6 @@ worth least first. One level up these lines are read as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
@@ -48,16 +47,6 @@ _ESCAPES = ("\\n", "\\t", '\\"')
 """What stands in code or in data, and in nothing that anybody said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
-    """A summary after its audit."""
-
-    text: str
-    """The text that came in, where it says everything."""
-    added: tuple[str, ...] = ()
-    """The lines that were appended, the most important first."""
-
-
 def audited(
     text: str,
     job: CondenseJob,
@@ -67,8 +56,8 @@ def audited(
     share: float,
     decided: bool = False,
     in_statements: bool = False,
-) -> Audited:
-    """`text` with what it dropped of its sources, a line for each statement.
+) -> str:
+    """`text` with what it dropped of its sources, a line for each statement, the most important first.
 
     Unfinished calls and open questions come first, then statements by what they have that is missing, for their length:
     a user's is worth more than an assistant's.
@@ -86,18 +75,18 @@ def audited(
     """
     own = count_text(text)
     room = min(max_tokens - own, int(max_tokens * share))
-    whole, added = text, list[str]()
+    whole, added = text, 0
     if room <= 0 or sum(len(source.text) for source in job.sources) > _MAX_CHARS:
-        return Audited(text=text)
+        return text
     for line in _missing(text, job, decided=decided, in_statements=in_statements):
         longer = f"{whole}\n{line}"
         tokens = count_text(longer)
         if tokens <= max_tokens and tokens - own <= room:
             whole = longer
-            added.append(line)
-        if len(added) == _MOST:
+            added += 1
+        if added == _MOST:
             break
-    return Audited(text=whole, added=tuple(added))
+    return whole
 
 
 def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool) -> Iterator[str]:

@@ -216,14 +216,14 @@ class Chain:
         self, refused: Sequence[Refused], plugin: CondensationPlugin, context: CondensationContext
     ) -> None:
         for one in refused:
-            self._tally.refused(plugin.name, one.fault)
+            self._tally.add("refused", plugin.name, one.fault)
             said = f"{plugin.name}, level {context.level}: {one.why}"
             self._report(
                 EventName.ANSWER_REFUSED, said, session_id=context.session_id, writer=plugin.name, fault=one.fault
             )
 
     def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
-        self._tally.fell_back()
+        self._tally.add("fell back")
         said = f"{to.name} takes over: {error}"
         self._report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
         self._extensions.tell("on_fallback", context, error.reason, to.name)

@@ -315,7 +315,7 @@ class CondensationEngine:
 
     def prepare(self, job: CondenseJob) -> Prepared:
         """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
-        self._tally.started()
+        self._tally.add("started")
         job, context, candidates = self._prepared(job)
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
@@ -356,17 +356,18 @@ class CondensationEngine:
 
     def stands_in(self) -> None:
         """Count that a text which rules wrote before a model was asked stands in for it: it failed too often."""
-        self._tally.stands_in()
+        self._tally.add("degraded")
 
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
         context = prepared.context
-        self._tally.failed(error.reason)
+        self._tally.add("failed", why=error.reason)
         self._history.note(record_of(context, reason=error.reason, error=str(error)))
         self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
 
     def _taken(self, prepared: Prepared, condensed: Condensed, by: CondensationPlugin) -> Condensed:
         job, context = prepared.job, prepared.context
-        self._tally.succeeded(by.name, degraded=condensed.degraded)
+        self._tally.add("succeeded", by.name)
+        self._tally.add("degraded", times=int(condensed.degraded))
         wanted = self._settings.validation.metrics
         measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
         self._history.note(record_of(context, writer=by.name, condensed=condensed, measures=measures))

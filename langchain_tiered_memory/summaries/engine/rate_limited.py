@@ -87,7 +87,7 @@ class Meter:
     def _count(self, writer: str, now: float) -> None:
         seconds = self._rate.take(now)
         if not seconds:
-            self._tally.called(writer)
+            self._tally.add("called", writer)
             return
         message = (
             f"{self._most} model calls were made within a minute: {writer} waits for {seconds:.0f} seconds"

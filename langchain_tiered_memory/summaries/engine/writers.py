@@ -76,11 +76,11 @@ class Writers:
         Raises:
             CondensationError: when nothing usable came, or the bound on model calls is reached.
         """
-        self._tally.asked(plugin.name)
+        self._tally.add("asked", plugin.name)
         if isinstance(plugin, CondenserPlugin):
             return (yield from self._meter.driven(plugin.flow(job), plugin.name, now))
         condensed = self._of_plugin(plugin, job, context)
-        self._tally.called(plugin.name, condensed.spent.calls)
+        self._tally.add("called", plugin.name, times=condensed.spent.calls)
         return condensed
 
     def write_together(
@@ -97,7 +97,7 @@ class Writers:
         Raises:
             CondensationError: when no answer came, or the bound on model calls is reached.
         """
-        self._tally.asked(plugin.name)
+        self._tally.add("asked", plugin.name)
         flow = condenser.condense_together(parts, standing=standing, report=self._door.report)
         return (yield from self._meter.driven(flow, plugin.name, now))
 
@@ -109,7 +109,7 @@ class Writers:
 
     def failed(self, plugin: CondensationPlugin, given: Pass, *, reason: FailureReason, now: float) -> None:
         """Its summary was not taken, or did not come."""
-        self._tally.writer_failed(plugin.name, reason)
+        self._tally.add("writer failed", plugin.name, reason)
         breaker = self._breaker(plugin)
         seconds = breaker.failed(given, now) if breaker is not None else None
         if seconds is not None:

@@ -102,12 +102,8 @@ class FactStore:
                 if fact.status == "active" and fact.seq <= up_to and track in (None, fact.track)
             }
         gone = frozenset(without)
-
-        def holds(fact: Fact) -> bool:
-            return fact.status == "active" and fact.superseded_by is None
-
         left = [
-            fact if holds(fact) else replace(fact, status="active", superseded_by=None)
+            replace(fact, status="active", superseded_by=None)
             for fact in found.values()
             if fact.id not in silenced and gone.isdisjoint(fact.sources)
         ]

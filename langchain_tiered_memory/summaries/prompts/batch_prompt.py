@@ -173,24 +173,19 @@ def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
     """The message that stands behind a request; `None` where that shows nothing of what is asked for."""
     jobs = [part.job for part in parts]
     bodies = [_body(part, shown) for part in parts]
-    if not any(body.stretches for body in bodies):
+    if not any(stretches for _, stretches in bodies):
         return None
     lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs), *kept_block(jobs)]
-    for number, (part, body) in enumerate(zip(parts, bodies, strict=True), 1):
-        lines += [part_tag(part, number), *body.lines, *asked_again(part.job), "</part>"]
+    for number, (part, (body, _)) in enumerate(zip(parts, bodies, strict=True), 1):
+        lines += [part_tag(part, number), *body, *asked_again(part.job), "</part>"]
     return HumanMessage("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    lines: list[str]
-    stretches: int
-
-
-def _body(part: Part, shown: Shown) -> _Body:
+def _body(part: Part, shown: Shown) -> tuple[list[str], int]:
+    """The lines of a part, and how many stretches of the request they name."""
     job = part.job
     if job.level > 1:
-        return _Body(merged_lines(part), 0)
+        return merged_lines(part), 0
     lines: list[str] = []
     stretches = at = 0
     last: float | None = None
@@ -207,7 +202,7 @@ def _body(part: Part, shown: Shown) -> _Body:
             stretches += 1
         at += count
         last = job.sources[at - 1].at
-    return _Body(lines, stretches)
+    return lines, stretches
 
 
 def _standing(job: CondenseJob, start: int, shown: Shown) -> int:

@@ -118,8 +118,7 @@ def _next_plan(runtime: Runtime, ref: SessionRef) -> SummaryPlan | None:
         chosen = runtime.settings.tree.level(level)
         due = due_summaries(waiting, chosen)
         if due is not None:
-            sources = tuple(str(one) for one in due.sources)
-            return SummaryPlan(id=uuid.uuid4().hex, level=level, strategy=chosen.strategy, source_ids=sources)
+            return SummaryPlan(id=uuid.uuid4().hex, level=level, strategy=chosen.strategy, source_ids=due)
     return None
 
 
@@ -138,9 +137,8 @@ def _plan_level_1(runtime: Runtime, ref: SessionRef, track: str) -> SummaryPlan 
             now=runtime.now(),
         )
         if due is not None:
-            seqs = tuple(int(one) for one in due.sources)
             strategy = runtime.settings.condensation.strategies.level_1 or chosen.strategy
-            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=seqs)
+            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=due)
         if not more:
             return None
         limit *= 2

@@ -155,25 +155,18 @@ class ModelCalls:
 
     def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
         started = self._monotonic()
-        options = self._options(job)
-        try:
-            answer = yield from call_model(
-                self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
-            )
-        except CondensationError:
-            raise  # whoever drives us refused the call
-        except Exception as error:
-            if not (options and "temperature" in str(error).casefold()):
-                raise self._failed(error, prompt, started) from error
-            self._takes_temperature = False
+        for options in (self._options(job), {}):
             try:
                 answer = yield from call_model(
-                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds
+                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
                 )
+                break
             except CondensationError:
-                raise
-            except Exception as second:
-                raise self._failed(second, prompt, started) from second
+                raise  # whoever drives us refused the call
+            except Exception as error:
+                if not (options and "temperature" in str(error).casefold()):
+                    raise self._failed(error, prompt, started) from error
+                self._takes_temperature = False
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
         spent = self._spent(prompt, answer, self._monotonic() - started)
         tokens = self._count_text(text) if text else 0

@@ -160,7 +160,7 @@ class Finish:
                 decided=worded and (job.level > 1 or is_kept(text)),
                 in_statements=stated,
             )
-            text, notes = mended.text, (*notes, "mended") if mended.added else notes
+            text, notes = mended, (*notes, "mended") if mended != text else notes
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 
     def _judges_size(self) -> bool:
