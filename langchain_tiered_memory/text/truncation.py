@@ -1,4 +1,4 @@
-"""Shows what is too long by its head and its tail, with a pointer to the whole between them."""
+"""Shows what is too long by its head and its tail, and shares a room that is too small for several things whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be measured of a summary without a model, by the names that a setting uses.
+"""What can be measured of a summary without a model: what it lost, and how near its meaning is, by an embedder.
 
 Measured is the text that is shown, not the facts that are kept beside it: a view shows few of those.
 """

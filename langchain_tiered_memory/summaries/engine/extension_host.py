@@ -1,4 +1,4 @@
-"""Hosts a user's extensions for the engine: each is called safely, and a nonsensical answer is skipped."""
+"""Hosts a user's extensions, for the engine and for views: each is called safely, a nonsensical answer is skipped."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from langchain_tiered_memory.summaries.facts.changes import (
     supposes,
 )
 from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
-from langchain_tiered_memory.summaries.facts.quotations import is_quoted
+from langchain_tiered_memory.summaries.facts.reading import is_quoted
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, states_figure, unit_of
 from langchain_tiered_memory.text.readings import read_once

@@ -1,4 +1,4 @@
-"""What form a value has: two values of one form can take each other's place, a name and a price cannot."""
+"""What form a value has, and which figures a sentence states: two values of one form can take each other's place."""
 
 from __future__ import annotations
 

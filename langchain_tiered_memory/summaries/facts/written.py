@@ -3,6 +3,9 @@
 Who reads the messages keeps the record. A model was shown them and decided what matters, so each of its bullets is a
 fact, traced to the message that it comes from, and no rule reads the messages a second time. What it marks as what must
 last weighs most; the others weigh what their wording does.
+
+In prose a sentence counts as a fact only where one of the messages it stands for says so: the words are looked up
+there, and the fact carries the label of who said them. What only a tool or a system prompt says yields none.
 """
 
 from __future__ import annotations
@@ -16,8 +19,13 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.checks.unsourced import with_names
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.phrases import normalised
-from langchain_tiered_memory.summaries.facts.quotations import without_quotations
-from langchain_tiered_memory.summaries.facts.reading import LEAST_WEIGHT, SPEAKERS, asserted_text, fact_stated
+from langchain_tiered_memory.summaries.facts.reading import (
+    LEAST_WEIGHT,
+    SPEAKERS,
+    asserted_text,
+    fact_stated,
+    without_quotations,
+)
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY

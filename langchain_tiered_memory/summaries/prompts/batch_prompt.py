@@ -2,6 +2,9 @@
 
 The instructions stand once, at the front, the same bytes each time. Of what stands around each message as little as
 tells who spoke and when: where messages are short, framing and instructions would be most of what a model reads.
+
+Behind an agent's request nothing in that can be marked, for its bytes must stay. So a stretch of messages is named by
+how its first one begins and by how many there are, where no other message begins so; else its texts are quoted.
 """
 
 from __future__ import annotations

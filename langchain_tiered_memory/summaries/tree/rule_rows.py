@@ -1,24 +1,31 @@
-"""Rows of summaries that rules wrote until a model does: which of them a view wants, and leases of several at once."""
+"""Rows of summaries: sources reserved for a planned one, and what rules wrote until a model does.
+
+What a plan covers is taken all or nothing, so that nothing gets under two summaries. Of what rules wrote: which a view
+wants, and leases of several at once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import and_, case, or_, select, update
+from sqlalchemy import Connection, and_, case, func, or_, select, update
 
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import packed, summaries
+from langchain_tiered_memory.sql.rows import names_to_json
+from langchain_tiered_memory.sql.schema import beside_index, entries, packed, summaries, unpacked
 from langchain_tiered_memory.sql.session_rows import lock_session, lock_session_of_summary
 from langchain_tiered_memory.summaries.tree.border_reads import BorderReads
 from langchain_tiered_memory.transcript import derived_rows
-from langchain_tiered_memory.transcript.summary_reads import FINISHED
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import ColumnElement
 
+    from langchain_tiered_memory.types.drafts import SummaryPlan
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 BY_RULES = summaries.c.by_rules.is_(True)
@@ -149,3 +156,59 @@ def _is_free(now: float) -> ColumnElement[bool]:
         or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
         or_(summaries.c.retry_at.is_(None), summaries.c.retry_at <= now),
     )
+
+
+def reserve(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    """Take what a plan covers, all or nothing, and say what that is in the columns of `ltm_summaries`."""
+    if plan.level == 1:
+        return _reserve_entries(connection, ref, plan) if plan.source_seqs else None
+    return _reserve_summaries(connection, ref, plan) if plan.source_ids else None
+
+
+def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_seqs)):
+        # Found by their numbers, not among all that no summary has: that may be a long history that was brought in.
+        is_free = func.coalesce(entries.c.summary_id, "") == ""
+        free = (entries.c.session_key == ref.key, entries.c.seq.in_(part), is_free)
+        taken += connection.execute(update(entries).where(*free).values(summary_id=plan.id)).rowcount
+    if taken != len(plan.source_seqs):
+        return None
+    query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
+    mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
+    found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
+    return {
+        "sources": names_to_json([unpacked(row.message_id) for row in found]),
+        "first_seq": found[0].seq,
+        "last_seq": found[-1].seq,
+        "entry_count": len(found),
+        "first_at": min(row.at for row in found),
+        "last_at": max(row.at for row in found),
+        "source_tokens": sum(row.tokens for row in found),
+    }
+
+
+def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
+    taken = 0
+    for part in chunks(list(plan.source_ids)):
+        free = (
+            beside_index(summaries.c.session_key) == ref.key,
+            summaries.c.id.in_(part),
+            summaries.c.level == plan.level - 1,
+            func.coalesce(summaries.c.parent_id, "") == "",
+            summaries.c.state.in_(ROOT),
+        )
+        taken += connection.execute(update(summaries).where(*free).values(parent_id=plan.id)).rowcount
+    if taken != len(plan.source_ids):
+        return None
+    query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
+    found = connection.execute(query).mappings().all()
+    return {
+        "sources": names_to_json([row["id"] for row in found]),
+        "first_seq": min(row["first_seq"] for row in found),
+        "last_seq": max(row["last_seq"] for row in found),
+        "entry_count": sum(row["entry_count"] for row in found),
+        "first_at": min(row["first_at"] for row in found),
+        "last_at": max(row["last_at"] for row in found),
+        "source_tokens": sum(row["tokens"] for row in found),
+    }

@@ -1,4 +1,9 @@
-"""What one summary is written from, and what becomes of what was written: committed, put off, or given back."""
+"""What one summary is written from, and what becomes of what was written: committed, put off, or given back.
+
+Its writer is shown statements that were kept of earlier messages, where its own may be about them: so it can say what
+is changed or done, and need not say again what holds. Shown all of them, it would read the record as often as it
+writes.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ Each sentence is worth the terms it states that nothing chosen before it states:
 its names, figures and identifiers. Choosing greedily by worth per token is the standard approximation of budgeted
 coverage (Khuller, Moss and Naor 1999; Lin and Bilmes 2010 for summaries), here with a heap that re-weighs a sentence
 only when it comes up.
+
+How much a statement tells to somebody who reads it alone (`telling`) goes by its wording, in English at best: what
+happened, what is planned and who somebody is tells much; agreement, thanks, praise and what leans on the sentence
+before it next to nothing. A wording in no list here weighs 1.
 """
 
 from __future__ import annotations
