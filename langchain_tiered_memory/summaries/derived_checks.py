@@ -140,13 +140,7 @@ def coverage_of(summary: Summary, under: Sequence[tuple[str, bytes | None]]) -> 
 
 
 def summary_problems(
-    summary: Summary,
-    *,
-    coverage: Coverage,
-    summaries: Mapping[str, Summary],
-    says: str,
-    kept_digest: str,
-    where: str,
+    summary: Summary, *, coverage: Coverage, summaries: Mapping[str, Summary], says: str, kept_digest: str, where: str
 ) -> list[Problem]:
     """What is wrong with one summary.
 

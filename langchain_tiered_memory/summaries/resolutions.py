@@ -132,12 +132,7 @@ def headline_of(summary: Summary, *, count_text: Callable[[str], int]) -> str:
 
 
 def joint_headline(
-    summaries: Sequence[Summary],
-    *,
-    span: tuple[int, int],
-    count: int,
-    untold: int,
-    count_text: Callable[[str], int],
+    summaries: Sequence[Summary], *, span: tuple[int, int], count: int, untold: int, count_text: Callable[[str], int]
 ) -> str:
     """One line for neighbours that have no room for a line each.
 

@@ -61,12 +61,7 @@ _FROM_TEXT: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "str": lambda value: base64.b64decode(value).decode("utf-8", "surrogatepass"),
 }
-_COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
-}
+_COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset, "dict": dict}
 
 
 class NotStored(dict[str, Any]):

@@ -65,11 +65,7 @@ class Batches:
         many that had."""
 
     def written(
-        self,
-        prepared: Sequence[Prepared],
-        below: Sequence[Mapping[str, int]],
-        *,
-        standing: Standing | None = None,
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
     ) -> Flow[list[GivenPart | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
@@ -136,10 +132,7 @@ class Batches:
         return found
 
     def _first_of(
-        self,
-        models: Sequence[tuple[CondenserPlugin, BatchCondenser]],
-        parts: Sequence[Part],
-        standing: Standing | None,
+        self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part], standing: Standing | None
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took.
 

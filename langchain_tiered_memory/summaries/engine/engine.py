@@ -320,11 +320,7 @@ class CondensationEngine:
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
     def write_together(
-        self,
-        prepared: Sequence[Prepared],
-        below: Sequence[Mapping[str, int]],
-        *,
-        standing: Standing | None = None,
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 

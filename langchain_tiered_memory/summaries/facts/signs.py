@@ -99,9 +99,7 @@ _SHAPED = {
 _BEGINS = {
     "it": re.compile(r"(?:it|that|this|these|those|they|he|she|there)(?:['\u2019]\w+)?\b"),
     "begins with a gerund": re.compile(r"\w{2,30}ing\b"),
-    "asks": re.compile(
-        r"(?:what|how|why|where|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b",
-    ),
+    "asks": re.compile(r"(?:what|how|why|where|who|which|do|does|did|are|is|can|could|would|will|have|has|any)\b"),
     "announces": re.compile(
         r"(?:(?:and|but|so|oh|wow|yeah|yes|yep) )?(?:here(?:['\u2019]s| is| are| it is| you go)|check (?:it|this"
         r"|that|them|out|my)"

@@ -28,9 +28,7 @@ _LEAST_CHUNK_TOKENS = 20
 
 # Statements that are asked at every turn are made once: making one takes longer than answering it.
 _FREE = and_(
-    entries.c.session_key == bindparam("session"),
-    entries.c.track == bindparam("track"),
-    entries.c.summary_id.is_(None),
+    entries.c.session_key == bindparam("session"), entries.c.track == bindparam("track"), entries.c.summary_id.is_(None)
 )
 _HAS_OPEN_CALLS = entries.c.waits.is_(True).label("has_open_calls")
 _WAITING_ENTRIES = (
@@ -174,11 +172,7 @@ def _finished(ref: SessionRef, *, level: int) -> Select[Any]:
 def _waiting_entry(row: RowMapping) -> WaitingEntry:
     check(entries, row)
     return WaitingEntry(
-        seq=row["seq"],
-        group=row["group_seq"],
-        tokens=row["tokens"],
-        at=row["at"],
-        waits=bool(row["has_open_calls"]),
+        seq=row["seq"], group=row["group_seq"], tokens=row["tokens"], at=row["at"], waits=bool(row["has_open_calls"])
     )
 
 

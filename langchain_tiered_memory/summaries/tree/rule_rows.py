@@ -79,10 +79,7 @@ class RuleRows(BorderReads):
         query = (
             select(summaries)
             .where(
-                *_of_level(ref, level=level, track=track),
-                summaries.c.first_seq >= first_seq,
-                BY_RULES,
-                _is_free(now),
+                *_of_level(ref, level=level, track=track), summaries.c.first_seq >= first_seq, BY_RULES, _is_free(now)
             )
             .order_by(summaries.c.first_seq)
             .limit(limit)

@@ -154,11 +154,7 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
         chosen += _fitting(runtime, ready, room=_answer_room(runtime, chosen)) or ([] if chosen else [first])
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
-            ref,
-            [one.id for one in chosen],
-            owner=runtime.worker,
-            now=now,
-            lease_seconds=settings.tree.lease_seconds,
+            ref, [one.id for one in chosen], owner=runtime.worker, now=now, lease_seconds=settings.tree.lease_seconds
         )
         mine = {one.id for one in leased}
         kept: list[Summary] = []

@@ -155,10 +155,7 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
             if words != question.text:
                 units.pop(asked - 1)
             following[answer] = replace(
-                following[answer],
-                asked=cut,
-                asker=question.speaker,
-                kind=_kind_of_pair(question, following[answer]),
+                following[answer], asked=cut, asker=question.speaker, kind=_kind_of_pair(question, following[answer])
             )
     has_assistant = any(source.role == "assistant" for source in sources)
     for source, units in read:
