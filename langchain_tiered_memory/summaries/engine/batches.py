@@ -134,11 +134,7 @@ class Batches:
     def _first_of(
         self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part], standing: Standing | None
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
-        """The first model that answers, what it says, and what those before it took.
-
-        Raises:
-            CondensationError: when none did.
-        """
+        """The first model that answers, what it says, and what those before it took."""
         lost = Spent()
         failure: CondensationError | None = None
         closed: float | None = None

@@ -54,11 +54,7 @@ class _Tried:
         return self.failure is not None or self.closed_seconds is not None
 
     def note(self, error: CondensationError, plugin: CondensationPlugin) -> None:
-        """A writer gave nothing that could be taken.
-
-        Raises:
-            CondensationError: the same, where this was no attempt: then nobody else is asked now.
-        """
+        """A writer gave nothing that could be taken."""
         self.lost += error.spent
         if error.retry_after_seconds is not None:
             raise with_spent(error, self.lost) from error
@@ -184,11 +180,7 @@ class Chain:
         return condensed
 
     def _of_part(self, part: GivenPart, job: CondenseJob, context: CondensationContext) -> Condensed:
-        """The summary made of what a call for several gave. Its breaker heard of the call as a whole.
-
-        Raises:
-            CondensationError: when it is missing, or not taken.
-        """
+        """The summary made of what a call for several gave. Its breaker heard of the call as a whole."""
         answer, plugin = part.answer, part.plugin
         if not answer.text:
             said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
@@ -200,11 +192,7 @@ class Chain:
     def _ask_itself(
         self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> None:
-        """A plugin may refuse what became of its text.
-
-        Raises:
-            CondensationError: when it does.
-        """
+        """A plugin may refuse what became of its text."""
         wrong = self._extensions.own_rejection(plugin, job, condensed.text, context)
         if wrong is not None:
             said = f"{plugin.name} does not take its own summary: {wrong}"

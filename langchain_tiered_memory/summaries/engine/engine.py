@@ -337,11 +337,7 @@ class CondensationEngine:
             raise
 
     def finish(self, prepared: Prepared, given: GivenPart | None = None) -> Flow[Condensed]:
-        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`.
-
-        Raises:
-            CondensationError: as of `condense`.
-        """
+        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`."""
         job, context = prepared.job, prepared.context
         try:
             condensed, by = yield from self._chain.first_of(prepared.candidates, job, context, part=given)

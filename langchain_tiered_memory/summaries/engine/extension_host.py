@@ -19,7 +19,7 @@ from langchain_tiered_memory.extensions import (
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
-from langchain_tiered_memory.summaries.prompts import default_instructions
+from langchain_tiered_memory.summaries.prompts.building import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.types.records import Spent
@@ -71,29 +71,17 @@ class Extensions:
             self._settings = settings
 
     def add_hook(self, hook: CondensationHook) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no hook.
-        """
+        """Called from now on."""
         with self._lock:
             self.hooks = _with(self.hooks, hook, CondensationHook)
 
     def add_collector(self, collector: TelemetryCollector) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no collector.
-        """
+        """Called from now on."""
         with self._lock:
             self.collectors = _with(self.collectors, collector, TelemetryCollector)
 
     def add_validator(self, validator: CondensationValidator) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no validator, or a name that is taken.
-        """
+        """Called from now on."""
         with self._lock:
             if any(one.name == getattr(validator, "name", None) for one in self.validators):
                 msg = f"there is a validator {validator.name!r} already: give each a name of its own"
@@ -101,11 +89,7 @@ class Extensions:
             self.validators = _with(self.validators, validator, CondensationValidator)
 
     def use_prompts(self, generator: PromptGenerator | None) -> None:
-        """Ask this one from now on.
-
-        Raises:
-            SettingsError: for something that is no prompt generator.
-        """
+        """Ask this one from now on."""
         given: object = generator
         if given is not None and not isinstance(given, PromptGenerator):
             msg = f"a PromptGenerator has generate_prompt; {type(given).__name__} has not"

@@ -174,15 +174,7 @@ def _reserve_entries(connection: Connection, ref: SessionRef, plan: SummaryPlan)
     query = select(entries.c.message_id, entries.c.seq, entries.c.at, entries.c.tokens)
     mine = query.where(entries.c.summary_id == plan.id, beside_index(entries.c.session_key) == ref.key)
     found = sorted(connection.execute(mine).all(), key=lambda row: row.seq)
-    return {
-        "sources": names_to_json([unpacked(row.message_id) for row in found]),
-        "first_seq": found[0].seq,
-        "last_seq": found[-1].seq,
-        "entry_count": len(found),
-        "first_at": min(row.at for row in found),
-        "last_at": max(row.at for row in found),
-        "source_tokens": sum(row.tokens for row in found),
-    }
+    return _covering([(unpacked(row.message_id), row.seq, row.seq, 1, row.at, row.at, row.tokens) for row in found])
 
 
 def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPlan) -> dict[str, Any] | None:
@@ -199,13 +191,20 @@ def _reserve_summaries(connection: Connection, ref: SessionRef, plan: SummaryPla
     if taken != len(plan.source_ids):
         return None
     query = select(summaries).where(summaries.c.parent_id == plan.id).order_by(summaries.c.first_seq)
+    names = ("id", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "tokens")
     found = connection.execute(query).mappings().all()
+    return _covering([tuple(row[name] for name in names) for row in found])
+
+
+def _covering(found: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Columns of what stands for these: id, first and last number, messages, first and last time, tokens of each."""
+    ids, first_seqs, last_seqs, counts, first_times, last_times, tokens = zip(*found, strict=True)
     return {
-        "sources": names_to_json([row["id"] for row in found]),
-        "first_seq": min(row["first_seq"] for row in found),
-        "last_seq": max(row["last_seq"] for row in found),
-        "entry_count": sum(row["entry_count"] for row in found),
-        "first_at": min(row["first_at"] for row in found),
-        "last_at": max(row["last_at"] for row in found),
-        "source_tokens": sum(row["tokens"] for row in found),
+        "sources": names_to_json(list(ids)),
+        "first_seq": min(first_seqs),
+        "last_seq": max(last_seqs),
+        "entry_count": sum(counts),
+        "first_at": min(first_times),
+        "last_at": max(last_times),
+        "source_tokens": sum(tokens),
     }

@@ -37,12 +37,7 @@ _MISSING = ("missing", "it was not in the answer, or not between tags of its own
 def answers_of(
     calls: ModelCalls, parts: Sequence[Part], *, count_text: Callable[[str], int], validation: ValidationSettings
 ) -> Flow[list[PartAnswer]]:
-    """What one call of a model gives for each of `parts`.
-
-    Raises:
-        CondensationError: when the model raised.
-        PromptOverflowError: when it said that the prompt is too long.
-    """
+    """What one call of a model gives for each of `parts`."""
     prompt = build_batch(parts)
     answer = yield from calls.ask(prompt, parts[0].job)
     return taken_apart(answer, parts, instructions=str(prompt[0].text), count_text=count_text, validation=validation)

@@ -70,9 +70,6 @@ class BehindRequests:
         """What the call gives for `parts`; `None` where it does not pay or cannot be made.
 
         `usual` are the parts as the usual call would show them.
-
-        Raises:
-            CondensationError: when whoever drives the call refused it.
         """
         shown = self._shown(standing)
         message = self._message(parts, standing, shown, usual=usual) if shown is not None else None

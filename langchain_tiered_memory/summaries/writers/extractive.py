@@ -57,11 +57,7 @@ class ExtractiveCondenser:
         return RULES
 
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
-        """The sentences of `job` that tell most, within its target.
-
-        Raises:
-            CondensationError: when not even a word fits into `max_tokens`.
-        """
+        """The sentences of `job` that tell most, within its target."""
         yield from ()
         cap = min(job.max_tokens, max(1, job.source_tokens))
         target = min(job.target_tokens, cap)

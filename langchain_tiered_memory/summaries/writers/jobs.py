@@ -227,8 +227,5 @@ class BatchCondenser(Condenser, Protocol):
 
         `standing` is the last request of the session's agent, where it may be used; `report` is told where it could not
         be used after all.
-
-        Raises:
-            CondensationError: when no answer came.
         """
         ...

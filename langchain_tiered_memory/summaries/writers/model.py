@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.checks.answers import (
     missing_sections,
     untagged,
 )
-from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
+from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
@@ -138,9 +138,6 @@ class ModelCondenser:
         One part alone has no usual call for several: nothing is given where it is not written behind the request. The
         last request of the session's agent is sent again with a message behind it where that is billed less; where it
         brings nothing, the usual call is made, and `report` told.
-
-        Raises:
-            CondensationError: when the model failed.
         """
         jobs = self._shown([part.job for part in parts])
         shown = [replace(part, job=job) for part, job in zip(parts, jobs, strict=True)]
