@@ -17,8 +17,7 @@ from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
-from langchain_tiered_memory.summaries.checks.measures import measures_of
-from langchain_tiered_memory.summaries.checks.validators import built_in_validators
+from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
 from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
         TelemetryCollector,
     )
     from langchain_tiered_memory.protocols import Clock
-    from langchain_tiered_memory.summaries.checks.validators import Embed
+    from langchain_tiered_memory.summaries.checks.measures import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord

@@ -17,7 +17,7 @@ from langchain_tiered_memory.extensions import (
     Verdict,
 )
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
+from langchain_tiered_memory.summaries.checks.measures import BUILT_IN, reason_of
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
 from langchain_tiered_memory.summaries.prompts.building import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob

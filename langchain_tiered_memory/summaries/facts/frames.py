@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.summaries.facts.phrases import DETERMINERS
+from langchain_tiered_memory.summaries.facts.clauses import DETERMINERS
 from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import UNSPACED

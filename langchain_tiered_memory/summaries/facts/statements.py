@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
-from langchain_tiered_memory.summaries.facts.clauses import without_remark
+from langchain_tiered_memory.summaries.facts.clauses import Phrase, phrases, singular, without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
-from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
 from langchain_tiered_memory.summaries.facts.signs import is_talk, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import with_names
-from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
-from langchain_tiered_memory.summaries.facts.phrases import normalised
+from langchain_tiered_memory.summaries.facts.clauses import clauses, normalised, trimmed
 from langchain_tiered_memory.summaries.facts.reading import (
     LEAST_WEIGHT,
     SPEAKERS,

@@ -12,9 +12,9 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.checks.answers import EXPLAINED
 from langchain_tiered_memory.summaries.checks.audit import audited
+from langchain_tiered_memory.summaries.checks.measures import SizeValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
-from langchain_tiered_memory.summaries.checks.validators import SizeValidator
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import is_kept, without_instead
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
