@@ -56,7 +56,6 @@ _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
 _ROLES = frozenset({"user", "assistant", "system", "tool", "other", "the"})
 
-
 MARK_OF_LINE = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+")
 HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*)|\*\*(?P<bold>[^*\n]{1,80})\*\*:?[ \t]*$)")
 _SPAN_AT_END = re.compile(r" \(\d{1,2} [A-Z][a-z]{2,8} \d{4}(?: to \d{1,2} [A-Z][a-z]{2,8} \d{4})?\)\.$")

@@ -107,7 +107,6 @@ TAKEN = "\x00"
 """Stands for a character of what a shape took."""
 _NOTHING = frozenset[str]()
 
-
 _RANKS = (0, 0, 0, 1, 0, 1)
 """Of each of `SHAPES`."""
 _NAME, _BARE = 2, 3

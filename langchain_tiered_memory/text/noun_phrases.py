@@ -25,7 +25,6 @@ _MAX_WORDS = 3
 _FULL_CHARS = 7  # shorter words tell less
 _MIN_CHARS = 3
 
-
 _OPENERS = word_set(
     "the a an my our your his her their its this these those some any each every another no of about for with on in at "
     "from into by between without against after before during under over as through der die das den dem des ein eine "
@@ -139,7 +138,7 @@ def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[
         phrase = max(whole[head], key=lambda one: (whole[head][one] * (1 + (" " in one)), len(one), one))
         if said.isdisjoint(phrase.split()):
             said.update(phrase.split(), (head,))
-            found.append(shown.get(phrase, _with_names(phrase, shown)))
+            found.append(shown.get(phrase) or " ".join(shown.get(word, word) for word in phrase.split()))
         if len(found) == count:
             break
     return found
@@ -153,7 +152,3 @@ def _is_called(text: str, start: int, stop: int) -> bool:
 def _head(phrase: str) -> str:
     word = phrase.rpartition(" ")[2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > _MIN_CHARS else word
-
-
-def _with_names(phrase: str, shown: dict[str, str]) -> str:
-    return " ".join(shown.get(word, word) for word in phrase.split())

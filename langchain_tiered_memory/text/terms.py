@@ -78,7 +78,7 @@ def analyse(text: str) -> list[str]:
 def _analysed(text: str) -> tuple[str, ...]:
     if text.isascii():
         text = _THOUSANDS.sub("", text) if "," in text else text
-        return tuple(chain.from_iterable(map(_ascii_word_terms, _ASCII_WORD.findall(text))))
+        return tuple(chain.from_iterable(map(_cut_word_terms, _ASCII_WORD.findall(text))))
     return tuple(_terms(_normalised(text)))
 
 
@@ -93,10 +93,10 @@ def _terms(text: str) -> Iterator[str]:
         if match[1]:
             yield from _pairs(match[1])
         else:
-            yield from _word_terms(match[0] if len(match[0]) <= _MAX_WORD_CHARS else match[0][:_MAX_WORD_CHARS])
+            yield from _cut_word_terms(match[0])
 
 
-def _ascii_word_terms(word: str) -> tuple[str, ...]:
+def _cut_word_terms(word: str) -> tuple[str, ...]:
     return _word_terms(word if len(word) <= _MAX_WORD_CHARS else word[:_MAX_WORD_CHARS])
 
 

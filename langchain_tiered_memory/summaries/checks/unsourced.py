@@ -157,7 +157,9 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
         if in_code or fence or _HEADING.match(line):
             lines.append(line)
             continue
-        spans = _first_of_each_place([*_nothing_in(_MARKED.finditer(line)), *_spans(line, found)])
+        spans = _first_of_each_place(
+            [*((*mark.span(), False) for mark in _MARKED.finditer(line)), *_spans(line, found)]
+        )
         before = set(_named_in(line))
         new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
         all_marked += [line[start:stop] for start, stop in new]
@@ -202,10 +204,6 @@ def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
         led_in = _LED_IN.match(line)
         for match in NAME.finditer(line, led_in.end() if led_in else 0):
             yield *match.span(), not _name_is_known(match[0], found)
-
-
-def _nothing_in(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, bool]]:
-    return ((*match.span(), False) for match in matches)
 
 
 def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:

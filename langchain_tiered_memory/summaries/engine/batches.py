@@ -126,7 +126,7 @@ class Batches:
             condenser = plugin.together if isinstance(plugin, CondenserPlugin) else None
             if is_built_in_rules(plugin):
                 continue  # what stands there already is by them
-            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._is_unable(plugin):
+            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._most_of(plugin) < LEAST_PARTS:
                 break
             found.append((plugin, condenser))
         return found
@@ -191,9 +191,6 @@ class Batches:
         with self._lock:
             return self._most.get(plugin.name, (_ANY, 0))[0]
 
-    def _is_unable(self, plugin: CondenserPlugin) -> bool:
-        return self._most_of(plugin) < LEAST_PARTS
-
 
 def _in_hand(
     waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[GivenPart | None]
@@ -208,10 +205,6 @@ def _in_hand(
 
 def _text_of(given: GivenPart | None) -> str:
     return given.answer.text if given is not None else ""
-
-
-def _tokens_of(given: GivenPart | None) -> int:
-    return given.answer.tokens if given is not None else 0
 
 
 def _to_ask_again(
@@ -253,9 +246,10 @@ def _parts(
     parts: list[Part] = []
     for place in places:
         job, under = prepared[place].job, below[place]
-        written = {one: text for one, other in under.items() if other not in order and (text := _text_of(given[other]))}
+        before = {one: given[other] for one, other in under.items() if other not in order}
+        written = {one: part.answer for one, part in before.items() if part is not None and part.answer.text}
         sources = tuple(
-            replace(one, text=written[one.id], tokens=_tokens_of(given[under[one.id]])) if one.id in written else one
+            replace(one, text=written[one.id].text, tokens=written[one.id].tokens) if one.id in written else one
             for one in job.sources
         )
         here = {one: order[other] for one, other in under.items() if other in order}

@@ -27,7 +27,6 @@ T = TypeVar("T")
 _MAX_KEPT = 256
 """Answers kept for jobs that wait; the oldest go first, and are asked for again."""
 
-
 MINUTE_SECONDS = 60.0
 
 
@@ -77,7 +76,8 @@ class Meter:
     def _called(self, request: ModelCall, writer: str, now: Callable[[], float], answers: dict[str, Any]) -> Flow[Any]:
         """The answer to one call: one that is kept, or a new one where the bound leaves room."""
         key = f"{writer}:{_digest(request)}"
-        answer = self._again(key)
+        with self._lock:
+            answer = self._kept.pop(key, None)
         if answer is None:
             self._count(writer, now())
             answer = yield request
@@ -94,10 +94,6 @@ class Meter:
             " (condensation.max_calls_per_minute)"
         )
         raise CondensationError(message, reason=FailureReason.RATE_LIMITED, retry_after_seconds=seconds)
-
-    def _again(self, key: str) -> Any:  # noqa: ANN401 - a model's answer, as it came
-        with self._lock:
-            return self._kept.pop(key, None)
 
     def _keep(self, answers: dict[str, Any]) -> None:
         with self._lock:

@@ -68,7 +68,6 @@ _TAIL = re.compile(
 _BECAUSE = re.compile(r"(?<=[\w)]) (?:because|since|as it|so that|in case|even though)\b[^,;:]{1,80}$", re.IGNORECASE)
 _SPECIFIC = re.compile(r"\d|[/@\\]|(?<=\s)(?!I\b)[^\W\d_a-z]")
 
-
 MAX_PHRASE_WORDS = 4
 """Words of a noun phrase; what is longer is cut at its end."""
 

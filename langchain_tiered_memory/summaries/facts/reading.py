@@ -57,7 +57,6 @@ _AMOUNT = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]{0,12}+(?: [^\W\d_]{1,20}){0,2}[!
 _PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
 """What a sentence of a long answer has at least, to be looked at."""
 
-
 _QUOTED = "quoted"
 """The speaker of what a message quotes: it is not known who said it."""
 _CITED = re.compile(r"[ \t]{0,8}>")

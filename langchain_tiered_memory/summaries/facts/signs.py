@@ -210,10 +210,8 @@ BEARING = (
 EASED = 0.5
 """Of what speaks against a clause that says something in particular."""
 
-
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
-
 
 COMMON = word_set(
     "a an the and or but so as if than then that this these those there here it its is are was were be been being am "

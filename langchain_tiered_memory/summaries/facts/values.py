@@ -15,7 +15,6 @@ NAMED = re.compile(rf"{EMAIL.pattern}|{URL.pattern}|{CODE.pattern}")
 """E-mail addresses, URLs, versions, codes and hashes."""
 _UNIT_WORD = re.compile(r"[$\u20ac\u00a3\u00a5%\u00b0]|[^\W\d_]{1,20}")
 
-
 _COPULA = (
     r"(?:(?:is|are|was|were|will be|should be|becomes?|costs?|equals|remains?)(?: now| still| actually| currently"
     r"| about| around| set to| exactly| capped at| fixed at| on| at| up to| only){0,4}|(?:has"

@@ -57,7 +57,6 @@ _OF_TOOLS = 0.4
 most words of what is said of it. Sentences that are a tool's alone are labelled before."""
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
-
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
 FOUND = 0.6
@@ -228,7 +227,7 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
         for entry in sources
     ]
     said = [(entry, frozenset(analyse(one)), one.casefold()) for entry, one in zip(sources, texts, strict=True)]
-    told = [(fact, frozenset(analyse(fact.text))) for fact in known]
+    told = [frozenset(analyse(fact.text)) for fact in known]
     found: dict[str, Fact] = {}
     for piece in pieces(without_quotations(text.split("\n"))):
         if piece.kind not in ("sentence", "item"):
@@ -236,7 +235,7 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
         for clause in clauses(piece.text):
             terms = frozenset(analyse(clause))
             source = _source_of(clause, terms, said)
-            if source is None or source.role not in SPEAKERS or any(_covers(terms, other) for _, other in told):
+            if source is None or source.role not in SPEAKERS or any(_covers(terms, other) for other in told):
                 continue
             stated = statement(clause, source)
             if stated.weight < LEAST_WEIGHT:

@@ -45,7 +45,6 @@ _ALIKE = "(nearly the same as an earlier message)"
 _RECORD = "the parts"
 _EARLIER = "earlier"
 
-
 _RULES_BEGIN = "\n- "
 """Where the rules begin that both prompts for several summaries share."""
 _QUOTED_CHARS = (40, 80, 160, 320)

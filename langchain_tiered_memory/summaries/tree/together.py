@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 FILL = 10
@@ -99,9 +98,9 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
         if now is None:
             seen.add(summary.id)
             continue
-        ready = (
-            replace(prepared[place], job=_as_prepared(prepared[place].job, now)) if below[place] else prepared[place]
-        )
+        ready = prepared[place]
+        if below[place]:  # the job as hooks left it, over what its sources say by now
+            ready = replace(ready, job=replace(ready.job, sources=now.job.sources, facts=now.job.facts))
         try:
             condensed = yield from engine.finish(ready, given[place])
         except CondensationError as error:
@@ -260,8 +259,3 @@ def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:
         sizes[work.summary.id] = size.target_tokens
         found.append(replace(work, job=replace(job, target_tokens=size.target_tokens, max_tokens=size.max_tokens)))
     return found
-
-
-def _as_prepared(job: CondenseJob, now: Work) -> CondenseJob:
-    """A job as hooks left it, over what its sources say by now."""
-    return replace(job, sources=now.job.sources, facts=now.job.facts)

@@ -49,7 +49,6 @@ _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
 """Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
 
-
 _LOOKED_AT = 1_000
 """Statements that are compared with the messages, the newest: what is changed or done is mostly recent."""
 _SHARE = 0.12

@@ -31,7 +31,6 @@ _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
 _TOOL_SEPARATOR = "; "
 _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
 
-
 _LABELLED = re.compile(
     rf"^(?:[-*+] )?(?:Open: )?(?P<speaker>[^:()\n]{{1,60}}?)(?: \({DATE}\)(?: asked)?| asked): ", re.MULTILINE
 )
@@ -72,7 +71,8 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
     speaker = when = ""
     skipped = asking = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
-        skipped = (place == 0 and _is_overview(source.text)) or (skipped and item.follows)
+        is_overview = place == 0 and OVERVIEW.match(source.text.partition("\n")[0]) is not None
+        skipped = is_overview or (skipped and item.follows)
         if skipped or SPAN.match(item.text):
             continue
         text, answers = item.text, False
@@ -112,10 +112,6 @@ def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
     for day, block in zip(["", *dated[::2]], [before, *dated[1::2]], strict=True):
         for item in read_items(block):
             yield day, _without_lead(item)
-
-
-def _is_overview(text: str) -> bool:
-    return OVERVIEW.match(text.partition("\n")[0]) is not None
 
 
 def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:

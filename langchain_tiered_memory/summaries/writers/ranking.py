@@ -53,7 +53,6 @@ _EMPTY_WORDS = word_set(
     "ya muy o os as um uma e do da em não com di che è per non sono ho del della nel il gli"
 )
 
-
 _LEAST = 0.45
 
 _CALLED = r"(?:(?:oh|so|and|but|well|aww?|ha|hey|yeah|wow),? ){0,2}"
