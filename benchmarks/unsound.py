@@ -25,7 +25,7 @@ from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import TreeSettings, ValidationSettings
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
-from langchain_tiered_memory.summaries.prompts import build_prompt
+from langchain_tiered_memory.summaries.prompts.building import build_prompt
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText

@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field, PrivateAttr
 
 from langchain_tiered_memory.messages.message_text import role_of, text_of
-from langchain_tiered_memory.summaries.prompts.behind_prompt import flat
+from langchain_tiered_memory.summaries.prompts.batch_prompt import flat
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
 from langchain_tiered_memory.text.sentences import sentences
 

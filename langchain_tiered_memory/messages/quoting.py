@@ -13,9 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.text.fair_share import water_level
 from langchain_tiered_memory.text.fencing import short_id
-from langchain_tiered_memory.text.truncation import head_and_tail
+from langchain_tiered_memory.text.truncation import head_and_tail, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

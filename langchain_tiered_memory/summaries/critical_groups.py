@@ -13,7 +13,7 @@ from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import sentences
+from langchain_tiered_memory.text.sentences import ASKS, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,17 +26,16 @@ _EDGE_CHARS = 4_000  # of a tool's output, at each end, in which an error says t
 
 REMEMBER = re.compile(
     r"^(?:please |and |but |also |so |ok(?:ay)?,? |oh,? |hey,? |btw,? |by the way,? |important:? |just )*"
-    r"(?:(?:always )?remember (?:that|to|this|these|my|our|the|i|we|it's)\b|remember:|(?:keep|bear) in mind\b"
-    r"|(?:do not|don['\u2019]t) (?:ever )?forget (?:that|to (?!take care|have|enjoy|be |smile)|the|my|our|this)\b"
-    r"|(?:take|make) (?:a )?note (?:of|that)\b|note (?:down|that (?:i|we|my|our|the))\b"
-    r"|(?:save|store|add|commit|put) (?:this|that|it) (?:to|in|into) (?:your )?memory\b"
-    r"|for (?:future|later) reference\b|rappelle[- ]toi|souviens[- ]toi|retiens (?:que|bien)|n'oublie(?:z)? pas"
-    r"|merk(?:e)? dir|denk(?:e)? daran|vergiss nicht|recuerda (?:que|siempre)|no olvides|acu\u00e9rdate"
-    r"|lembre-se|n\u00e3o (?:se )?esque\u00e7a|ricorda(?:ti)? (?:che|di)|non dimenticare)"
+    r"(?:(?:always )?remember (?:that|to|this|these|my|our|the|i|we|it's)\b|remember:|(?:keep|bear) in mind\b|(?:do not"
+    r"|don['\u2019]t) (?:ever )?forget (?:that|to (?!take care|have|enjoy|be |smile)|the|my|our|this)\b|(?:take"
+    r"|make) (?:a )?note (?:of|that)\b|note (?:down|that (?:i|we|my|our|the))\b|(?:save|store|add|commit|put) (?:this"
+    r"|that|it) (?:to|in|into) (?:your )?memory\b|for (?:future|later) reference\b|rappelle[- ]toi|souviens[- ]toi"
+    r"|retiens (?:que|bien)|n'oublie(?:z)? pas|merk(?:e)? dir|denk(?:e)? daran|vergiss nicht|recuerda (?:que|siempre)"
+    r"|no olvides|acu\u00e9rdate|lembre-se|n\u00e3o (?:se )?esque\u00e7a|ricorda(?:ti)? (?:che|di)|non dimenticare)"
     r"|\b(?:from now on|from this point (?:on|forward)|going forward,|in (?:all )?future (?:answers|replies|responses)"
     r"|d\u00e9sormais|\u00e0 partir de maintenant|ab jetzt|von nun an|in zukunft (?:immer|bitte|nur|nie)"
-    r"|a partir de (?:ahora|agora)|de ahora en adelante|d'ora in poi)\b"
-    r"|\u8bb0\u4f4f|\u8bf7\u8bb0|\u4ece\u73b0\u5728\u8d77|\u4ee5\u540e\u90fd|\u5225\u5fd8\u4e86"
+    r"|a partir de (?:ahora|agora)|de ahora en adelante|d'ora in poi)\b|\u8bb0\u4f4f|\u8bf7\u8bb0"
+    r"|\u4ece\u73b0\u5728\u8d77|\u4ee5\u540e\u90fd|\u5225\u5fd8\u4e86"
     r"|\u899a\u3048\u3066(?:\u304a\u3044\u3066|\u304f\u3060\u3055\u3044)|\u5fd8\u308c\u306a\u3044\u3067"
     r"|\u4eca\u5f8c\u306f|\u3053\u308c\u304b\u3089\u306f"
 )
@@ -50,13 +49,12 @@ _ERROR = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FIXED = re.compile(
-    r"\b(?:(?:is|was|are|been|that|it|now|issue|problem|error|bug) (?:now )?(?:fixed|resolved|solved|gone)"
-    r"|(?:i|we)(?:['\u2019]ve| have)? (?:just )?(?:fixed|solved|resolved)|that (?:fixed|solved|worked|did it)"
-    r"|(?:it )?works (?:now|again|fine|perfectly)|all tests pass|tests? (?:now )?pass(?:es|ed)?"
-    r"|c'est (?:corrig\u00e9|r\u00e9gl\u00e9)"
-    r"|\u00e7a marche|behoben|gel\u00f6st|funktioniert (?:jetzt|wieder)|arreglado|resuelto|ya funciona|resolvido"
-    r"|corrigido|risolto|funziona (?:ora|adesso))\b"
-    r"|\u89e3\u51b3\u4e86|\u4fee\u597d|\u4fee\u590d\u4e86|\u76f4\u308a\u307e\u3057\u305f|\u89e3\u6c7a\u3057"
+    r"\b(?:(?:is|was|are|been|that|it|now|issue|problem|error|bug) (?:now )?(?:fixed|resolved|solved|gone)|(?:i"
+    r"|we)(?:['\u2019]ve| have)? (?:just )?(?:fixed|solved|resolved)|that (?:fixed|solved|worked|did it)"
+    r"|(?:it )?works (?:now|again|fine|perfectly)|all tests pass|tests? (?:now )?pass(?:es|ed)?|c'est (?:corrig\u00e9"
+    r"|r\u00e9gl\u00e9)|\u00e7a marche|behoben|gel\u00f6st|funktioniert (?:jetzt|wieder)|arreglado|resuelto|ya funciona"
+    r"|resolvido|corrigido|risolto|funziona (?:ora|adesso))\b|\u89e3\u51b3\u4e86|\u4fee\u597d|\u4fee\u590d\u4e86"
+    r"|\u76f4\u308a\u307e\u3057\u305f|\u89e3\u6c7a\u3057"
 )
 _FOR_BOTH = re.compile(
     r"^\W*(?:final )?decision\b|\b(?:we|team|everyone|board|council|committee)\b[^.]{0,20}"
@@ -72,11 +70,8 @@ def critical_groups(groups: Sequence[Group]) -> frozenset[int]:
     """`first_seq` of the groups that have to stay: see the module.
 
     Constraints and what to remember are taken from people, decisions from people and from assistants that speak for
-    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of
-    the same tool succeeded, or a later message says so.
-
-    Args:
-        groups: Groups of one track, oldest first.
+    everybody ("we decided"). An error is a tool's, or one that somebody pasted; it is resolved when a later call of the
+    same tool succeeded, or a later message says so. The groups are those of one track, oldest first.
     """
     said = {group.first_seq for group in groups if any(_binds(entry) for entry in group.entries)}
     return frozenset(said | _unresolved(groups))
@@ -90,7 +85,7 @@ def _binds(entry: Entry) -> bool:
 
 def _binding(sentence: str, entry: Entry) -> bool:
     low = cues.lowered(sentence)
-    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(("?", "\uff1f", "\u061f")):
+    if len(sentence) > _MAX_SENTENCE_CHARS or low.rstrip().endswith(ASKS):
         return False
     if cues.SMALL_TALK.match(low):
         return False

@@ -54,13 +54,7 @@ def entry_problems(
 ) -> list[Problem]:
     """What is wrong with one message and its index rows.
 
-    Args:
-        entry: It.
-        again: What it gives when it is read anew.
-        passages: Its index rows.
-        summary_ids: Every summary of the session.
-        where: The session, for the report.
-        is_ours: Whether its tokens were counted by the counter that counted `again`.
+    `again` is what it gives when it is read anew; `is_ours`: its tokens were counted by the counter that counted that.
     """
     what = f"{where}/{entry.id}"
     if again is None:
@@ -132,9 +126,7 @@ class Coverage:
 def coverage_of(summary: Summary, under: Sequence[tuple[str, bytes | None]]) -> Coverage:
     """Compare what a summary names with what says that it stands under it.
 
-    Args:
-        summary: It.
-        under: Id and identity of those messages or summaries; no identity for one that cannot be its source.
+    `under` has no identity for one that cannot be its source.
     """
     covered = [one for one, _ in under]
     differs = None
@@ -148,23 +140,11 @@ def coverage_of(summary: Summary, under: Sequence[tuple[str, bytes | None]]) -> 
 
 
 def summary_problems(
-    summary: Summary,
-    *,
-    coverage: Coverage,
-    summaries: Mapping[str, Summary],
-    says: str,
-    kept_digest: str,
-    where: str,
+    summary: Summary, *, coverage: Coverage, summaries: Mapping[str, Summary], says: str, kept_digest: str, where: str
 ) -> list[Problem]:
     """What is wrong with one summary.
 
-    Args:
-        summary: It.
-        coverage: What stands under it.
-        summaries: Every summary of the session, by id.
-        says: Digest of its text and facts.
-        kept_digest: The digest kept when it was committed.
-        where: The session, for the report.
+    `says` is the digest of its text and facts, `kept_digest` the one that was kept when it was committed.
     """
     what = f"{where}/{summary.id}"
     found: list[Problem] = []

@@ -26,7 +26,6 @@ _GAP = rf"[\s{_UNSEEN}]*+"
 _FULL_WIDTH = 0xFEE0
 """From an ASCII character to its full-width form."""
 
-
 _OPENINGS = "[<\uff1c\u2039\u3008\u27e8\ufe64]"
 _HARMLESS = "\u02c2"  # reads like `<`, closes nothing
 

@@ -7,12 +7,16 @@ information-loss measure of `SummaryMetrics`: which of the sources' identifiers 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
+from langchain_tiered_memory.text.terms import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
 
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -24,13 +28,10 @@ _EXTENSION = (
     "|db|sqlite3?|log|parquet|proto|tf|gradle|ya?ml"
 )
 _UNIT = (
-    r"%|\u2030|\u00b0[CF]?|\u20ac|\$|\u00a3|\u00a5|(?:[kKMGT]i?B|[kKmMGT]?bps|[kKMG]?Hz|ms|\u00b5s|ns|k?m/h|mph"
-    r"|km|cm|mm|kg|mg|ml|kW|kWh"
-    r"|EUR|USD|GBP|CHF|JPY|px|pt|rpm|rps|qps|fps|GB|MB|KB|TB)\b"
-    r"|(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|tokens?|rows?|users?|people"
-    r"|dollars?|euros?"
-    r"|pounds?|bytes?|miles?|feet|met(?:er|re)s?|percent|items?|files?|requests?|retries|replicas?|workers?"
-    r"|points?|k|am|pm)\b"
+    r"%|\u2030|\u00b0[CF]?|\u20ac|\$|\u00a3|\u00a5|(?:[kKMGT]i?B|[kKmMGT]?bps|[kKMG]?Hz|ms|\u00b5s|ns|k?m/h|mph|km|cm"
+    r"|mm|kg|mg|ml|kW|kWh|EUR|USD|GBP|CHF|JPY|px|pt|rpm|rps|qps|fps|GB|MB|KB|TB)\b|(?:seconds?|secs?|minutes?|mins?"
+    r"|hours?|hrs?|days?|weeks?|months?|years?|tokens?|rows?|users?|people|dollars?|euros?|pounds?|bytes?|miles?|feet"
+    r"|met(?:er|re)s?|percent|items?|files?|requests?|retries|replicas?|workers?|points?|k|am|pm)\b"
 )
 URL = re.compile(r"\b(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|file)://[^\s<>\"'`)\]}]+", re.IGNORECASE)
 EMAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
@@ -52,8 +53,7 @@ CODE = re.compile(
     r"\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|0x[0-9a-fA-F]{2,128}"
     r"|v\d{1,12}(?:\.\d{1,12}){0,3}(?:[-+][\w.]{1,40})?"
     r"|\d{1,12}\.\d{1,12}\.\d{1,12}(?:[-+.][\w.]{1,40})?|[A-Z]{1,10}[-_]\d{1,20}(?:[-_]\d{1,20}){0,8}"
-    r"|[A-Z]{1,5}\d{2}[A-Z\d]{0,40}"
-    r"|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
+    r"|[A-Z]{1,5}\d{2}[A-Z\d]{0,40}|(?=[a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40})\b|(?<!\w)#\d{1,7}\b"
 )
 SYMBOL = re.compile(
     r"\b(?:[A-Za-z]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}\(\)|[a-zA-Z]\w*_\w+|[a-z]++(?:[A-Z][a-z0-9]+)+"
@@ -73,11 +73,10 @@ NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z][^\W\d_]{0,60}"
     r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]{1,60}){0,20}\b"
 )
-_NO_NAMES_TEXT = (
+_NO_NAMES = word_set(
     "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
     "when what how why lol omg haha btw fyi asap"
 )
-_NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
 _DIGIT = re.compile(r"\d")
 _MONTH_SIGN = (
     "[Jj](?:[Aa][Nn]|[Uu][NnLl])|[Ff][Ee][Bb]|[Mm][Aa][RrYy]|[Aa](?:[Pp][Rr]|[Uu][Gg])|[Ss\u017f][Ee][Pp]"
@@ -107,6 +106,20 @@ _MAX_MEASURED_CHARS = 400_000
 TAKEN = "\x00"
 """Stands for a character of what a shape took."""
 _NOTHING = frozenset[str]()
+
+_RANKS = (0, 0, 0, 1, 0, 1)
+"""Of each of `SHAPES`."""
+_NAME, _BARE = 2, 3
+_MAX_CHARS = 120
+_NOUN_BEHIND = re.compile(r"[ \u00a0-]([^\W\d_]{3,30})\b")
+_WORD = re.compile(r"[^\W\d_][\w'-]*")
+_ENDS = re.compile(r"[.!?;,)\]](?:[ \u00a0]|$)|[\u3002\uff01\uff1f\uff0c\x00]")
+_UNSPACED_BEFORE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,6}[ :\uff1a=]?$")
+_UNSPACED_BEHIND = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,4}")
+_LOOK_CHARS = 60
+_WORDS_BEFORE = 3
+_LONG_WORD, _SHORT_WORD = 4, 3  # function words are short in every language that spaces its words
+_CALLS = word_set("i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks lol omg")
 
 
 class Marks(NamedTuple):
@@ -180,22 +193,23 @@ def kept_share(source_texts: Iterable[str], summary_text: str) -> float:
     if not wanted:
         return 1.0
     stated = identifiers(summary_text)
-    folded = _folded(summary_text)
-    return sum(one in stated or _states(folded, one) for one in wanted) / len(wanted)
+    whole = folded(summary_text)
+    return sum(one in stated or states(whole, one) for one in wanted) / len(wanted)
 
 
-def _states(folded: str, identifier: str) -> bool:
-    """Whether `identifier` stands in the text as a whole, not as part of a longer word or number."""
-    at = folded.find(identifier)
+def states(text: str, identifier: str) -> bool:
+    """Whether `identifier` stands in a folded text as a whole, not as part of a longer word or number."""
+    at = text.find(identifier)
     while at >= 0:
-        before, after = folded[at - 1 : at], folded[at + len(identifier) : at + len(identifier) + 1]
+        before, after = text[at - 1 : at], text[at + len(identifier) : at + len(identifier) + 1]
         if not (before.isalnum() and identifier[0].isalnum()) and not (after.isalnum() and identifier[-1].isalnum()):
             return True
-        at = folded.find(identifier, at + 1)
+        at = text.find(identifier, at + 1)
     return False
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """`text` in one case, on one line, with single blanks."""
     return " ".join(text.casefold().split())
 
 
@@ -213,14 +227,14 @@ def _keys(
     line: str, left: str, shapes: Sequence[tuple[int, int, int]], figures: Iterable[tuple[int, int]]
 ) -> Iterator[str]:
     for kind, start, stop in shapes:
-        yield _folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+        yield folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
     for start, stop in figures:
-        number = _folded(left[start:stop]).strip(_TRAILING)
+        number = folded(left[start:stop]).strip(_TRAILING)
         if sum(map(str.isdigit, number)) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
             yield number
     if _QUOTES.search(left):
         for match in QUOTED.finditer(_closed_up(left, shapes)):
-            quoted = _folded(next(group for group in match.groups() if group)).strip(_TRAILING)
+            quoted = folded(next(group for group in match.groups() if group)).strip(_TRAILING)
             if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
                 yield quoted
 
@@ -237,5 +251,77 @@ def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
 
 def names(text: str) -> list[str]:
     """Capitalised names that do not start a sentence, casefolded, in their order."""
-    found = (_folded(match[0]) for match in NAME.finditer(text))
+    found = (folded(match[0]) for match in NAME.finditer(text))
     return [name for name in found if name not in _NO_NAMES and len(name) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a text names."""
+
+    text: str
+    """As it stands there, a figure with its noun."""
+    key: str
+    """Itself, casefolded, as `identifiers` gives it."""
+    rank: int
+    """0: nobody could guess it; 1: dates and symbols; 2: names and quotes; 3: a bare figure."""
+
+
+def findings(text: str) -> Iterator[Finding]:
+    """What `text` names, line by line and kind after kind, repetitions included. Never raises."""
+    for line in text.splitlines():
+        yield from _in_line(line)
+
+
+def _in_line(line: str) -> Iterator[Finding]:
+    marks = marks_of(line)
+    for kind, start, stop in marks.shapes:
+        found = line[start:stop].rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
+        if found and len(found) <= _MAX_CHARS:
+            yield _finding(found, found, _RANKS[kind])
+    for start, stop in marks.figures:
+        figure = line[start:stop].strip(_TRAILING)
+        told = figure.lstrip("+-")
+        if sum(map(str.isdigit, figure)) < _MIN_BARE_DIGITS and told.isdigit():
+            continue
+        is_counted = told.replace(",", "").replace(".", "").isdigit()
+        phrase = _with_noun(marks.left, start, stop, figure) if is_counted else figure
+        yield _finding(phrase, figure, 0 if phrase != figure or not told.isdigit() else _BARE)
+    yield from _named(marks)
+
+
+def _named(marks: Marks) -> Iterator[Finding]:
+    for match in QUOTED.finditer(marks.left):
+        quoted = next(group for group in match.groups() if group).strip(_TRAILING)
+        if TAKEN not in quoted and 0 < len(quoted.split()) <= _MAX_QUOTED_WORDS:
+            yield _finding(quoted, quoted, _NAME)
+    for start, stop in marks.names:
+        name = marks.left[start:stop]
+        if len(name) > 1 and name.casefold() not in _CALLS:
+            yield _finding(name, name, _NAME)
+
+
+def _finding(shown: str, named: str, rank: int) -> Finding:
+    text = " ".join(shown.replace(";", ",").split())
+    return Finding(text, folded(named), rank)
+
+
+def _with_noun(text: str, start: int, stop: int, figure: str) -> str:
+    """The figure with the word behind it, or the one before it: `12 replicas`, `port is 8443`."""
+    behind = _NOUN_BEHIND.match(text, stop) or _UNSPACED_BEHIND.match(text, stop)
+    if behind and behind[0].strip(" \u00a0-").casefold() not in STOP_WORDS:
+        return f"{figure}{behind[0]}"
+    head = text[max(0, start - _LOOK_CHARS) : start]
+    unspaced = _UNSPACED_BEFORE.search(head)
+    return f"{unspaced[0] if unspaced else _noun_before(head)}{figure}"
+
+
+def _noun_before(head: str) -> str:
+    """The end of `head` from the last word on that tells something: `port is `. Empty where there is none near."""
+    clause = _ENDS.split(head)[-1]
+    words = list(_WORD.finditer(clause))[-_WORDS_BEFORE:]
+    for least in (_LONG_WORD, _SHORT_WORD):
+        for word in reversed(words):
+            if len(word[0]) >= least and word[0].casefold() not in STOP_WORDS:
+                return clause[word.start() :]
+    return ""

@@ -19,6 +19,11 @@ def lowered(text: str) -> str:
     return low if len(low) == len(text) else text
 
 
+def word_set(text: str, between: str | None = None) -> frozenset[str]:
+    """The words of a list that stands in one text, between blanks or another mark."""
+    return frozenset(text.split(between))
+
+
 _NOT_OBLIGED = r"(?:you|it|that|this|they|he|she|there|i|we|life|things?)"
 
 GOAL = re.compile(
@@ -30,7 +35,7 @@ GOAL = re.compile(
     r"|(?:je veux|je voudrais|j'aimerais|peux-tu|pouvez-vous|aide-moi|il faudrait)|(?:ich (?:will|m\u00f6chte"
     r"|brauche)|kannst du|k\u00f6nnen sie|bitte)\b"
     r"|(?:quiero|necesito|puedes|podr\u00edas|ay\u00fadame|quero|preciso|voc\u00ea pode|vorrei|puoi|aiutami)\b)"
-    r"|\u8bf7|\u6211\u60f3|\u5e2e\u6211|\u9700\u8981\u4f60|\u3066\u304f\u3060\u3055\u3044|\u3057\u305f\u3044",
+    r"|\u8bf7|\u6211\u60f3|\u5e2e\u6211|\u9700\u8981\u4f60|\u3066\u304f\u3060\u3055\u3044|\u3057\u305f\u3044"
 )
 IMPERATIVE = re.compile(
     r"(?:add|analy[sz]e|build|change|check|clean|compare|convert|create|debug|deploy|describe|design|develop"
@@ -38,7 +43,7 @@ IMPERATIVE = re.compile(
     r"|generate|give|implement|improve|investigate|list|look|make|migrate|move|optimi[sz]e|plan|port|prepare|read"
     r"|refactor|remove"
     r"|rename|replace|research|review|rewrite|run|set up|solve|summari[sz]e|test|translate|update|upgrade|use"
-    r"|verify|write)\b",
+    r"|verify|write)\b"
 )
 CONSTRAINT = re.compile(
     rf"(?<!\w)(?:(?<!\b(?:you|hey) ){_NOT_OBLIGED}? ?(?:must not|mustn['\u2019]t)\b"
@@ -60,7 +65,7 @@ CONSTRAINT = re.compile(
     r"|d\u00fcrfen) (?:nicht|kein|nie)\w*|muss (?:immer|unbedingt|mindestens)"
     r"|no (?:debe|deben|puede usar)|siempre debe|nunca debe|n\u00e3o (?:deve|pode)|non deve)\b"
     r"|\u5fc5\u987b|\u4e0d\u5f97|\u7981\u6b62|\u52a1\u5fc5|\u6700\u591a|\u81f3\u5c11"
-    r"|\u3057\u3066\u306f\u3044\u3051|\u5fc5\u305a",
+    r"|\u3057\u3066\u306f\u3044\u3051|\u5fc5\u305a"
 )
 ORDER = re.compile(
     r"(?:please |and |but |also |so |remember:? |important:? |note:? |from now on,? |always remember:? ){0,6}"
@@ -72,7 +77,7 @@ ORDER = re.compile(
     r"|only (?:use|call|touch|change|edit|write|return|reply|answer|include|allow|support)\b|avoid \w+"
     r"|make sure (?!you (?:have fun|enjoy|take care))\w+|ensure \w+|stick to \w+|use only\b"
     r"|n[e'] ?\w{1,30} (?:pas|jamais)\b|niemals \w+|nunca \w+|jamais \w+)"
-    r"|\u4e0d\u8981|\u522b",
+    r"|\u4e0d\u8981|\u522b"
 )
 DECISION = re.compile(
     r"\b(?:(?:we|i|they|he|she|team|everyone|board|council|committee)(?:['\u2019]ve| have| has"
@@ -91,7 +96,7 @@ DECISION = re.compile(
     r"|(?:nous avons|on a|j'ai) d\u00e9cid\u00e9|on part sur|(?:haben|habe|hat) (?:uns |mich "
     r"|sich )?(?:\w+ ){0,6}(?:entschieden|beschlossen|geeinigt)|(?:hemos |he )?decidi(?:do|mos|d\u00ed)|decidimos"
     r"|abbiamo deciso|nos quedamos con)"
-    r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081|\u3053\u3068\u306b\u3057",
+    r"|\u51b3\u5b9a|\u786e\u5b9a\u4f7f\u7528|\u6c7a\u5b9a|\u6c7a\u3081|\u3053\u3068\u306b\u3057"
 )
 QUESTION = re.compile(
     r"\b(?:open (?:question|issue|point)s?\b|still (?:need|have|has) to (?:decide|find|figure|check|know|clarify"
@@ -100,7 +105,7 @@ QUESTION = re.compile(
     r"|remains? (?:open|unclear|to be (?:seen|decided))|unresolved|undecided|to be (?:decided|determined"
     r"|confirmed)|tb[dc]\b|needs? (?:to be )?(?:clarif|decid|confirm)\w+|no idea (?:why|how)|question restante"
     r"|offene frage|noch (?:offen|unklar)|queda pendiente)"
-    r"|\u5f85\u5b9a|\u672a\u5b9a|\u5f85\u786e\u8ba4",
+    r"|\u5f85\u5b9a|\u672a\u5b9a|\u5f85\u786e\u8ba4"
 )
 ACTION = re.compile(
     r"\b(?:todo|fixme|action items?|next steps?|follow[- ]up|(?:i|we)(?:['\u2019]ll| will|['\u2019]m going to"
@@ -110,12 +115,12 @@ ACTION = re.compile(
     r"|please \w+|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|by (?:tomorrow|tonight|next|the end)|(?:will"
     r"|to) (?:take over|prepare|send|write|check|call|fix|review)"
     r"|deadline|due (?:on|by)|assigned to|planning (?:to|on)|signed up|\u00e0 faire|il reste|noch zu|muss noch"
-    r"|pendiente)\b|\u5f85\u529e|\u4e0b\u4e00\u6b65",
+    r"|pendiente)\b|\u5f85\u529e|\u4e0b\u4e00\u6b65"
 )
 DONE = re.compile(
     r"\b(?:done|finished|completed|fixed|resolved|merged|deployed|shipped|released|implemented|works now|passes"
     r"|passed|succeeded|created|updated|achieved|won|launched|published|termin\u00e9|fertig|erledigt|hecho)\b"
-    r"|\u5b8c\u6210|\u5df2",
+    r"|\u5b8c\u6210|\u5df2"
 )
 FAILURE = re.compile(
     r"(?:error|exception)\b|\b(?:error:|failed|failure|fails|crash\w*|traceback|denied|timed? ?out|broken|bug"
@@ -127,7 +132,7 @@ CORRECTION = re.compile(
     r"|rather than|turns out|is now|are now|now (?:at|is|it)|has (?:moved|been (?:moved|changed|raised|cut"
     r"|lowered|increased))|moved (?:to|from)|raised to|cut to|switch(?:ed|ing)? (?:to|from)|not \S+ anymore"
     r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
-    r"|\u66f4\u6b63",
+    r"|\u66f4\u6b63"
 )
 TAKEN_BACK = re.compile(
     r"(?:^(?:no,? |oh,? |but |and )?(?:actually|correction|sorry, (?!i\b|to\b|about|for)|scratch (?:that|what)"
@@ -149,7 +154,7 @@ RELATIVE_TIME = re.compile(
     r"|winter|spring|fall|autumn|night|evening|morning|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:on "
     r"|by )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|\w+ (?:days?|weeks?|months?|years?) ago|recently"
     r"|just (?:got|started|finished)|earlier|hier|demain|gestern|morgen|ayer|ma\u00f1ana)\b|\u6628\u5929"
-    r"|\u4eca\u5929|\u660e\u5929|\u4e0a\u5468|\u4e0b\u5468|\u6628\u65e5|\u660e\u65e5",
+    r"|\u4eca\u5929|\u660e\u5929|\u4e0a\u5468|\u4e0b\u5468|\u6628\u65e5|\u660e\u65e5"
 )
 SMALL_TALK = re.compile(
     r"\W{0,16}+(?:(?:oh|aw{1,8}|hey|hi|hello|wow|yeah|yep|yes|no|nope|sure|ok(?:ay)?|thanks|thank you|thx|great|cool"
@@ -158,5 +163,5 @@ SMALL_TALK = re.compile(
     r"|that['\u2019]s (?:so|great|awesome|cool|amazing|really|wonderful|fantastic|nice)|glad|take care|bye"
     r"|talk (?:to you )?(?:soon|later)|no problem|my pleasure|i(?:['\u2019]m| am) (?:so )?(?:glad|happy (?:for"
     r"|to hear)|proud of you)|keep (?:it|up)|how are|how['\u2019]s it|what['\u2019]s up|can['\u2019]t wait"
-    r"|i (?:totally |completely )?(?:agree|understand|see)|merci|danke|gracias|bonjour|hallo|hola)\b)",
+    r"|i (?:totally |completely )?(?:agree|understand|see)|merci|danke|gracias|bonjour|hallo|hola)\b)"
 )

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.identifiers import NAME
+from langchain_tiered_memory.text.lexicon import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,38 +25,31 @@ _MAX_WORDS = 3
 _FULL_CHARS = 7  # shorter words tell less
 _MIN_CHARS = 3
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_OPENERS = _words(
-    "the a an my our your his her their its this these those some any each every another no of about for with on"
-    " in at from into by between without against after before during under over as through der die das den dem des"
-    " ein eine einen einem einer mein meine unser unsere im vom zum zur \u00fcber f\u00fcr mit le la les un une des du"
-    " mon ma mes notre nos sur pour avec dans el los las una mi nuestro nuestra sobre para con del il lo gli nel o os"
-    " um uma"
+_OPENERS = word_set(
+    "the a an my our your his her their its this these those some any each every another no of about for with on in at "
+    "from into by between without against after before during under over as through der die das den dem des ein eine "
+    "einen einem einer mein meine unser unsere im vom zum zur \u00fcber f\u00fcr mit le la les un une des du mon ma "
+    "mes notre nos sur pour avec dans el los las una mi nuestro nuestra sobre para con del il lo gli nel o os um uma"
 )
-_GERUND_TAKERS = _words(
+_GERUND_TAKERS = word_set(
     "of about for with on in at from into by between without against after before during as through"
 )
-_CLOSERS = _words(
-    "and or but nor so yet to is are was were be been being am do does did done has have had having will would"
-    " can could should shall may might must not that which who whom whose what when where why how if than then"
-    " because since while like unlike such though meantime myself yourself himself herself itself ourselves"
-    " themselves due until i you he she it we they me him us them there here up down out off again also just very"
-    " really too quite even only still already ever never always often sometimes soon now today yesterday tomorrow"
-    " tonight ago later much many more most less least few all both one two three other others same such own well"
-    " around back away together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e"
-    " es son no se"
+_CLOSERS = word_set(
+    "and or but nor so yet to is are was were be been being am do does did done has have had having will would can "
+    "could should shall may might must not that which who whom whose what when where why how if than then because "
+    "since while like unlike such though meantime myself yourself himself herself itself ourselves themselves due "
+    "until i you he she it we they me him us them there here up down out off again also just very really too quite "
+    "even only still already ever never always often sometimes soon now today yesterday tomorrow tonight ago later "
+    "much many more most less least few all both one two three other others same such own well around back away "
+    "together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e es son no se"
 )
-CALENDAR = _words(
+CALENDAR = word_set(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
     " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
     " oct nov dec"
 )
 """Days and months: they say when, and not what about."""
-_WEAK = CALENDAR | _words(  # adjectives and empty nouns: they neither are a topic nor end one
+_WEAK = CALENDAR | word_set(  # adjectives and empty nouns: they neither are a topic nor end one
     "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week"
     " weeks month months year years moment part parts stuff people person guy guys man one ones example case fact"
     " sure idea first second third last next new old good great nice amazing awesome wonderful lovely big small"
@@ -68,7 +62,7 @@ _WEAK = CALENDAR | _words(  # adjectives and empty nouns: they neither are a top
     " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
     " what's there's don't can't won't didn't isn't doesn't you're they're we're"
 )
-_VERBS = _words(
+_VERBS = word_set(
     "left lost met went go goes got get gets made make makes making took take takes taking said say says told tell came"
     " come comes coming thought think thinks knew know knows saw see sees want wants need needs needed found find"
     " finds gave give gives feel feels felt help helps keep keeps kept let lets put puts seems seem looks started"
@@ -119,10 +113,7 @@ def _phrase(run: Sequence[str]) -> Iterator[str]:
 def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[str]:
     """What `texts` are about: up to `count` noun phrases and names, the most telling first.
 
-    Args:
-        texts: Statements.
-        dull: Casefolded words that are no subject here, such as the names of those who speak.
-        count: The most to give.
+    `dull` words, casefolded, are no subject here, such as the names of those who speak.
     """
     heads: Counter[str] = Counter()
     whole: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -147,7 +138,7 @@ def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[
         phrase = max(whole[head], key=lambda one: (whole[head][one] * (1 + (" " in one)), len(one), one))
         if said.isdisjoint(phrase.split()):
             said.update(phrase.split(), (head,))
-            found.append(shown.get(phrase, _with_names(phrase, shown)))
+            found.append(shown.get(phrase) or " ".join(shown.get(word, word) for word in phrase.split()))
         if len(found) == count:
             break
     return found
@@ -161,7 +152,3 @@ def _is_called(text: str, start: int, stop: int) -> bool:
 def _head(phrase: str) -> str:
     word = phrase.rpartition(" ")[2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > _MIN_CHARS else word
-
-
-def _with_names(phrase: str, shown: dict[str, str]) -> str:
-    return " ".join(shown.get(word, word) for word in phrase.split())

@@ -49,8 +49,7 @@ _MISSING = object()
 def read_once(read: Callable[[str], T]) -> Callable[[str], T]:
     """Have `read` read each text once while its reading is kept.
 
-    Args:
-        read: Gives the same for the same text, and nothing that a caller can change.
+    It must give the same for the same text, and nothing that a caller can change.
     """
     name = f"{read.__module__}.{read.__qualname__}"
 

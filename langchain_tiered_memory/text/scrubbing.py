@@ -14,8 +14,7 @@ HIDDEN = "***"
 
 _NAMED = (
     r"(?:api|subscription)[ _-]?key|access[ _-]?key(?:[ _-]?id)?|account[ _-]?key|private[ _-]?key"
-    r"|secret(?:[ _-]?(?:access[ _-]?)?key)?"
-    r"|[a-z]{0,12}[ _-]?token|(?:pg|mysql_)?password|passwd|passphrase|pwd"
+    r"|secret(?:[ _-]?(?:access[ _-]?)?key)?|[a-z]{0,12}[ _-]?token|(?:pg|mysql_)?password|passwd|passphrase|pwd"
     r"|authorization|credentials?|client[ _-]?secret|sig(?:nature)?"
 )
 _ODD = r"(?=[\w.~+/=*-]{0,80}[A-Z0-9*=])"
@@ -38,10 +37,7 @@ _PATTERNS = (
     ),
     (re.compile(r"\b((?:set-)?cookie[\"']?:[ \t]{0,4}[\"']?)[^\n\"']{6,}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"\beyJ[\w-]{6,600}\.[\w-]{6,}(?:\.[\w-]*)?"), HIDDEN),
-    (
-        re.compile(r"(?<![A-Za-z0-9])(?:sk|rk|gsk|xai|tvly|pplx|nvapi|lsv2|dop|pcsk|whsec)[-_][\w*-]{8,}"),
-        HIDDEN,
-    ),
+    (re.compile(r"(?<![A-Za-z0-9])(?:sk|rk|gsk|xai|tvly|pplx|nvapi|lsv2|dop|pcsk|whsec)[-_][\w*-]{8,}"), HIDDEN),
     (re.compile(r"(?<![A-Za-z0-9])(?:pk|npm|pypi|fw|pa)[-_]" + _NO_WORDS + r"[\w*-]{8,}"), HIDDEN),
     (re.compile(r"(?<![A-Za-z0-9])(?:gh[oprsu]|github_pat|glpat|npg)[-_]\w{10,}"), HIDDEN),
     (re.compile(r"(?<![A-Za-z0-9])(?:hf|r8)_" + _NO_WORDS + r"\w{10,}"), HIDDEN),

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ASKS = ("?", "\uff1f", "\u061f")
+STOPS = (".", "!", "\u2026", "\u3002", "\uff01", *ASKS)
+"""How a question, and any sentence, ends."""
+
 PieceKind: TypeAlias = Literal["sentence", "item", "heading", "code"]
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
@@ -31,8 +35,7 @@ _END = re.compile(  # a run of marks is entered at its first, and never given ba
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Za-z]|Mrs?|Ms|Drs?|Prof|St|Sr|Jr|vs|etc|approx|[Ff]ig|[Nn]o|[Vv]ol|[Cc]f|[Ee]x|e\.g|i\.e"
-    r"|a\.m|p\.m"
-    r"|z\.B|d\.h|bzw|ca|Nr|p\.ej|n\u00b0)\.$"
+    r"|a\.m|p\.m|z\.B|d\.h|bzw|ca|Nr|p\.ej|n\u00b0)\.$"
 )
 _SHORT_FORM = re.compile(
     r"(?:\b(?:approx|dept|incl|excl|resp|est|min|max|avg|temp|misc|tel|ext|ref|orig|cont|dist|freq|abbr|asst|assoc"

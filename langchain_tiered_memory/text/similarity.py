@@ -80,14 +80,9 @@ def _shape(words: list[str]) -> _Shape:
     telling = Counter(
         low
         for word, low in zip(words, folded, strict=True)
-        if word[1:] != low[1:] or _NEGATION.match(low) or not (word.isalpha() or _is_bare(word))
+        if word[1:] != low[1:] or _NEGATION.match(low) or "_" in word or any(map(str.isdigit, word))
     )
     return _Shape(frozenset(zlib.crc32(run.encode("utf-8", "surrogatepass")) for run in runs), telling)
-
-
-def _is_bare(word: str) -> bool:
-    """Whether a word has neither a digit nor an underscore."""
-    return "_" not in word and not any(char.isdigit() for char in word)
 
 
 def _alike(one: _Shape, other: _Shape) -> bool:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import ASKS, STOPS, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,6 @@ _MAX_JOINED_CHARS = 240  # of an announcing line with its items: more items foll
 _MAX_PAIR_CHARS = 220  # of a sentence that needs its predecessor, with it
 _SHORT_WORDS = 9  # an item of no more words, without a full stop, is a part of its list
 _LABEL_WORDS = 6  # an announcing line of no more words names its first item, however long that is
-_STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f")
 _COLONS = (":", "\uff1a")
 _EMPHASIS = re.compile(r"\*\*+|__+(?=\W|$)|(?<!\w)__+")
 _WHOLLY_BOLD = re.compile(r"(?:\*\*|__)[^*_\n]{2,80}(?:\*\*|__):?")
@@ -144,10 +143,7 @@ def plain(text: str) -> str:
 def clause_cut(text: str, *, most_chars: int, reach: int = 0) -> str:
     """`text`, or its clauses up to `most_chars`, with an ellipsis for the rest; between words where no clause ends.
 
-    Args:
-        text: One sentence.
-        most_chars: The most to keep.
-        reach: A place that the words kept should contain; they begin with the clause before it where it lies beyond.
+    The words kept should contain the place `reach`; they begin with the clause before it where it lies beyond.
     """
     if len(text) <= most_chars:
         return text
@@ -202,7 +198,7 @@ def _list_of(lead: str, items: list[str]) -> Iterator[Statement]:
 
 
 def _is_short(text: str) -> bool:
-    return not text.endswith(_STOPS) and len(text) < MAX_CHARS // 2 and len(text.split()) <= _SHORT_WORDS
+    return not text.endswith(STOPS) and len(text) < MAX_CHARS // 2 and len(text.split()) <= _SHORT_WORDS
 
 
 def _leaned(given: Iterable[Statement]) -> Iterator[Statement]:
@@ -217,9 +213,9 @@ def _leaned(given: Iterable[Statement]) -> Iterator[Statement]:
             before
             and not (before.is_code or before.announces)
             and len(before.text) + len(one.text) < _MAX_PAIR_CHARS
-            and before.text.endswith(_STOPS)
+            and before.text.endswith(STOPS)
             and before.text[-1] not in "?\uff1f\u061f"
-            and not one.text.endswith(("?", "\uff1f", "\u061f"))
+            and not one.text.endswith(ASKS)
         ):
             before = Statement(f"{before.text} {one.text}", leans=before.leans)
         else:

@@ -61,12 +61,7 @@ _FROM_TEXT: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "str": lambda value: base64.b64decode(value).decode("utf-8", "surrogatepass"),
 }
-_COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
-}
+_COLLECTIONS: dict[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset, "dict": dict}
 
 
 class NotStored(dict[str, Any]):
@@ -89,12 +84,8 @@ class Losses:
 def to_plain(value: object, where: str, losses: Losses) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """`value` as something that `json.dumps` takes; `from_plain` gives an equal value back.
 
-    What is nested deeper than `MAX_LEVELS` becomes its JSON as a text, what cannot be stored a `NotStored`.
-
-    Args:
-        value: Anything.
-        where: What to call it where it is named, such as `artifact`.
-        losses: Gets what could not be kept as it was.
+    What is nested deeper than `MAX_LEVELS` becomes its JSON as a text, what cannot be stored a `NotStored`. `where` is
+    what to call it where it is named, such as `artifact`; `losses` gets what could not be kept as it was.
     """
     return _plain(value, where, losses, 0)
 

@@ -14,6 +14,7 @@ from itertools import chain
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
 
 MAX_TERM_CHARS = 64
@@ -22,32 +23,29 @@ MAX_TERM_CHARS = 64
 MAX_PARTS = 12
 """What falls into more parts than this (a hash, a blob) is kept whole only."""
 
-STOP_WORDS = frozenset(
-    "a an and are as at be been but by can cannot could did do does for from had has have he her him his how i if in"  # noqa: SIM905 (a list to be read)
+STOP_WORDS = word_set(
+    "a an and are as at be been but by can cannot could did do does for from had has have he her him his how i if in"
     " into is it its me my of on or our she should so than that the their them then there these they this those to was"
-    " we were what when where which who whom whose why will with would you your".split()
+    " we were what when where which who whom whose why will with would you your"
 )
 """English function words. Kept short: a word that is dropped can never be looked up again."""
 
 _MAX_WORD_CHARS = 512  # of one unbroken word: no blob is cut into parts or kept in the cache
 _DECIMAL_POINT = "\u02d1"  # the point in `3.5`: a letter to every tokenizer, and in no word that people write
 _IRREGULAR_FORMS = (  # no rule finds these; a stemmer only cuts endings
-    "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch caught"
-    ",child children,choose chose chosen,come came,draw drew drawn,drink drank drunk,drive drove driven"
-    ",eat ate eaten,fall fell fallen,feel felt,fight fought,find found,fly flew flown,foot feet"
-    ",forget forgot forgotten,freeze froze frozen,get got gotten,give gave given,go goes went gone"
-    ",grow grew grown,hear heard,hide hid hidden,hold held,keep kept,know knew known,leave left,lend lent"
-    ",life lives,lose lost,make made,man men,mean meant,meet met,mouse mice,pay paid,person people"
-    ",ride rode ridden,run ran,say said,see saw seen,sell sold,send sent,shoot shot,show shown,sing sang sung"
-    ",sit sat,sleep slept,speak spoke spoken,spend spent,stand stood,steal stole stolen,swim swam swum"
-    ",take took taken,teach taught,tell told,think thought,throw threw thrown,tooth teeth,understand understood"
-    ",wake woke woken,wear wore worn,wife wives,win won,woman women,write wrote written"
+    "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch caught,child "
+    "children,choose chose chosen,come came,draw drew drawn,drink drank drunk,drive drove driven,eat ate eaten,fall "
+    "fell fallen,feel felt,fight fought,find found,fly flew flown,foot feet,forget forgot forgotten,freeze froze "
+    "frozen,get got gotten,give gave given,go goes went gone,grow grew grown,hear heard,hide hid hidden,hold held,keep "
+    "kept,know knew known,leave left,lend lent,life lives,lose lost,make made,man men,mean meant,meet met,mouse "
+    "mice,pay paid,person people,ride rode ridden,run ran,say said,see saw seen,sell sold,send sent,shoot shot,show "
+    "shown,sing sang sung,sit sat,sleep slept,speak spoke spoken,spend spent,stand stood,steal stole stolen,swim swam "
+    "swum,take took taken,teach taught,tell told,think thought,throw threw thrown,tooth teeth,understand "
+    "understood,wake woke woken,wear wore worn,wife wives,win won,woman women,write wrote written"
 )
 _IRREGULAR = {form: base for base, *forms in (group.split() for group in _IRREGULAR_FORMS.split(",")) for form in forms}
 _CONTRACTED = frozenset({"s", "m", "d", "re", "ve", "ll"})
-_NEGATED = frozenset(
-    "ain aren can couldn didn doesn don hadn hasn haven isn mustn shouldn wasn weren won wouldn".split()  # noqa: SIM905 (as above)
-)
+_NEGATED = word_set("ain aren can couldn didn doesn don hadn hasn haven isn mustn shouldn wasn weren won wouldn")
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")  # accents; Hebrew and Arabic points
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -80,7 +78,7 @@ def analyse(text: str) -> list[str]:
 def _analysed(text: str) -> tuple[str, ...]:
     if text.isascii():
         text = _THOUSANDS.sub("", text) if "," in text else text
-        return tuple(chain.from_iterable(map(_ascii_word_terms, _ASCII_WORD.findall(text))))
+        return tuple(chain.from_iterable(map(_cut_word_terms, _ASCII_WORD.findall(text))))
     return tuple(_terms(_normalised(text)))
 
 
@@ -95,10 +93,10 @@ def _terms(text: str) -> Iterator[str]:
         if match[1]:
             yield from _pairs(match[1])
         else:
-            yield from _word_terms(match[0] if len(match[0]) <= _MAX_WORD_CHARS else match[0][:_MAX_WORD_CHARS])
+            yield from _cut_word_terms(match[0])
 
 
-def _ascii_word_terms(word: str) -> tuple[str, ...]:
+def _cut_word_terms(word: str) -> tuple[str, ...]:
     return _word_terms(word if len(word) <= _MAX_WORD_CHARS else word[:_MAX_WORD_CHARS])
 
 

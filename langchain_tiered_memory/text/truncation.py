@@ -1,4 +1,4 @@
-"""Shows what is too long by its head and its tail, with a pointer to the whole between them."""
+"""Shows what is too long by its head and its tail, and shares a room that is too small for several things whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -126,11 +126,37 @@ def _starting_well(piece: str) -> str:
 
 
 def _first_that_fit(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    low, high = 0, min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    most = min(len(text), max_tokens * _CHARS_PER_TOKEN)
+    return text[: most_chars(most, lambda chars: count(text[:chars]) <= max_tokens)]
+
+
+def most_chars(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, where all below it do; 0 is taken to fit."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if count(text[:middle]) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The highest cap on each of `sizes` with which together they fit `room`; 0 when nothing does."""
+    left, level = room, 0
+    for position, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - position)
+        if size > share:
+            return max(share, 0)
+        left -= size
+        level = size
+    return level
+
+
+def whole_again(cut: Sequence[int], whole: Sequence[int], room: int) -> frozenset[int]:
+    """Places of the things that can be whole after all, the last first: what cannot be cut finely leaves room over."""
+    free = room - sum(cut)
+    places: set[int] = set()
+    for at in reversed(range(len(cut))):
+        if 0 < whole[at] - cut[at] <= free:
+            free -= whole[at] - cut[at]
+            places.add(at)
+    return frozenset(places)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_tiered_memory.summaries.facts.weights import LASTING
+from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings, ref_of, store_of

@@ -12,7 +12,7 @@ from langchain_tiered_memory.context.compaction.essentials import essentials
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.messages.groups import as_groups
-from langchain_tiered_memory.text.fair_share import water_level, whole_again
+from langchain_tiered_memory.text.truncation import water_level, whole_again
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,8 @@ from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_
 from langchain_tiered_memory.messages.quoting import pointer_to, with_shorter_calls
 from langchain_tiered_memory.messages.validity.message_repairs import blocks_of, without_reasoning
 from langchain_tiered_memory.summaries.rendering import notice_block
-from langchain_tiered_memory.text.fair_share import water_level
 from langchain_tiered_memory.text.fencing import plain_name
-from langchain_tiered_memory.text.truncation import shorten_message
+from langchain_tiered_memory.text.truncation import shorten_message, water_level
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.listing import facts_list
-from langchain_tiered_memory.summaries.facts.told import stated_in
-from langchain_tiered_memory.summaries.facts.weights import LASTING
+from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
+from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import facts_block, item_text
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 

@@ -9,7 +9,6 @@ worth least first. One level up these lines are read as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
@@ -19,8 +18,8 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, d
 from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifier_spans import findings
-from langchain_tiered_memory.text.identifiers import identifiers
+from langchain_tiered_memory.text.identifiers import findings, folded, identifiers, states
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
@@ -44,19 +43,8 @@ _UNSPACED_LETTERS = 8
 """Of a statement in a script without blanks."""
 _TOLD_SHARE = 0.5
 """Of the terms of an open question, that a summary states which tells it in other words."""
-_ASKS = ("?", "\uff1f", "\u061f")
 _ESCAPES = ("\\n", "\\t", '\\"')
 """What stands in code or in data, and in nothing that anybody said."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
-    """A summary after its audit."""
-
-    text: str
-    """The text that came in, where it says everything."""
-    added: tuple[str, ...] = ()
-    """The lines that were appended, the most important first."""
 
 
 def audited(
@@ -68,8 +56,8 @@ def audited(
     share: float,
     decided: bool = False,
     in_statements: bool = False,
-) -> Audited:
-    """`text` with what it dropped of its sources, a line for each statement.
+) -> str:
+    """`text` with what it dropped of its sources, a line for each statement, the most important first.
 
     Unfinished calls and open questions come first, then statements by what they have that is missing, for their length:
     a user's is worth more than an assistant's.
@@ -87,25 +75,25 @@ def audited(
     """
     own = count_text(text)
     room = min(max_tokens - own, int(max_tokens * share))
-    whole, added = text, list[str]()
+    whole, added = text, 0
     if room <= 0 or sum(len(source.text) for source in job.sources) > _MAX_CHARS:
-        return Audited(text=text)
+        return text
     for line in _missing(text, job, decided=decided, in_statements=in_statements):
         longer = f"{whole}\n{line}"
         tokens = count_text(longer)
         if tokens <= max_tokens and tokens - own <= room:
             whole = longer
-            added.append(line)
-        if len(added) == _MOST:
+            added += 1
+        if added == _MOST:
             break
-    return Audited(text=whole, added=tuple(added))
+    return whole
 
 
 def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool) -> Iterator[str]:
     """Lines that tell what `text` does not, the most important first."""
-    folded = _folded(text)
+    whole = folded(text)
     for source in job.sources:
-        yield from (f"{STILL_OPEN}{_CALL}{call}" for call in source.open_calls if _folded(call) not in folded)
+        yield from (f"{STILL_OPEN}{_CALL}{call}" for call in source.open_calls if folded(call) not in whole)
     said = [unit for unit in units_of(job) if not _is_in_a_call(unit, job)]
     units = [unit for unit in said if _is_understood(unit)]
     terms = frozenset(analyse(text))
@@ -118,12 +106,12 @@ def _missing(text: str, job: CondenseJob, *, decided: bool, in_statements: bool)
 
 def _by_worth(units: Sequence[Unit], stated: str, job: CondenseJob) -> Iterator[str]:
     """Statements that have something which nothing has yet, the one with the most of it for its length first."""
-    named, folded = identifiers(stated), _folded(stated)
+    named, whole = identifiers(stated), folded(stated)
     days = {date_of(source.at).casefold() for source in job.sources}
     lacking: dict[int, set[str]] = {}
     for place, unit in enumerate(units):
         keys = {one.key for one in findings(without_marked(unit.told)) if one.rank != _NAME_RANK}
-        keys = {key for key in keys - named - days if not _states(folded, key)}
+        keys = {key for key in keys - named - days if not states(whole, key)}
         if keys:
             lacking[place] = keys
     while lacking:
@@ -147,7 +135,7 @@ def _is_understood(unit: Unit) -> bool:
         or any(one in unit.text for one in _ESCAPES)
     ):
         return False
-    if unit.text.endswith(_ASKS) and not unit.asked:
+    if unit.text.endswith(ASKS) and not unit.asked:
         return False
     said = "".join(unit.text.split())
     letters = sum(map(str.isalpha, said))
@@ -176,18 +164,3 @@ def _is_left_open(unit: Unit, job: CondenseJob, *, calls_alone: bool) -> bool:
 def _is_told(unit: Unit, terms: frozenset[str]) -> bool:
     own = frozenset(analyse(unit.text))
     return len(own & terms) >= _TOLD_SHARE * len(own)
-
-
-def _states(folded: str, key: str) -> bool:
-    """Whether `key` stands in a folded text as a whole word or figure."""
-    at = folded.find(key)
-    while at >= 0:
-        before, after = folded[at - 1 : at], folded[at + len(key) : at + len(key) + 1]
-        if not (before.isalnum() and key[0].isalnum()) and not (after.isalnum() and key[-1].isalnum()):
-            return True
-        at = folded.find(key, at + 1)
-    return False
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

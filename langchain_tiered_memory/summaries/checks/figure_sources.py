@@ -71,9 +71,7 @@ class FigureSources:
     def explain(self, value: float, *, places: int) -> bool:
         """Whether a source states `value`, or more exactly what it rounds, or two figures that it follows from.
 
-        Args:
-            value: As written.
-            places: Its last significant place as a power of ten: 3 for 12,000, -1 for 4.5.
+        `places` is the last significant place of `value` as a power of ten: 3 for 12,000, -1 for 4.5.
         """
         tolerance = 10.0**places / 2 + _NEAR
         return _near(self.values, value, tolerance) or _near(self.derived, value, min(tolerance, 0.5 + _NEAR))

@@ -1,26 +1,42 @@
-"""What can be measured of a summary without a model, by the names that a setting uses.
+"""What can be measured of a summary, and the built-in validators that judge one by it.
 
-Measured is the text that is shown, not the facts that are kept beside it: a view shows few of those.
+Measured is what it lost, and how near its meaning is, by an embedder; judged are its size, too, and that it says
+something. It is the text that is shown, not the facts that are kept beside it: a view shows few of those.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from langchain_tiered_memory.summaries.checks.meaning import similar_meaning
+from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
-from langchain_tiered_memory.text.identifiers import kept_share
-from langchain_tiered_memory.text.information_loss import information_loss
+from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
+from langchain_tiered_memory.text.passages import split_passages
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection, Sequence
 
+    from langchain_tiered_memory.extensions import CondensationValidator
+    from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
 
+IDENTIFIER_WEIGHT = 3.0
+"""What an identifier, figure or name weighs, in words of the same rarity: as the extractive condenser weighs them."""
 
-def measures_of(
-    job: CondenseJob, text: str, wanted: Collection[str], *, embed: Callable[[list[str]], list[list[float]] | None]
-) -> dict[str, float]:
+_MAX_MEASURED_CHARS = 400_000
+_MOST_PASSAGES = 64
+"""Of the sources, evenly spread: the mean of so many hardly moves with more, and each costs some milliseconds."""
+
+Embed: TypeAlias = Callable[[list[str]], list[list[float]] | None]
+"""Vectors of passages; `None` where there is no embedder, or it fails."""
+
+
+def measures_of(job: CondenseJob, text: str, wanted: Collection[str], *, embed: Embed) -> dict[str, float]:
     """The measures of `wanted` that can be taken of `text`.
 
     Args:
@@ -42,3 +58,179 @@ def measures_of(
     if "meaning" in wanted:
         found["meaning"] = similar_meaning(text, texts, embed)
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def information_loss(sources: Sequence[str], summary: str) -> float:
+    """Share (0 to 1) of what the sources say that the summary does not state.
+
+    Counted in terms as the text index knows them (stemmed, without function words), each once however often it occurs.
+    A term weighs by its rarity among the lines of the sources, `log(1 + n / lines with it) / log(1 + n)`: what is said
+    once is lost for good, what is said everywhere is easily guessed (inverse document frequency, after Spaerck Jones
+    1972). Identifiers, figures and names, which no other word can stand for, weigh threefold.
+
+    0 where the summary says everything or there is nothing to say, 1 where it shares nothing. Adding a line to the
+    summary never raises it. Word order, negations and paraphrases are not seen: compare it between summaries of equal
+    size of the same sources, not between texts of different kinds. Of all sources together the first 400,000 characters
+    are measured.
+    """
+    lines = _measured(sources)
+    words = Counter(term for line in lines for term in set(analyse(line)))
+    named = Counter(one for line in lines for one in identifiers(line))
+    if not words and not named:
+        return 0.0
+    said = summary.splitlines()
+    stated = {term for line in said for term in analyse(line)}
+    stated_names = frozenset[str]().union(*(identifiers(line) for line in said))
+    text = "\n".join(map(folded, said))
+    whole: list[float] = []
+    lost: list[float] = []
+    for term, count in words.items():
+        weight = _rarity(count, len(lines))
+        whole.append(weight)
+        lost.append(0.0 if term in stated else weight)
+    for name, count in named.items():
+        weight = IDENTIFIER_WEIGHT * _rarity(count, len(lines))
+        whole.append(weight)
+        lost.append(0.0 if name in stated_names or states(text, name) else weight)
+    # Sums that do not depend on the order of sets, which is another in each process.
+    return min(1.0, math.fsum(lost) / math.fsum(whole))
+
+
+def _measured(sources: Sequence[str]) -> list[str]:
+    room = _MAX_MEASURED_CHARS
+    lines: list[str] = []
+    for source in sources:
+        lines += source[:room].splitlines()
+        room -= len(source)
+        if room <= 0:
+            break
+    return [line for line in lines if line.strip()]
+
+
+def _rarity(lines_with: int, lines: int) -> float:
+    return math.log(1 + lines / lines_with) / math.log(1 + lines)
+
+
+def similar_meaning(text: str, sources: Sequence[str], embed: Embed) -> float | None:
+    """Cosine of a summary's mean vector and that of its sources, -1 to 1; `None` where nothing can be embedded."""
+    said, told = _passages([text]), _passages(sources)
+    told = told[:: max(1, math.ceil(len(told) / _MOST_PASSAGES))]
+    if not (said and told):
+        return None
+    vectors = embed([*said, *told])
+    if vectors is None or len(vectors) != len(said) + len(told):
+        return None
+    mine, theirs = _mean(vectors[: len(said)]), _mean(vectors[len(said) :])
+    length = math.hypot(*mine) * math.hypot(*theirs)
+    if not length or not math.isfinite(length):
+        return None
+    return sum(one * other for one, other in zip(mine, theirs, strict=True)) / length
+
+
+def _passages(texts: Sequence[str]) -> list[str]:
+    return [piece for text in texts for span in split_passages(text) if (piece := text[span.start : span.stop].strip())]
+
+
+def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
+    """The mean direction: each vector counts the same, however long it is."""
+    lengths = [math.hypot(*vector) or 1.0 for vector in vectors]
+    size = len(vectors[0])
+    return [
+        sum(vector[place] / length for vector, length in zip(vectors, lengths, strict=True)) for place in range(size)
+    ]
+
+
+class SizeValidator:
+    """Not more tokens than the sources have, nor than the job allows."""
+
+    name = "size"
+    reason = FailureReason.CONTEXT_GREW
+
+    def __init__(self, count_text: Callable[[str], int]) -> None:
+        self._count_text = count_text
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Compare the tokens of `text` with both bounds."""
+        tokens = self._count_text(text)
+        if tokens > job.source_tokens:
+            return Verdict(valid=False, issues=(f"it has {tokens} tokens, its sources only {job.source_tokens}",))
+        if tokens > job.max_tokens:
+            return Verdict(valid=False, issues=(f"it has {tokens} tokens, at most {job.max_tokens} are allowed",))
+        return Verdict(valid=True)
+
+
+class EmptinessValidator:
+    """At least one letter or digit."""
+
+    name = "emptiness"
+    reason = FailureReason.EMPTY_SUMMARY
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Look for something that is neither space nor punctuation."""
+        del job
+        said = any(char.isalnum() for char in text)
+        return Verdict(valid=said, issues=() if said else ("it says nothing",))
+
+
+class IdentifierValidator:
+    """Enough of the sources' identifiers, numbers and paths in the text.
+
+    `least` is the share of them, 0 to 1.
+    """
+
+    name = "identifiers"
+    reason = FailureReason.VALIDATOR_REJECTED
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Measure the share; it is the verdict's score."""
+        if not self._least:
+            return Verdict(valid=True)
+        kept = kept_share([source.text for source in job.sources], text)
+        lost = f"it keeps {kept:.0%} of the identifiers of its sources, {self._least:.0%} are asked for"
+        return Verdict(valid=kept >= self._least, issues=() if kept >= self._least else (lost,), score=kept)
+
+
+class MeaningValidator:
+    """Near enough to its sources in meaning, by an embedder; anything where there is none.
+
+    `least` is the cosine that is asked for; 0 asks for none, and embeds nothing.
+    """
+
+    name = "meaning"
+    reason = FailureReason.VALIDATOR_REJECTED
+
+    def __init__(self, least: float, embed: Embed) -> None:
+        self._least = least
+        self._embed = embed
+
+    def validate(self, job: CondenseJob, text: str) -> Verdict:
+        """Measure the cosine; it is the verdict's score."""
+        found = similar_meaning(text, [source.text for source in job.sources], self._embed) if self._least else None
+        if found is None:
+            return Verdict(valid=True)
+        far = f"its meaning has a cosine of {found:.2f} with that of its sources, {self._least:.2f} is asked for"
+        return Verdict(valid=found >= self._least, issues=() if found >= self._least else (far,), score=max(found, 0.0))
+
+
+BUILT_IN = (SizeValidator, EmptinessValidator, IdentifierValidator, MeaningValidator)
+
+
+def built_in_validators(
+    settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
+) -> list[CondensationValidator]:
+    """Those that the settings name."""
+    known: dict[str, CondensationValidator] = {
+        "size": SizeValidator(count_text),
+        "emptiness": EmptinessValidator(),
+        "identifiers": IdentifierValidator(settings.least_kept_identifiers),
+        "meaning": MeaningValidator(settings.least_meaning, embed),
+    }
+    return [known[rule] for rule in settings.rules]
+
+
+def reason_of(validator: CondensationValidator) -> FailureReason:
+    """The failure reason of a validator's refusal."""
+    return validator.reason if isinstance(validator, BUILT_IN) else FailureReason.VALIDATOR_REJECTED

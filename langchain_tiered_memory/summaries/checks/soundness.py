@@ -82,12 +82,8 @@ def soundness(
 ) -> Soundness:
     """How `text` stands to `sources`.
 
-    Args:
-        text: A summary, as its writer gave it.
-        sources: What it was made from.
-        known: What the writer was told beside them: names, a title, facts.
-        target_tokens: What the text should have: it is not asked to state more terms than that.
-        are_messages: Whether the sources are messages, which may be long and say little, and no summaries.
+    `known` is what its writer was told besides: names, a title, facts. It is not asked to state more terms than
+    `target_tokens`. Sources that are messages may be long and say little; summaries are not.
     """
     if sum(map(len, sources)) > _MAX_CHARS:
         return _NOT_JUDGED
@@ -116,12 +112,7 @@ def soundness(
 
 
 def shares(text: str, stretches: Iterable[Sequence[str]]) -> list[float] | None:
-    """Which share of the terms of `text` stands in each of several stretches; `None` where it says too little to tell.
-
-    Args:
-        text: A summary.
-        stretches: The texts of each.
-    """
+    """Which share of the terms of `text` stands in each stretch; `None` where it says too little to tell."""
     stated = _keys("\n".join(_prose(text)))
     if len(stated) < _LEAST_JUDGED:
         return None

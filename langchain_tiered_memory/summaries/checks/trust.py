@@ -86,10 +86,7 @@ class _Stretches:
 def labelled(text: str, sources: Sequence[SourceText], headings: frozenset[str] = frozenset()) -> str:
     """`text` with the label of tools before each sentence that comes from one and does not carry it.
 
-    Args:
-        text: A summary.
-        sources: What it was made from.
-        headings: Headings that stand in any summary: all others are judged as lines are.
+    `headings` stand in any summary: all others are judged as lines are.
     """
     read = _read(sources)
     if not any(read.labels) and not read.is_cut:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
 from langchain_tiered_memory.summaries.marks import NOTE, NOTED
 from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import utc
@@ -42,13 +43,12 @@ _NOUNS_SHARE = 0.2
 """Of the words within sentences that begin with a capital: from here on the language writes its nouns so."""
 _TITLE_SHARE = 0.6
 _MIN_TITLE_WORDS = 3
-_COMMON_TEXT = (
+_COMMON = word_set(
     "user assistant system tool human ai llm api url json html css sql http https monday tuesday wednesday thursday "
     "friday saturday sunday january february march april may june july august september october november december "
     "utc gmt am pm ok yes no not none christmas easter english i mr mrs ms dr earlier later overview decision "
     "decisions unresolved action actions key note todo done pending"
 )
-_COMMON = frozenset(_COMMON_TEXT.split())
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
         if in_code or fence or _HEADING.match(line):
             lines.append(line)
             continue
-        spans = _first_of_each_place([*_nothing_in(NOTED.finditer(line)), *_spans(line, found)])
+        spans = _first_of_each_place([*((*mark.span(), False) for mark in NOTED.finditer(line)), *_spans(line, found)])
         before = set(_named_in(line))
         new = [span for *span, is_strange in spans if is_strange and line[slice(*span)] not in before]
         all_marked += [line[start:stop] for start, stop in new]
@@ -202,10 +202,6 @@ def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
         led_in = _LED_IN.match(line)
         for match in NAME.finditer(line, led_in.end() if led_in else 0):
             yield *match.span(), not _name_is_known(match[0], found)
-
-
-def _nothing_in(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, bool]]:
-    return ((*match.span(), False) for match in matches)
 
 
 def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.chain import GivenPart
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import Part
+from langchain_tiered_memory.summaries.engine.writers import Pass
+from langchain_tiered_memory.summaries.writers.jobs import Part, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -53,13 +53,7 @@ class Prepared:
 
 
 class Batches:
-    """Asks built-in models for several summaries at once. Safe for threads.
-
-    Args:
-        writers: Drives them, within breakers and rate bound.
-        report: Told when another model takes over.
-        now: Seconds since the epoch.
-    """
+    """Asks built-in models for several summaries at once. Safe for threads."""
 
     def __init__(self, writers: Writers, *, report: Report, now: Callable[[], float]) -> None:
         self._writers = writers
@@ -71,11 +65,7 @@ class Batches:
         many that had."""
 
     def written(
-        self,
-        prepared: Sequence[Prepared],
-        below: Sequence[Mapping[str, int]],
-        *,
-        standing: Standing | None = None,
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
     ) -> Flow[list[GivenPart | None]]:
         """What one call gives for each of these, or a few; `None` for what has to be asked for alone.
 
@@ -136,22 +126,15 @@ class Batches:
             condenser = plugin.together if isinstance(plugin, CondenserPlugin) else None
             if is_built_in_rules(plugin):
                 continue  # what stands there already is by them
-            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._is_unable(plugin):
+            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._most_of(plugin) < LEAST_PARTS:
                 break
             found.append((plugin, condenser))
         return found
 
     def _first_of(
-        self,
-        models: Sequence[tuple[CondenserPlugin, BatchCondenser]],
-        parts: Sequence[Part],
-        standing: Standing | None,
+        self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part], standing: Standing | None
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
-        """The first model that answers, what it says, and what those before it took.
-
-        Raises:
-            CondensationError: when none did.
-        """
+        """The first model that answers, what it says, and what those before it took."""
         lost = Spent()
         failure: CondensationError | None = None
         closed: float | None = None
@@ -172,7 +155,7 @@ class Batches:
                 continue
             return plugin, answers, lost
         if failure is not None:
-            raise CondensationError(str(failure), spent=lost, reason=failure.reason) from failure
+            raise with_spent(failure, lost) from failure
         said = f"every model failed again and again, and is left alone for {closed or 0:.0f} seconds"
         raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
 
@@ -208,9 +191,6 @@ class Batches:
         with self._lock:
             return self._most.get(plugin.name, (_ANY, 0))[0]
 
-    def _is_unable(self, plugin: CondenserPlugin) -> bool:
-        return self._most_of(plugin) < LEAST_PARTS
-
 
 def _in_hand(
     waiting: Sequence[int], below: Sequence[Mapping[str, int]], given: Sequence[GivenPart | None]
@@ -225,10 +205,6 @@ def _in_hand(
 
 def _text_of(given: GivenPart | None) -> str:
     return given.answer.text if given is not None else ""
-
-
-def _tokens_of(given: GivenPart | None) -> int:
-    return given.answer.tokens if given is not None else 0
 
 
 def _to_ask_again(
@@ -270,9 +246,10 @@ def _parts(
     parts: list[Part] = []
     for place in places:
         job, under = prepared[place].job, below[place]
-        written = {one: text for one, other in under.items() if other not in order and (text := _text_of(given[other]))}
+        before = {one: given[other] for one, other in under.items() if other not in order}
+        written = {one: part.answer for one, part in before.items() if part is not None and part.answer.text}
         sources = tuple(
-            replace(one, text=written[one.id], tokens=_tokens_of(given[under[one.id]])) if one.id in written else one
+            replace(one, text=written[one.id].text, tokens=written[one.id].tokens) if one.id in written else one
             for one in job.sources
         )
         here = {one: order[other] for one, other in under.items() if other in order}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.engine.breaker import Pass
 from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError
+from langchain_tiered_memory.summaries.engine.writers import Pass
+from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
@@ -54,14 +54,10 @@ class _Tried:
         return self.failure is not None or self.closed_seconds is not None
 
     def note(self, error: CondensationError, plugin: CondensationPlugin) -> None:
-        """A writer gave nothing that could be taken.
-
-        Raises:
-            CondensationError: the same, where this was no attempt: then nobody else is asked now.
-        """
+        """A writer gave nothing that could be taken."""
         self.lost += error.spent
         if error.retry_after_seconds is not None:
-            raise _held_back(error, self.lost) from error
+            raise with_spent(error, self.lost) from error
         self.failure = error
         if isinstance(error, UnsoundSummaryError):
             self.unsound = error, plugin
@@ -70,7 +66,7 @@ class _Tried:
     def error(self) -> CondensationError:
         """What to say where nobody wrote it."""
         if self.failure is not None:
-            return CondensationError(str(self.failure), spent=self.lost, reason=self.failure.reason)
+            return with_spent(self.failure, self.lost)
         if self.closed_seconds is not None:
             said = f"every writer failed again and again, and is left alone for {self.closed_seconds:.0f} seconds"
             return CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=self.closed_seconds)
@@ -80,14 +76,7 @@ class _Tried:
 class Chain:
     """Asks candidates in turn.
 
-    Args:
-        writers: Drives them, within breakers and rate bound.
-        finish: Makes a summary of what they give.
-        extensions: Told of fallbacks.
-        tally: Counts them.
-        report: Says so.
-        now: Seconds since the epoch.
-        attempts: Attempts of models that fail, before rules write in their stead.
+    Models that fail are asked in `attempts` attempts before rules write in their stead.
     """
 
     def __init__(
@@ -122,12 +111,7 @@ class Chain:
         Rules that stand behind other candidates stand in for them: at once where no model could be asked, else at the
         last attempt; and never to replace a text that is there. What they write is marked as degraded. Where no rules
         stand behind, so is an unsound text that comes at the last attempt: it stands until a better one is written.
-
-        Args:
-            candidates: Who may write, the first choice first.
-            job: What is asked for.
-            context: The same in short.
-            part: What a call for several summaries gave for this one: it is taken, or asked for again alone.
+        What a call for several summaries gave for this one, `part`, is taken, or asked for again alone.
 
         Raises:
             CondensationError: when no text is taken; `retry_after_seconds` is set where this was no attempt.
@@ -196,36 +180,19 @@ class Chain:
         return condensed
 
     def _of_part(self, part: GivenPart, job: CondenseJob, context: CondensationContext) -> Condensed:
-        """The summary made of what a call for several gave. Its breaker heard of the call as a whole.
-
-        Raises:
-            CondensationError: when it is missing, or not taken.
-        """
+        """The summary made of what a call for several gave. Its breaker heard of the call as a whole."""
         answer, plugin = part.answer, part.plugin
         if not answer.text:
             said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
             raise CondensationError(said, spent=answer.spent, reason=answer.reason, refused=answer.refused)
-        written = Condensed(
-            text=answer.text,
-            tokens=answer.tokens,
-            model=plugin.name,
-            spent=answer.spent,
-            notes=answer.notes,
-            cut_lines=answer.cut_lines,
-            refused=answer.refused,
-        )
-        condensed = self._finish.taken(job, written, context)
+        condensed = self._finish.taken(job, answer.condensed(plugin.name), context)
         self._ask_itself(plugin, job, condensed, context)
         return condensed
 
     def _ask_itself(
         self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> None:
-        """A plugin may refuse what became of its text.
-
-        Raises:
-            CondensationError: when it does.
-        """
+        """A plugin may refuse what became of its text."""
         wrong = self._extensions.own_rejection(plugin, job, condensed.text, context)
         if wrong is not None:
             said = f"{plugin.name} does not take its own summary: {wrong}"
@@ -237,14 +204,14 @@ class Chain:
         self, refused: Sequence[Refused], plugin: CondensationPlugin, context: CondensationContext
     ) -> None:
         for one in refused:
-            self._tally.refused(plugin.name, one.fault)
+            self._tally.add("refused", plugin.name, one.fault)
             said = f"{plugin.name}, level {context.level}: {one.why}"
             self._report(
                 EventName.ANSWER_REFUSED, said, session_id=context.session_id, writer=plugin.name, fault=one.fault
             )
 
     def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
-        self._tally.fell_back()
+        self._tally.add("fell back")
         said = f"{to.name} takes over: {error}"
         self._report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
         self._extensions.tell("on_fallback", context, error.reason, to.name)
@@ -253,7 +220,3 @@ class Chain:
 def _last_reason(error: CondensationError, before: str) -> str:
     """Why the last answer was not taken, for the next request."""
     return error.refused[-1].why if error.refused else before
-
-
-def _held_back(error: CondensationError, lost: Spent) -> CondensationError:
-    return CondensationError(str(error), spent=lost, reason=error.reason, retry_after_seconds=error.retry_after_seconds)

@@ -17,21 +17,18 @@ from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.extensions import CondensationContext
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings  # noqa: TC001 - read at the border
-from langchain_tiered_memory.summaries.checks.measures import measures_of
-from langchain_tiered_memory.summaries.checks.validators import built_in_validators
+from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
 from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Given, Report
-from langchain_tiered_memory.summaries.engine.extension_host import Extensions
-from langchain_tiered_memory.summaries.engine.history import History, record_of
-from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
+from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
+from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, History, Tally, record_of
 from langchain_tiered_memory.summaries.engine.registry import (
     EXTRACTIVE_PRIORITY,
     MODEL_PRIORITY,
     CondenserPlugin,
     is_built_in_rules,
 )
-from langchain_tiered_memory.summaries.engine.view_extensions import ViewExtensions
 from langchain_tiered_memory.summaries.engine.writers import Writers
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
 from langchain_tiered_memory.types.arguments import Name  # noqa: TC001 - read at the border
@@ -49,11 +46,11 @@ if TYPE_CHECKING:
         TelemetryCollector,
     )
     from langchain_tiered_memory.protocols import Clock
-    from langchain_tiered_memory.summaries.checks.validators import Embed
+    from langchain_tiered_memory.summaries.checks.measures import Embed
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
-    from langchain_tiered_memory.summaries.engine.history import CondensationRecord
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condensed, CondenseJob, Condenser
     from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
@@ -273,24 +270,23 @@ class CondensationEngine:
 
     def room(self) -> int:
         """Tokens that one call for several summaries may read and write, as its model's window bounds it."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.room()
-        return 0
+        model = self._together()
+        return model.room() if model is not None else 0
 
     def answer_room(self) -> int | None:
         """Tokens that one answer to such a call may have; `None` where nobody says."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.answer_room()
-        return None
+        model = self._together()
+        return model.answer_room() if model is not None else None
 
     def asks(self, model: object, *, by_name: bool = False) -> bool:
         """Whether the first choice is this very model, or wraps it; by its name is enough where `by_name`."""
-        for plugin in self._writers.registry.plugins:
-            if isinstance(plugin, CondenserPlugin) and plugin.together is not None:
-                return plugin.together.asks(model, by_name=by_name)
-        return False
+        first = self._together()
+        return first is not None and first.asks(model, by_name=by_name)
+
+    def _together(self) -> BatchCondenser | None:
+        """The first model that can write several summaries in one call."""
+        built_in = (one for one in self._writers.registry.plugins if isinstance(one, CondenserPlugin))
+        return next((one.together for one in built_in if one.together is not None), None)
 
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
         """The summary of `job` by the first writer whose text is taken; by rules alone below `model_from_level`.
@@ -318,23 +314,16 @@ class CondensationEngine:
 
     def prepare(self, job: CondenseJob) -> Prepared:
         """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
-        self._tally.started()
+        self._tally.add("started")
         job, context, candidates = self._prepared(job)
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
     def write_together(
-        self,
-        prepared: Sequence[Prepared],
-        below: Sequence[Mapping[str, int]],
-        *,
-        standing: Standing | None = None,
+        self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
     ) -> Flow[list[GivenPart | None]]:
         """What one call of a model gives for several jobs; `None` for what has to be asked for alone.
 
-        Args:
-            prepared: The jobs, lower levels first.
-            below: As of `Batches.written`.
-            standing: The last request of the session's agent, where it may be used.
+        `below` and `standing` are as of `Batches.written`.
 
         Raises:
             CondensationError: when no model answered. As of `condense`.
@@ -347,11 +336,7 @@ class CondensationEngine:
             raise
 
     def finish(self, prepared: Prepared, given: GivenPart | None = None) -> Flow[Condensed]:
-        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`.
-
-        Raises:
-            CondensationError: as of `condense`.
-        """
+        """The summary of a prepared job: what a call for several gave, where that is taken, else as of `condense`."""
         job, context = prepared.job, prepared.context
         try:
             condensed, by = yield from self._chain.first_of(prepared.candidates, job, context, part=given)
@@ -362,17 +347,18 @@ class CondensationEngine:
 
     def stands_in(self) -> None:
         """Count that a text which rules wrote before a model was asked stands in for it: it failed too often."""
-        self._tally.stands_in()
+        self._tally.add("degraded")
 
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
         context = prepared.context
-        self._tally.failed(error.reason)
+        self._tally.add("failed", why=error.reason)
         self._history.note(record_of(context, reason=error.reason, error=str(error)))
         self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
 
     def _taken(self, prepared: Prepared, condensed: Condensed, by: CondensationPlugin) -> Condensed:
         job, context = prepared.job, prepared.context
-        self._tally.succeeded(by.name, degraded=condensed.degraded)
+        self._tally.add("succeeded", by.name)
+        self._tally.add("degraded", times=int(condensed.degraded))
         wanted = self._settings.validation.metrics
         measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
         self._history.note(record_of(context, writer=by.name, condensed=condensed, measures=measures))
@@ -411,13 +397,14 @@ class CondensationEngine:
 
     def _vectors(self, texts: list[str]) -> list[list[float]] | None:
         """Vectors by the memory's embedder; `None` without one, or where it fails, which is reported."""
-        given = self._caller.ask(
+        found: tuple[list[list[float]] | None] = self._caller.value(
             "embedder",
             lambda: (self._embed(texts),),
             lambda answer: answer if isinstance(answer, tuple) else None,
             owner=self._embed,
+            otherwise=(None,),
         )
-        return given.value[0] if isinstance(given, Given) else None
+        return found[0]
 
     def _count_text(self, text: str) -> int:
         return self._count(text)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Report(Protocol):
@@ -50,9 +51,7 @@ class Skipped:
 class ExtensionCaller:
     """Calls extensions, never on an event loop: flows ask for it as `Work`.
 
-    Args:
-        seconds: How long one may take.
-        report: Told of each that is passed over, as `extension_failed`.
+    One may take so many seconds; each that is passed over is reported as `extension_failed`.
     """
 
     def __init__(self, *, seconds: float, report: Report) -> None:
@@ -101,6 +100,20 @@ class ExtensionCaller:
             hung=answer.hung,
         )
         return answer
+
+    def value(
+        self,
+        who: str,
+        call: Callable[[], object],
+        accept: Callable[[object], T | None],
+        *,
+        owner: object,
+        otherwise: U,
+        session_id: str | None = None,
+    ) -> T | U:
+        """As `ask`, with `otherwise` where there is no answer."""
+        answer = self.ask(who, call, accept, owner=owner, session_id=session_id)
+        return answer.value if isinstance(answer, Given) else otherwise
 
     def _answer(self, who: tuple[int, str], call: Callable[[], object]) -> Given[object] | Skipped:
         with self._lock:

@@ -1,7 +1,9 @@
-"""Hosts a user's extensions for the engine: each is called safely, and a nonsensical answer is skipped."""
+"""Hosts a user's extensions, for the engine and for views: each is called safely, a nonsensical answer is skipped."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,9 +17,9 @@ from langchain_tiered_memory.extensions import (
     Verdict,
 )
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.checks.validators import BUILT_IN, reason_of
-from langchain_tiered_memory.summaries.engine.extension_calls import Given
-from langchain_tiered_memory.summaries.prompts import default_instructions
+from langchain_tiered_memory.summaries.checks.measures import BUILT_IN, reason_of
+from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+from langchain_tiered_memory.summaries.prompts.building import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.types.records import Spent
@@ -25,7 +27,14 @@ from langchain_tiered_memory.types.records import Spent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.extensions import (
+        CondensationContext,
+        CondensationPlugin,
+        ThresholdQuestion,
+        ThresholdResolver,
+        TruncationQuestion,
+        TruncationSelector,
+    )
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.types.outcomes import FailureReason
@@ -35,13 +44,7 @@ E = TypeVar("E", bound="CondensationHook | TelemetryCollector | CondensationVali
 
 
 class Extensions:
-    """Hooks, validators, telemetry collectors and the prompt generator of one engine. Blocking; safe for threads.
-
-    Args:
-        settings: Which of them are switched on.
-        door: Through which each is called.
-        prompt_generator: Writes the instructions, where there is one.
-    """
+    """Hooks, validators, telemetry collectors and the prompt generator of one engine. Blocking; safe for threads."""
 
     def __init__(
         self,
@@ -68,29 +71,17 @@ class Extensions:
             self._settings = settings
 
     def add_hook(self, hook: CondensationHook) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no hook.
-        """
+        """Called from now on."""
         with self._lock:
             self.hooks = _with(self.hooks, hook, CondensationHook)
 
     def add_collector(self, collector: TelemetryCollector) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no collector.
-        """
+        """Called from now on."""
         with self._lock:
             self.collectors = _with(self.collectors, collector, TelemetryCollector)
 
     def add_validator(self, validator: CondensationValidator) -> None:
-        """Called from now on.
-
-        Raises:
-            SettingsError: for something that is no validator, or a name that is taken.
-        """
+        """Called from now on."""
         with self._lock:
             if any(one.name == getattr(validator, "name", None) for one in self.validators):
                 msg = f"there is a validator {validator.name!r} already: give each a name of its own"
@@ -98,11 +89,7 @@ class Extensions:
             self.validators = _with(self.validators, validator, CondensationValidator)
 
     def use_prompts(self, generator: PromptGenerator | None) -> None:
-        """Ask this one from now on.
-
-        Raises:
-            SettingsError: for something that is no prompt generator.
-        """
+        """Ask this one from now on."""
         given: object = generator
         if given is not None and not isinstance(given, PromptGenerator):
             msg = f"a PromptGenerator has generate_prompt; {type(given).__name__} has not"
@@ -180,14 +167,14 @@ class Extensions:
         if generator is None:
             return job
         default = custom if custom is not None else default_instructions(job.strategy)
-        given = self._door.ask(
+        said = self._door.value(
             "prompt generator",
             lambda: generator.generate_prompt(job, default),
             lambda answer: answer if isinstance(answer, str) and answer.strip() else None,
             owner=generator,
+            otherwise=default,
             session_id=context.session_id,
         )
-        said = given.value if isinstance(given, Given) else default
         return job if said == default else replace(job, instructions=said)
 
     def rejection(self, job: CondenseJob, text: str, context: CondensationContext) -> tuple[FailureReason, str] | None:
@@ -198,19 +185,9 @@ class Extensions:
             if isinstance(validator, BUILT_IN):
                 verdict = validator.validate(job, text)
             else:
-                given = self._door.ask(
-                    f"validator {validator.name}.validate",
-                    lambda validator=validator: validator.validate(job, text),  # type: ignore[misc]
-                    lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
-                    owner=validator,
-                    session_id=context.session_id,
-                )
-                if not isinstance(given, Given):
-                    continue
-                verdict = given.value
+                verdict = self._verdict("validator", validator, job, text, context)
             if not verdict.valid:
-                why = "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
-                return reason_of(validator), f"{validator.name}: {why}"
+                return reason_of(validator), f"{validator.name}: {_why(verdict)}"
         return None
 
     def own_rejection(
@@ -219,16 +196,26 @@ class Extensions:
         """Why a plugin does not take its own text, where it has a say in that."""
         if not self._settings.validation.enabled or not isinstance(plugin, ValidatingPlugin):
             return None
-        given = self._door.ask(
-            f"plugin {plugin.name}.validate",
-            lambda: plugin.validate(job, text),
+        verdict = self._verdict("plugin", plugin, job, text, context)
+        return None if verdict.valid else _why(verdict)
+
+    def _verdict(
+        self,
+        what: str,
+        judge: CondensationValidator | ValidatingPlugin,
+        job: CondenseJob,
+        text: str,
+        context: CondensationContext,
+    ) -> Verdict:
+        """What a judge of a user's own says; one that fails has nothing against a text."""
+        return self._door.value(
+            f"{what} {judge.name}.validate",
+            lambda: judge.validate(job, text),
             lambda answer: answer if isinstance(answer, Verdict) and isinstance(answer.valid, bool) else None,
-            owner=plugin,
+            owner=judge,
+            otherwise=Verdict(valid=True),
             session_id=context.session_id,
         )
-        if not isinstance(given, Given) or given.value.valid:
-            return None
-        return "; ".join(str(issue) for issue in given.value.issues) or "no reason given"
 
     def _asked(self, method: str) -> list[CondensationHook]:
         if not self._settings.monitoring.hooks:
@@ -245,8 +232,8 @@ class Extensions:
         accept: Callable[[object], T | None],
         otherwise: T,
     ) -> T:
-        given = self._door.ask(f"hook {hook.name}.{method}", call, accept, owner=hook, session_id=context.session_id)
-        return given.value if isinstance(given, Given) else otherwise
+        who = f"hook {hook.name}.{method}"
+        return self._door.value(who, call, accept, owner=hook, otherwise=otherwise, session_id=context.session_id)
 
 
 def rewritten(answer: object, before: Condensed) -> Condensed | None:
@@ -254,6 +241,10 @@ def rewritten(answer: object, before: Condensed) -> Condensed | None:
     if not isinstance(answer, Condensed) or not isinstance(answer.text, str) or not isinstance(answer.spent, Spent):
         return None
     return replace(before, text=answer.text, notes=tuple(str(note) for note in answer.notes))
+
+
+def _why(verdict: Verdict) -> str:
+    return "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
 
 
 def _job_like(answer: object, job: CondenseJob) -> CondenseJob | None:
@@ -278,3 +269,55 @@ def _with(present: tuple[E, ...], new: E, kind: type) -> tuple[E, ...]:
         msg = f"a {what} has a name, a text that is not empty; {type(new).__name__} has {name!r}"
         raise SettingsError(msg)
     return (*present, new)
+
+
+class ViewExtensions:
+    """At most one threshold resolver and one truncation selector, called through the door."""
+
+    def __init__(self, caller: ExtensionCaller) -> None:
+        self._door = caller
+        self.threshold_resolver: ThresholdResolver | None = None
+        """Decides at how many percent of the window a view is condensed."""
+        self.truncation_selector: TruncationSelector | None = None
+        """Chooses what leaves a view when the window slides."""
+
+    def resolve_threshold(self, question: ThresholdQuestion) -> float | None:
+        """What the resolver says; `None` where there is none, it has no opinion, or it failed."""
+        resolver = self.threshold_resolver
+        if resolver is None:
+            return None
+        (percent,) = self._door.value(
+            f"{type(resolver).__name__}.resolve",
+            lambda: resolver.resolve(question),
+            _as_percent,
+            owner=resolver,
+            otherwise=(None,),
+            session_id=question.session_id,
+        )
+        return percent
+
+    def select_truncation(self, question: TruncationQuestion, *, session_id: str) -> Collection[object]:
+        """What the selector would leave out; empty where there is none, or it failed."""
+        selector = self.truncation_selector
+        if selector is None:
+            return ()
+        return self._door.value(
+            f"{type(selector).__name__}.select",
+            lambda: selector.select(question),
+            _as_collection,
+            owner=selector,
+            otherwise=(),
+            session_id=session_id,
+        )
+
+
+def _as_percent(answer: object) -> tuple[float | None] | None:
+    if answer is None:
+        return (None,)
+    if isinstance(answer, bool) or not isinstance(answer, int | float) or math.isnan(answer):
+        return None
+    return (float(answer),)
+
+
+def _as_collection(answer: object) -> Collection[object] | None:
+    return answer if isinstance(answer, Collection) and not isinstance(answer, str | bytes) else None

@@ -7,7 +7,7 @@ stand here. A request is used only while its session has the epoch under which i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory.sql import forks
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
+K = TypeVar("K")
 _SESSIONS = 32
 """Sessions whose last request is kept: with long windows each may be a megabyte."""
 
@@ -68,18 +69,12 @@ class LastRequests:
     def note(self, session_id: str, request: LastRequest) -> None:
         """Keep a request in the place of the one before it."""
         with self._lock:
-            self._kept.pop(session_id, None)
-            self._kept[session_id] = request
-            if len(self._kept) > _SESSIONS:
-                del self._kept[next(iter(self._kept))]
+            _keep(self._kept, session_id, request)
 
     def await_answer(self, session_id: str, track: str, request: LastRequest) -> None:
         """Keep a request that was handed out and is not answered yet, in the place of the one before it."""
         with self._lock:
-            self._waiting.pop((session_id, track), None)
-            self._waiting[session_id, track] = request
-            if len(self._waiting) > _SESSIONS:
-                del self._waiting[next(iter(self._waiting))]
+            _keep(self._waiting, (session_id, track), request)
 
     def take_answered(self, session_id: str, track: str) -> LastRequest | None:
         """The request that an answer belongs to, once; `None` where none was handed out."""
@@ -89,10 +84,7 @@ class LastRequests:
     def warm(self, session_id: str, *, now: float, lifetime_seconds: float) -> LastRequest | None:
         """The session's, while its provider has it; those that ran out are let go of.
 
-        Args:
-            session_id: Whose.
-            now: Seconds since the epoch. A clock that went back is no reason to trust a cache.
-            lifetime_seconds: How long a provider keeps what it read.
+        A clock that went back is no reason to trust a cache.
         """
         with self._lock:
             for one, kept in list(self._kept.items()):
@@ -105,3 +97,10 @@ class LastRequests:
         with self._lock:
             self._kept.clear()
             self._waiting.clear()
+
+
+def _keep(kept: dict[K, LastRequest], key: K, request: LastRequest) -> None:
+    kept.pop(key, None)
+    kept[key] = request
+    if len(kept) > _SESSIONS:
+        del kept[next(iter(kept))]

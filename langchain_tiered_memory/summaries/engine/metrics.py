@@ -1,17 +1,19 @@
-"""Metrics of the engine since it was made."""
+"""What the engine did since it was made: counts, and its last attempts with what was measured of each summary."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from langchain_tiered_memory.types.outcomes import FailureReason
+    from langchain_tiered_memory.extensions import CondensationContext
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,84 +53,123 @@ class EngineMetrics:
     """By priority; those that were unregistered are left out."""
 
 
+Counted: TypeAlias = Literal[
+    "started", "succeeded", "degraded", "failed", "fell back", "asked", "called", "writer failed", "refused"
+]
+"""`asked`, `called`, `writer failed` and `refused` are a writer's own; `degraded`: rules stand in for others."""
+
+
 class Tally:
-    """Counts as the engine goes. Safe for threads."""
+    """Counts as the engine goes, by what happened, to which writer, and why. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
-        self._counts: Counter[str] = Counter()
-        self._failures: Counter[FailureReason] = Counter()
-        self._writers: Counter[tuple[str, str]] = Counter()
-        self._writer_failures: Counter[tuple[str, FailureReason]] = Counter()
-        self._refused: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[tuple[Counted, str, str]] = Counter()
 
-    def started(self) -> None:
-        """Somebody asks for a summary."""
+    def add(self, what: Counted, writer: str = "", why: str = "", *, times: int = 1) -> None:
+        """It happened."""
         with self._lock:
-            self._counts["attempts"] += 1
-
-    def succeeded(self, writer: str, *, degraded: bool) -> None:
-        """A writer's summary was taken."""
-        with self._lock:
-            self._counts["successes"] += 1
-            self._counts["degraded"] += degraded
-            self._writers[writer, "successes"] += 1
-
-    def stands_in(self) -> None:
-        """What rules wrote before stands in for a model from now on."""
-        with self._lock:
-            self._counts["degraded"] += 1
-
-    def failed(self, reason: FailureReason) -> None:
-        """No summary came about."""
-        with self._lock:
-            self._failures[reason] += 1
-
-    def fell_back(self) -> None:
-        """The next writer takes over."""
-        with self._lock:
-            self._counts["fallbacks"] += 1
-
-    def asked(self, writer: str) -> None:
-        """A writer begins."""
-        with self._lock:
-            self._writers[writer, "attempts"] += 1
-
-    def called(self, writer: str, calls: int = 1) -> None:
-        """A writer calls its model."""
-        with self._lock:
-            self._writers[writer, "calls"] += calls
-
-    def writer_failed(self, writer: str, reason: FailureReason) -> None:
-        """A writer gave nothing that could be taken."""
-        with self._lock:
-            self._writer_failures[writer, reason] += 1
-
-    def refused(self, writer: str, fault: str) -> None:
-        """An answer of a writer's model was not taken."""
-        with self._lock:
-            self._refused[writer, fault] += 1
+            self._counts[what, writer, why] += times
 
     def metrics(self, writers: Iterable[tuple[str, float]]) -> EngineMetrics:
         """The figures now; `writers` by name with the seconds that their breakers stay open."""
         with self._lock:
-            return EngineMetrics(
-                attempts=self._counts["attempts"],
-                successes=self._counts["successes"],
-                failures=dict(self._failures),
-                fallbacks=self._counts["fallbacks"],
-                degraded=self._counts["degraded"],
-                calls=sum(count for (_, what), count in self._writers.items() if what == "calls"),
-                writers=tuple(
-                    WriterMetrics(
-                        name=name,
-                        attempts=self._writers[name, "attempts"],
-                        successes=self._writers[name, "successes"],
-                        failures={why: n for (who, why), n in self._writer_failures.items() if who == name},
-                        refused={what: n for (who, what), n in self._refused.items() if who == name},
-                        calls=self._writers[name, "calls"],
-                        open_seconds=seconds,
-                    )
-                    for name, seconds in writers
-                ),
-            )
+            counts = Counter(self._counts)
+
+        def total(what: Counted) -> int:
+            return sum(count for (one, _, _), count in counts.items() if one == what)
+
+        def reasons(what: Counted, writer: str = "") -> dict[FailureReason, int]:
+            return {FailureReason(why): n for (one, who, why), n in counts.items() if (one, who) == (what, writer)}
+
+        return EngineMetrics(
+            attempts=total("started"),
+            successes=total("succeeded"),
+            failures=reasons("failed"),
+            fallbacks=total("fell back"),
+            degraded=total("degraded"),
+            calls=total("called"),
+            writers=tuple(
+                WriterMetrics(
+                    name=name,
+                    attempts=counts["asked", name, ""],
+                    successes=counts["succeeded", name, ""],
+                    failures=reasons("writer failed", name),
+                    refused={why: n for (one, who, why), n in counts.items() if (one, who) == ("refused", name)},
+                    calls=counts["called", name, ""],
+                    open_seconds=seconds,
+                )
+                for name, seconds in writers
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondensationRecord:
+    """One attempt at a summary."""
+
+    at: float
+    session_id: str
+    level: int
+    strategy: str
+    attempt: int
+    source_tokens: int
+    writer: str | None = None
+    """Whose text was taken; `None` where none was."""
+    tokens: int = 0
+    """Of the summary."""
+    degraded: bool = False
+    reason: FailureReason | None = None
+    """Why no summary came about, or why it is degraded."""
+    error: str | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """By the names in `condensation.validation.metrics`; what could not be measured is left out."""
+
+
+def record_of(
+    context: CondensationContext,
+    *,
+    writer: str | None = None,
+    condensed: Condensed | None = None,
+    reason: FailureReason | None = None,
+    error: str | None = None,
+    measures: Mapping[str, float] | None = None,
+) -> CondensationRecord:
+    """What became of one attempt: `condensed`, or the `reason` why nothing did."""
+    return CondensationRecord(
+        at=context.at,
+        session_id=context.session_id,
+        level=context.level,
+        strategy=context.strategy,
+        attempt=context.attempt,
+        source_tokens=context.source_tokens,
+        writer=writer,
+        tokens=condensed.tokens if condensed is not None else 0,
+        degraded=condensed is not None and condensed.degraded,
+        reason=condensed.reason if condensed is not None else reason,
+        error=condensed.error if condensed is not None else error,
+        measures=measures or {},
+    )
+
+
+class History:
+    """The last attempts, oldest first. Safe for threads."""
+
+    def __init__(self, keep: int) -> None:
+        self._lock = forks.Lock()
+        self._records: deque[CondensationRecord] = deque(maxlen=keep)
+
+    def note(self, record: CondensationRecord) -> None:
+        """Keep one more."""
+        with self._lock:
+            self._records.append(record)
+
+    def records(self) -> tuple[CondensationRecord, ...]:
+        """Those that are kept."""
+        with self._lock:
+            return tuple(self._records)
+
+    def resize(self, keep: int) -> None:
+        """Keep so many from now on, of those that are there the last."""
+        with self._lock:
+            self._records = deque(self._records, maxlen=keep)

@@ -20,10 +20,7 @@ EXTRACTIVE_PRIORITY = 0
 class CondenserPlugin:
     """A built-in writer as a plugin. The engine drives its flow, sync or async as whoever asks.
 
-    Args:
-        condenser: The writer.
-        priority: Its place.
-        uses_model: Whether it asks a model: then it is tried again before rules write in its stead.
+    One that uses a model is tried again before rules write in its stead.
     """
 
     def __init__(self, condenser: Condenser, *, priority: int, uses_model: bool) -> None:
@@ -38,19 +35,11 @@ class CondenserPlugin:
         return True
 
     def condense(self, job: CondenseJob) -> Condensed:
-        """The summary, in this thread.
-
-        Raises:
-            CondensationError: when no usable text came back.
-        """
+        """The summary, in this thread."""
         return run(self.flow(job))
 
     def flow(self, job: CondenseJob) -> Flow[Condensed]:
-        """The summary, as a flow.
-
-        Raises:
-            CondensationError: when no usable text came back.
-        """
+        """The summary, as a flow."""
         return self._condenser.condense(job)
 
     @property
@@ -78,11 +67,7 @@ class PluginRegistry:
         return self._plugins
 
     def register(self, plugin: CondensationPlugin) -> None:
-        """Add a plugin.
-
-        Raises:
-            SettingsError: for a name that is taken, or something that is no plugin.
-        """
+        """Add a plugin."""
         given: object = plugin
         if not isinstance(given, CondensationPlugin):
             msg = f"a plugin has name, priority, should_activate and condense; {type(given).__name__} has not"

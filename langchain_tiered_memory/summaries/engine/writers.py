@@ -1,15 +1,19 @@
-"""The writers of one engine: who wants a job, who is fit to do it, and the writing itself, within its bounds."""
+"""The writers of one engine: who wants a job, who is fit to do it, and the writing itself, within its bounds.
+
+Who failed repeatedly is left alone by a circuit breaker (Nygard, "Release It!", 2007): closed while all is well; open
+after so many failures in a row; after a wait half-open, which lets one trial through. A trial that fails opens it for
+twice as long.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.engine.breaker import CircuitBreaker, Pass
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.engine.extension_host import rewritten
 from langchain_tiered_memory.summaries.engine.rate_limited import Meter
@@ -33,14 +37,7 @@ _NO_ATTEMPT = (FailureReason.RATE_LIMITED, FailureReason.CIRCUIT_OPEN)
 
 
 class Writers:
-    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads.
-
-    Args:
-        settings: Breakers and rate bound.
-        door: Through which plugins of users are called.
-        tally: Counts what they do.
-        max_open_seconds: The longest a breaker stays open.
-    """
+    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads."""
 
     def __init__(
         self, settings: CondensationSettings, caller: ExtensionCaller, tally: Tally, *, max_open_seconds: float
@@ -83,11 +80,11 @@ class Writers:
         Raises:
             CondensationError: when nothing usable came, or the bound on model calls is reached.
         """
-        self._tally.asked(plugin.name)
+        self._tally.add("asked", plugin.name)
         if isinstance(plugin, CondenserPlugin):
             return (yield from self._meter.driven(plugin.flow(job), plugin.name, now))
         condensed = self._of_plugin(plugin, job, context)
-        self._tally.called(plugin.name, condensed.spent.calls)
+        self._tally.add("called", plugin.name, times=condensed.spent.calls)
         return condensed
 
     def write_together(
@@ -104,7 +101,7 @@ class Writers:
         Raises:
             CondensationError: when no answer came, or the bound on model calls is reached.
         """
-        self._tally.asked(plugin.name)
+        self._tally.add("asked", plugin.name)
         flow = condenser.condense_together(parts, standing=standing, report=self._door.report)
         return (yield from self._meter.driven(flow, plugin.name, now))
 
@@ -116,7 +113,7 @@ class Writers:
 
     def failed(self, plugin: CondensationPlugin, given: Pass, *, reason: FailureReason, now: float) -> None:
         """Its summary was not taken, or did not come."""
-        self._tally.writer_failed(plugin.name, reason)
+        self._tally.add("writer failed", plugin.name, reason)
         breaker = self._breaker(plugin)
         seconds = breaker.failed(given, now) if breaker is not None else None
         if seconds is not None:
@@ -165,14 +162,14 @@ class Writers:
     def _wants(self, plugin: CondensationPlugin, context: CondensationContext) -> bool:
         if isinstance(plugin, CondenserPlugin):
             return not (plugin.uses_model and self._settings.strategies.primary == "provider")
-        answer = self._door.ask(
+        return self._door.value(
             f"plugin {plugin.name}.should_activate",
             lambda: plugin.should_activate(context),
             lambda said: said if isinstance(said, bool) else None,
             owner=plugin,
+            otherwise=False,
             session_id=context.session_id,
         )
-        return isinstance(answer, Given) and answer.value
 
     def _of_plugin(self, plugin: CondensationPlugin, job: CondenseJob, context: CondensationContext) -> Condensed:
         answer = self._door.ask(
@@ -201,3 +198,85 @@ def _signed(said: object, name: str) -> Condensed | None:
         return None
     written = rewritten(said, Condensed(text="", tokens=0, model=name))
     return written and replace(written, spent=said.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Leave to call the writer once; hand it back with what became of the call."""
+
+    state: int
+    """Which of the breaker's states gave it: what a call says that began before is out of date."""
+
+
+class CircuitBreaker:
+    """Of one writer. Safe for threads.
+
+    After `failures` in a row it opens for `seconds` at first, and never for more than `max_seconds`.
+    """
+
+    def __init__(self, *, failures: int, seconds: float, max_seconds: float) -> None:
+        self._most = failures
+        self._first_seconds = seconds
+        self._max_seconds = max(seconds, max_seconds)
+        self._lock = forks.Lock()
+        self._state = 0
+        self._in_a_row = 0
+        self._opened_at: float | None = None
+        self._seconds = seconds
+        self._on_trial = False
+
+    def wait_seconds(self, now: float) -> float:
+        """Seconds until it lets somebody through; 0 where it does now."""
+        with self._lock:
+            return self._wait(now)
+
+    def enter(self, now: float) -> Pass | None:
+        """Leave to call; `None` while it is open, or half-open with its trial under way."""
+        with self._lock:
+            if self._wait(now) > 0:
+                return None
+            self._on_trial = self._opened_at is not None
+            return Pass(self._state)
+
+    def succeeded(self, given: Pass) -> bool:
+        """The call went well. Returns whether this closed an open breaker."""
+        with self._lock:
+            if given.state != self._state:
+                return False
+            was_open = self._opened_at is not None
+            self._in_a_row = 0
+            if was_open:
+                self._move(None)
+                self._seconds = self._first_seconds
+            return was_open
+
+    def failed(self, given: Pass, now: float) -> float | None:
+        """The call failed. Returns for how many seconds this opened the breaker; `None` where it did not."""
+        with self._lock:
+            if given.state != self._state:
+                return None
+            self._in_a_row += 1
+            if self._opened_at is not None:
+                self._seconds = min(self._seconds * 2, self._max_seconds)
+            elif self._in_a_row < self._most:
+                return None
+            self._move(now)
+            return self._seconds
+
+    def left(self, given: Pass) -> None:
+        """The call came to nothing that speaks for or against the writer: cancelled, or held back."""
+        with self._lock:
+            if given.state == self._state:
+                self._on_trial = False
+
+    def _move(self, opened_at: float | None) -> None:
+        self._state += 1
+        self._opened_at = opened_at
+        self._on_trial = False
+
+    def _wait(self, now: float) -> float:
+        if self._opened_at is None:
+            return 0.0
+        self._opened_at = min(self._opened_at, now)  # a clock that went back must not make the wait longer than it is
+        left = max(self._opened_at + self._seconds - now, 0.0)
+        return self._seconds if self._on_trial and not left else left

@@ -5,37 +5,35 @@ from __future__ import annotations
 import re
 
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.sentences import ASKS
 
 _CHANGES = re.compile(
     r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
-    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait"
-    r"|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)|update (?:on"
-    r"|for|to|about)|updated?\b|revised|amended"
-    r"|changed?|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)"
-    r"|ignore (?:what|that|the)|i told you|i said"
-    r"|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)|brought forward|bumped|raised|lowered|cut to"
-    r"|increased to"
-    r"|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
+    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor"
+    r"|last[- ]minute) (?:change|correction|update)|update (?:on|for|to|about)|updated?\b|revised|amended|changed?"
+    r"|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)"
+    r"|ignore (?:what|that|the)|i told you|i said|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)"
+    r"|brought forward|bumped|raised|lowered|cut to"
+    r"|increased to|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
     r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now"
     r"|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
-    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone"
-    r"|code|password|deadline|date|price|contact|owner|name|job)"
+    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone|code"
+    r"|password|deadline|date|price|contact|owner|name|job)"
     r"|should (?:be|have been|read)|meant|sorry,)\b"
 )
 _FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
 _CORRECTS = re.compile(
     r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
-    r"|mixed (?:\w+ )?up|was wrong"
-    r"|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor|last[- ]minute) (?:change"
-    r"|correction|update)"
+    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor"
+    r"|last[- ]minute) (?:change|correction|update)"
     r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out"
-    r"|no longer|any ?more|instead"
-    r"|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to|from))\b"
+    r"|no longer|any ?more|instead|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to"
+    r"|from))\b"
 )
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
-    r"|isn['\u2019]t|aren['\u2019]t|used to be|(?<=\()(?:was|formerly|previously)"
-    r"|told you|i said|nicht(?: mehr)?"
+    r"|isn['\u2019]t|aren['\u2019]t|used to be|(?<=\()(?:was|formerly|previously)|told you|i said|nicht(?: mehr)?"
     r"|(?<=, )(?:no|non|pas|n\u00e3o)|et non(?: pas)?)\b"
     r"[\s\"'`]{1,4}(?:(?:the|a|an|at|on|in|use|using|with|to|of|by)\s){0,2}[\"'`]?"
     r"(?P<wrong>[$\u20ac\u00a3]?\w[\w.,:/@-]{0,80}+(?:\s\w[\w.:/-]{0,40}+){0,2})",
@@ -51,12 +49,11 @@ _MOVES = re.compile(
     r"|postponed|increased|reduced|dropped"
     r"|migrat\w+|took over|takes over|taking over|inherited|renamed|revised|transferred)\b"
 )
-_ENDS_TEXT = (
+_ENDS = word_set(
     "a an the to for of at on in by with and but or so as is are was were be been it its it's that this these those my "
     "our your his her their we i you they he she now any anymore more if when because since only just too very really "
     "quite sure going able here there what which who good bad too yet all much many enough one"
 )
-_ENDS = frozenset(_ENDS_TEXT.split())
 _LEAST_CHARS = 3
 _SUPPOSES = re.compile(
     r"(?:suppos\w*|imagin\w*|assum\w*|pretend|hypothetical\w*|let['\u2019]s say|angenommen|nehmen wir an|supongamos"
@@ -91,7 +88,7 @@ def announces_change(text: str) -> bool:
 def doubts(text: str) -> bool:
     """Whether a clause supposes, guesses, denies or repeats what it tells, so that nothing is settled by it."""
     low = text[:1].lower() + text[1:]  # "Dr. Said" is a name
-    return low.rstrip(" \"'").endswith(("?", "\uff1f", "\u061f")) or _DOUBTS.search(low) is not None
+    return low.rstrip(" \"'").endswith(ASKS) or _DOUBTS.search(low) is not None
 
 
 def supposes(text: str) -> bool:

@@ -8,14 +8,12 @@ it needs no dictionary to see that there is one. The few words that say nothing 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from langchain_tiered_memory.summaries.facts.phrases import DETERMINERS
+from langchain_tiered_memory.summaries.facts.clauses import DETERMINERS
+from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import UNSPACED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_VALUE_WORDS = 4
 """Of a value: "Dr. Anna Maria Keller". Where more differs, two statements say different things."""
@@ -41,11 +39,9 @@ _NEGATES = re.compile(
     r"(?<!\w)(?:(?:do|does|did) not|\w{2,8}n['\u2019]t|not|no longer|nicht(?: mehr)?|kein\w*|n['\u2019e] ?|pas|plus|no"
     r"|non|n\u00e3o|\u043d\u0435)(?!\w)|\u4e0d|\u6ca1"
 )
-_IS_TEXT = "is are am 's ist sind est sont es son \u00e9 s\u00e3o \u00e8 sono \u662f \u4e3a \u306f = costs equals"
-IS = frozenset(_IS_TEXT.split())
+IS = word_set("is are am 's ist sind est sont es son \u00e9 s\u00e3o \u00e8 sono \u662f \u4e3a \u306f = costs equals")
 """Says in the present what something is."""
-_POINTS_TEXT = "it that this they es er sie das il elle \u00e7a esto ello ele ela esso"
-_POINTS = frozenset(_POINTS_TEXT.split())
+_POINTS = word_set("it that this they es er sie das il elle \u00e7a esto ello ele ela esso")
 """What stands for a subject that was named before."""
 _OWN = frozenset({"i", "we", "ich", "wir", "je", "nous", "yo"})
 
@@ -107,7 +103,7 @@ def swap_of(new: Frame, old: Frame) -> Swap | None:
     mine, its = new.words, old.words
     if new.points_back:
         mine = mine[1:]
-        its = its[max(_place(mine[:1], its), 0) :]
+        its = its[its.index(mine[0]) :] if mine and mine[0] in its else its
     same = min(len(mine), len(its))
     before = next((at for at in range(same) if mine[at] != its[at]), same)
     most = same - before
@@ -119,10 +115,6 @@ def swap_of(new: Frame, old: Frame) -> Swap | None:
     )
     fits = 0 < len(differs.new) <= MOST_VALUE_WORDS and 0 < len(differs.old) <= MOST_VALUE_WORDS
     return differs if fits and differs.shared else None
-
-
-def _place(first: Sequence[str], words: Sequence[str]) -> int:
-    return words.index(first[0]) if first and first[0] in words else 0
 
 
 @read_once

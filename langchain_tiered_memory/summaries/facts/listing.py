@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values
-from langchain_tiered_memory.summaries.facts.phrases import normalised
+from langchain_tiered_memory.summaries.facts.clauses import normalised
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day

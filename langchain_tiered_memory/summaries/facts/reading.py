@@ -4,6 +4,11 @@ Any sentence of a person is looked at. What tells a fact from talk is that it is
 first-person statement, words that are seldom said) and how it is put (a decision, an order, who runs what). Both make
 its weight; which facts a view shows is decided later, among all of them. Tool results and system prompts yield none:
 what a web page claims is not a decision, and nothing it says may become an instruction.
+
+What of a message is its author's own is told by form alone. What stands in quote marks as a sentence, or behind a `>`,
+is left out. Headers or a rule above a forwarded message, a letter from its salutation to the name below it, and what
+stands below a line that ends with a colon are mostly somebody else's: that is kept under a speaker of its own, and
+takes the place of nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +20,16 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import supposes
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
-from langchain_tiered_memory.summaries.facts.quotations import parts_of_message, speaker_of
+from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
+from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.sentences import ASKS, pieces
 from langchain_tiered_memory.types.records import Entry, Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
 
 READER_VERSION = 2
 """Grows when facts are read otherwise than before: what an older version read is then read again."""
@@ -49,7 +56,22 @@ _AMOUNT = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]{0,12}+(?: [^\W\d_]{1,20}){0,2}[!
 """A figure by itself, which the next sentence says what it is of: "4300 euros!! That's what they want for it."."""
 _PARTICULAR = re.compile(r"\d|[/@\\]|[\w,;] [^\W\d_a-z]|decided|agreed|settled|chose")
 """What a sentence of a long answer has at least, to be looked at."""
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+
+_QUOTED = "quoted"
+"""The speaker of what a message quotes: it is not known who said it."""
+_CITED = re.compile(r"[ \t]{0,8}>")
+_RULE = re.compile(r"[ \t]{0,8}[-_=*]{3,80}[ \t]?\w[^\n]{0,80}[-_=*:]{1,80}[ \t]{0,8}")
+_HEADER = re.compile(r"[\w-]{2,20}(?: [\w-]{1,20})?[:\uff1a][ \t]+\S")
+_ITEM = re.compile(r"[ \t]{0,8}(?:[-*+\u2022]|\d{1,3}[.)])[ \t]")
+_SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f", ":", "\uff1a", ";")
+_MARKED = re.compile(
+    r"\"[^\"\n]{3,2000}\"|\u201c[^\u201c\u201d\n]{3,2000}\u201d|\u201e[^\u201e\u201c\u201d\n]{3,2000}[\u201c\u201d]"
+    r"|\u00ab[^\u00ab\u00bb\n]{3,2000}\u00bb|\u300c[^\u300c\u300d\n]{3,2000}\u300d"
+)
+_SENTENCE_WORDS = 3
+_LETTER_LINES = 3
+_FRAME_WORDS = 5
+"""Of a salutation ("Dear Mrs. Ann Miller,") or the name below a letter."""
 
 
 def fact_id(seq: int, kind: str, text: str) -> str:
@@ -107,7 +129,7 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
             if stated.weight >= LEAST_WEIGHT:
                 found.append((trimmed(stated.text, keep=stated.span), stated, quoted))
             about = stated.named or about
-        asks = piece.text.rstrip().endswith(_QUESTION_MARKS)
+        asks = piece.text.rstrip().endswith(ASKS)
         if asks:
             about = named_in(piece.text) or about
     if len(found) > MAX_FACTS_PER_ENTRY:
@@ -145,4 +167,72 @@ def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = 
         id=fact_id(entry.seq, stated.kind, clause),
         sources=(entry.seq,),
         weight=stated.weight,
+    )
+
+
+def is_quoted(fact: Fact) -> bool:
+    """Whether somebody else's words state a fact."""
+    return fact.speaker.startswith(_QUOTED)
+
+
+def speaker_of(entry: Entry, *, quoted: bool) -> str:
+    """Who says what a message states, or quotes."""
+    name = entry.name or ""
+    return " by ".join(filter(None, (_QUOTED, name))) if quoted else name
+
+
+def parts_of_message(entry: Entry, text: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a message in their order, without quotations, each with whether it is mostly somebody else's.
+
+    What an assistant hands to its tools is none: code that it writes and patterns that it looks for state nothing.
+    """
+    lines = (text[: call_start(text)] if entry.calls else text).split("\n")
+    own = len(lines) if entry.role == "assistant" else _first_handed_over(lines)
+    yield without_quotations(lines[:own]), False
+    yield without_quotations(lines[own:]), True
+
+
+def without_quotations(lines: Sequence[str]) -> str:
+    """Lines of a text without those that cite another, and without sentences in quote marks."""
+    kept: list[str] = []
+    text, start = "\n".join(line for line in lines if not _CITED.match(line)), 0
+    for match in _MARKED.finditer(text):
+        said, before = match[0][1:-1].strip(), text[start : match.start()].rstrip(" \t")
+        stands_alone = not before or before.endswith((":", "\uff1a", "\n")) or said.endswith(_SENTENCE_ENDS)
+        if stands_alone and (said.count(" ") + 1 >= _SENTENCE_WORDS or not said.isascii()):
+            kept.append(text[start : match.start()])
+            start = match.end()
+    return "\n".join((*kept, text[start:])) if kept else text
+
+
+def _first_handed_over(lines: list[str]) -> int:
+    """The number of the first line of what a message forwards or pastes below its own; else how many there are."""
+    said = [line.strip() for line in lines]
+    for place, line in enumerate(said[:-1]):
+        if not line:
+            continue
+        behind = next((one for one in said[place + 1 :] if one), "")
+        if _RULE.fullmatch(line) or (_HEADER.match(line) and _HEADER.match(said[place + 1]) and _is_mail(said[place:])):
+            return place
+        if line.endswith((":", "\uff1a")) and behind and not _ITEM.match(behind) and frame_of(line).words:
+            return place + 1
+        if _is_letter(said[place:]):
+            return place
+    return len(lines)
+
+
+def _is_mail(lines: list[str]) -> bool:
+    """Whether these lines begin with headers, and go on below a blank one."""
+    return "" in lines and any(lines[lines.index("") :])
+
+
+def _is_letter(lines: list[str]) -> bool:
+    """Whether these lines are a letter: a salutation that ends with a comma, and below the text somebody's name."""
+    said = [line for line in lines if line]
+    return (
+        len(said) >= _LETTER_LINES
+        and said[0].endswith((",", "\uff0c"))
+        and said[0].count(" ") < _FRAME_WORDS
+        and not said[-1].endswith(_SENTENCE_ENDS)
+        and said[-1].count(" ") < _FRAME_WORDS
     )

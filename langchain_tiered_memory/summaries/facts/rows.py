@@ -10,7 +10,7 @@ Whoever calls these has locked the session.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select, update
@@ -34,6 +34,11 @@ _NEWEST_SEQS = 400
 """Messages before those that are new, of whose facts all subjects are read: most words are found often enough there."""
 _MOST_WORDS = 60
 """More words than these are not looked for by the database: then all subjects are read."""
+_PACKED, _NUMBERS = ("speaker", "track"), ("sources", "instead_of")
+_PLAIN = tuple(
+    one.name for one in fields(Fact) if one.name not in {*_PACKED, *_NUMBERS, "by_model"} and one.name in table.c
+)
+"""Columns of facts, by the form in which they keep a field."""
 _STANDING = (
     update(table)
     .where(table.c.session_key == bindparam("session"), table.c.id == bindparam("fact"))
@@ -48,26 +53,10 @@ def fact_of(row: Columns) -> Fact:
         DamagedRowError: when a column cannot be read.
     """
     check(table, row)
-    return Fact(
-        kind=row["kind"],
-        text=row["text"],
-        seq=row["seq"],
-        at=row["at"],
-        by=row["by"],
-        speaker=unpacked(row["speaker"]),
-        subject=row["subject"],
-        attribute=row["attribute"],
-        value=row["value"],
-        track=unpacked(row["track"]),
-        id=row["id"],
-        sources=from_json(table, row, "sources", tuple[int, ...]),
-        weight=row["weight"],
-        by_model=bool(row["by_model"]),
-        instead_of=from_json(table, row, "instead_of", tuple[int, ...]),
-        mentions=row["mentions"],
-        status=row["status"],
-        superseded_by=row["superseded_by"],
-    )
+    values: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    values |= {name: unpacked(row[name]) for name in _PACKED}
+    values |= {name: from_json(table, row, name, tuple[int, ...]) for name in _NUMBERS}
+    return Fact(**values, by_model=bool(row["by_model"]))
 
 
 def write_facts(connection: Connection, key: int, summary_id: str, found: Sequence[Fact]) -> None:
@@ -132,11 +121,8 @@ def take_up(connection: Connection, key: int, ids: Iterable[str]) -> None:
 def stand_anew(connection: Connection, key: int, *, after: int | None = None) -> None:
     """Work out anew which of a session's facts hold.
 
-    Args:
-        connection: The transaction.
-        key: The session.
-        after: All that was written since stands behind this message: the standing of what came before is right
-            without it. `None` where facts came or went among the others.
+    Where all that was written since stands behind message `after`, the standing of what came before is right without
+    it; `None` where facts came or went among the others.
     """
     if after is None:
         facts = all_facts(connection, key)
@@ -226,23 +212,11 @@ def as_stored(fact: Fact) -> Fact:
 
 def _values(key: int, summary_id: str, fact: Fact, *, least_mentions: int) -> dict[str, Any]:
     return {
+        **{name: getattr(fact, name) for name in (*_PLAIN, "by_model")},
+        **{name: packed(getattr(fact, name)) for name in _PACKED},
+        **{name: json.dumps(list(getattr(fact, name))) for name in _NUMBERS},
         "session_key": key,
-        "id": fact.id,
         "summary_id": summary_id,
-        "track": packed(fact.track),
-        "kind": fact.kind,
-        "subject": fact.subject,
-        "attribute": fact.attribute,
-        "value": fact.value,
-        "text": fact.text,
-        "by": fact.by,
-        "speaker": packed(fact.speaker),
-        "seq": fact.seq,
-        "at": fact.at,
-        "sources": json.dumps(list(fact.sources)),
-        "weight": fact.weight,
-        "by_model": fact.by_model,
-        "instead_of": json.dumps(list(fact.instead_of)),
         "mentions": max(fact.mentions, least_mentions),
         "status": "active",
         "superseded_by": None,

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
-from langchain_tiered_memory.summaries.facts.clauses import without_remark
+from langchain_tiered_memory.summaries.facts.clauses import Phrase, phrases, singular, without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
-from langchain_tiered_memory.summaries.facts.phrases import Phrase, phrases, singular
-from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
-from langchain_tiered_memory.summaries.facts.talk import is_talk
+from langchain_tiered_memory.summaries.facts.signs import is_talk, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
+from langchain_tiered_memory.text.lexicon import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,13 +62,11 @@ _PROPERTIES = {
     "start": "begins", "starts": "begins", "begin": "begins", "end": "ends", "arrive": "arrives",
     "depart": "departs", "live": "lives", "work": "works", "play": "plays", "called": "name", "named": "name",
 }  # fmt: skip
-_NO_NAME_TEXT = (
+_NO_NAME = word_set(
     "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
-    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday "
-    "sunday a an it it's we "
-    "he she they you your my our his her their there here not just also please sorry actually english"
+    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "
+    "we he she they you your my our his her their there here not just also please sorry actually english"
 )
-_NO_NAME = frozenset(_NO_NAME_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
@@ -17,8 +17,8 @@ from langchain_tiered_memory.sql.session_rows import advance_epoch, lock_session
 from langchain_tiered_memory.summaries.facts import rows
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
+from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import superseded
-from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
@@ -28,7 +28,7 @@ from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Fact, SessionRef, Summary
@@ -102,12 +102,8 @@ class FactStore:
                 if fact.status == "active" and fact.seq <= up_to and track in (None, fact.track)
             }
         gone = frozenset(without)
-
-        def holds(fact: Fact) -> bool:
-            return fact.status == "active" and fact.superseded_by is None
-
         left = [
-            fact if holds(fact) else replace(fact, status="active", superseded_by=None)
+            replace(fact, status="active", superseded_by=None)
             for fact in found.values()
             if fact.id not in silenced and gone.isdisjoint(fact.sources)
         ]
@@ -135,12 +131,7 @@ class FactStore:
     ) -> list[Fact]:
         """The facts whose words match a question best, best first, by BM25 over the facts of the session.
 
-        Args:
-            ref: The session.
-            query: The question.
-            k: The most to give.
-            superseded_too: Whether those that do not hold any more are among them.
-            track: Only what was said on this track; `None`: on all.
+        On one track, or on all; those that do not hold any more with `superseded_too`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
         held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
@@ -167,10 +158,9 @@ class FactStore:
         """
         active = () if superseded_too or track is not None else (table.c.status == "active",)
         by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
-        with self.database.read() as connection:
-            if track is None:
-                return readable(connection, connection.execute(by_worth.limit(k)).mappings(), rows.fact_of)
-            own = readable(connection, connection.execute(by_worth).mappings(), rows.fact_of)
+        if track is None:
+            return self._read(by_worth.limit(k))
+        own = self._read(by_worth)
         gone = superseded(own)
         judged = [
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
@@ -188,15 +178,12 @@ class FactStore:
         held = or_(table.c.status == "active", by_later.exists())
         wanted = and_(mine, held, table.c.by_model, table.c.weight >= LASTING)
         query = select(table).where(wanted).order_by(table.c.seq.desc(), table.c.id).limit(limit)
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), rows.fact_of)[::-1]
+        return self._read(query)[::-1]
 
     def corrected(self, ref: SessionRef, *, up_to: int, limit: int) -> list[Fact]:
         """The facts of messages up to `up_to` that do not hold any more, the weightiest first."""
         mine = and_(table.c.session_key == ref.key, beside_index(table.c.seq) <= up_to, table.c.status == "superseded")
-        query = select(table).where(mine).order_by(*_BY_WORTH).limit(limit)
-        with self.database.read() as connection:
-            return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+        return self._read(select(table).where(mine).order_by(*_BY_WORTH).limit(limit))
 
     def replaced(self, ref: SessionRef, seqs: Collection[int]) -> dict[int, list[Fact]]:
         """What holds in the place of what these messages state, by their numbers; nothing of what still holds.
@@ -226,10 +213,7 @@ class FactStore:
         """The facts of the messages of a span that hold, in their order; the weightiest where there are more."""
         within = and_(table.c.session_key == ref.key, table.c.seq.between(first_seq, last_seq))
         query = select(table).where(within, table.c.status == "active")
-        by_worth = query.order_by(*_BY_WORTH).limit(limit)
-        with self.database.read() as connection:
-            found = readable(connection, connection.execute(by_worth).mappings(), rows.fact_of)
-        return sorted(found, key=lambda one: (one.seq, one.id))
+        return sorted(self._read(query.order_by(*_BY_WORTH).limit(limit)), key=lambda one: (one.seq, one.id))
 
     def of_summaries(self, ref: SessionRef, summary_ids: Sequence[str]) -> dict[str, list[Fact]]:
         """The facts that were read for each of these level-1 summaries, in their order."""
@@ -261,12 +245,8 @@ class FactStore:
     def replace(self, ref: SessionRef, summary: Summary, facts: Sequence[Fact], *, tokens: int, counter: str) -> bool:
         """Have these be the facts of a finished summary, and no list of facts stand on it.
 
-        Args:
-            ref: The session, as it was before the messages were read.
-            summary: As it was read.
-            facts: What its messages and its text state; none above level 1.
-            tokens: Of its text alone.
-            counter: Fingerprint of what counted them.
+        `ref` is the session as it was before the messages were read; `tokens` are of the text alone, as `counter`, a
+        fingerprint, counts them.
 
         Returns:
             `False` where a message was edited or removed, or the summary made again meanwhile: it is to be read again.
@@ -307,6 +287,10 @@ class FactStore:
             for part in [None] if summary_ids is None else chunks(list(summary_ids)):
                 these = mine if part is None else and_(mine, summaries.c.id.in_(part))
                 connection.execute(update(summaries).where(these).values(facts_read=0))
+
+    def _read(self, query: Select[Any]) -> list[Fact]:
+        with self.database.read() as connection:
+            return readable(connection, connection.execute(query).mappings(), rows.fact_of)
 
 
 def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limit: int, alike: int) -> list[str]:

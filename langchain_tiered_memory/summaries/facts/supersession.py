@@ -24,10 +24,9 @@ from langchain_tiered_memory.summaries.facts.changes import (
     supposes,
 )
 from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
-from langchain_tiered_memory.summaries.facts.quotations import is_quoted
-from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, unit_of
-from langchain_tiered_memory.summaries.facts.weights import LASTING
-from langchain_tiered_memory.text.figures import states_figure
+from langchain_tiered_memory.summaries.facts.reading import is_quoted
+from langchain_tiered_memory.summaries.facts.signs import LASTING
+from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, states_figure, unit_of
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
 
@@ -98,12 +97,8 @@ def superseded(facts: Sequence[Fact], *, settled: Mapping[str, str] | None = Non
     """Id of each fact that does not hold any more -> id of the one that took its place.
 
     Depends on the set of `facts` only. Within one message a statement that announces a change comes after the others.
-
-    Args:
-        facts: In any order.
-        settled: What this function gave for the facts of the messages up to `after`, where others are new: then only
-            the new ones are judged, and of the settled ones only those are looked at that they may concern.
-        after: See there.
+    Where `settled` is what this function gave for the messages up to `after`, only the others are judged, and of the
+    settled facts only those are looked at that they may concern.
     """
     new_facts = [fact for fact in facts if settled is None or fact.seq > after]
     named = dict(_named(new_facts, facts))
@@ -212,9 +207,7 @@ def near(new: Sequence[Named], before: Sequence[OneNamed]) -> list[OneNamed]:
 def words_to_seek(new: Sequence[Named], newest: Sequence[Named]) -> frozenset[str]:
     """The words that `near` looks for among facts before `newest` too: it finds enough of the others in these.
 
-    Args:
-        new: As of `near`.
-        newest: The last of what stands before them, whole messages of it, and all that `near` takes for just before.
+    `newest` are the last of what stands before the new ones: whole messages, and all that `near` takes for just before.
     """
     wanted = frozenset(word for fact in new for word in _about(fact))
     seen = Counter(word for fact in newest if fact.kind not in _STAYS for word in _about(fact) & wanted)

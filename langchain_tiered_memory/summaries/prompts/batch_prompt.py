@@ -2,14 +2,20 @@
 
 The instructions stand once, at the front, the same bytes each time. Of what stands around each message as little as
 tells who spoke and when: where messages are short, framing and instructions would be most of what a model reads.
+
+Behind an agent's request nothing in that can be marked, for its bytes must stay. So a stretch of messages is named by
+how its first one begins and by how many there are, where no other message begins so; else its texts are quoted.
 """
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
@@ -17,15 +23,19 @@ from langchain_tiered_memory.summaries.prompts.building import (
     not_taken,
     packaged_text,
     shared_rules,
+    title_and_people,
 )
 from langchain_tiered_memory.summaries.writers.sections import FORMS
-from langchain_tiered_memory.text.fencing import MAX_NAME_CHARS, neutralised_part, plain_label, plain_name
+from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, SourceText
+
 
 _ALWAYS = ("thematic", "executive")
 """Strategies of higher levels that are told whether or not a part has them, so that the bytes stay the same."""
@@ -34,6 +44,12 @@ _NEWS_SECONDS = 3600.0
 _ALIKE = "(nearly the same as an earlier message)"
 _RECORD = "the parts"
 _EARLIER = "earlier"
+
+_RULES_BEGIN = "\n- "
+"""Where the rules begin that both prompts for several summaries share."""
+_QUOTED_CHARS = (40, 80, 160, 320)
+"""Of a message's beginning, as many as tell it from the others. Four characters are a token; names of tools and paths
+take the first of them in many messages of an agent."""
 
 
 def batch_instructions(strategies: Sequence[str]) -> str:
@@ -54,13 +70,7 @@ def build_batch(parts: Sequence[Part]) -> list[BaseMessage]:
 
 def about(jobs: Sequence[CondenseJob]) -> list[str]:
     """What is told of the session, in a line; none where there is nothing."""
-    title = next((job.title for job in jobs if job.title), None)
-    people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
-    lines = [
-        f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}" if title else "",
-        f"Participants: {', '.join(people)}" if people else "",
-    ]
-    said = [line for line in lines if line]
+    said = title_and_people(jobs)
     return [f"<session>{'; '.join(said)}</session>"] if said else []
 
 
@@ -114,3 +124,97 @@ def _speaker(source: SourceText) -> str:
     said_by = plain_name(source.speaker, source.role) or source.role
     marked = source.role in ("tool", "system") and said_by != source.role
     return f"{source.role} {said_by}" if marked else said_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The messages of a request as texts, found by id and by how they begin."""
+
+    places: Mapping[str, int]
+    """By id."""
+    texts: Sequence[str]
+    """All that a person would read of each."""
+    flat: Sequence[str]
+    """Their beginnings on one line."""
+
+    @classmethod
+    def of(cls, messages: Sequence[BaseMessage], places: Mapping[str, int]) -> Shown:
+        """Read once for a call."""
+        texts = [text_of(message) for message in messages]
+        return cls(places=places, texts=texts, flat=[flat(text) for text in texts])
+
+    def place_of(self, source: SourceText) -> int | None:
+        """Where a source stands word for word; `None` where it does not."""
+        place = self.places.get(source.id)
+        return place if place is not None and self.texts[place] == source.text else None
+
+    def beginning(self, place: int) -> str | None:
+        """How a message begins, as far as tells it from all others; `None` where nothing does."""
+        own = self.flat[place]
+        for length in _QUOTED_CHARS:
+            begins = own[:length].rstrip()
+            if begins and sum(one.startswith(begins) for one in self.flat) == 1:
+                return begins
+            if length >= len(own):
+                break
+        return None
+
+
+def flat(text: str) -> str:
+    """The beginning of a text on one line, as it is quoted."""
+    return " ".join(text[: 2 * _QUOTED_CHARS[-1]].split())[: _QUOTED_CHARS[-1]]
+
+
+def behind_instructions(strategies: Sequence[str]) -> str:
+    """The fixed part of the message."""
+    _, _, rules = batch_instructions(strategies).partition(_RULES_BEGIN)
+    return f"{packaged_text('behind')}\n{_RULES_BEGIN}{rules}"
+
+
+def build_behind(parts: Sequence[Part], shown: Shown) -> HumanMessage | None:
+    """The message that stands behind a request; `None` where that shows nothing of what is asked for."""
+    jobs = [part.job for part in parts]
+    bodies = [_body(part, shown) for part in parts]
+    if not any(stretches for _, stretches in bodies):
+        return None
+    lines = [behind_instructions([job.strategy for job in jobs]), *about(jobs), *kept_block(jobs)]
+    for number, (part, (body, _)) in enumerate(zip(parts, bodies, strict=True), 1):
+        lines += [part_tag(part, number), *body, *asked_again(part.job), "</part>"]
+    return HumanMessage("\n".join(lines))
+
+
+def _body(part: Part, shown: Shown) -> tuple[list[str], int]:
+    """The lines of a part, and how many stretches of the request they name."""
+    job = part.job
+    if job.level > 1:
+        return merged_lines(part), 0
+    lines: list[str] = []
+    stretches = at = 0
+    last: float | None = None
+    while at < len(job.sources):
+        count = _standing(job, at, shown)
+        begins = shown.beginning(shown.places[job.sources[at].id]) if count else None
+        if begins is None:
+            count = max(count, 1)
+            lines += message_lines(job.sources[at : at + count])
+        else:
+            said_at = job.sources[at].at
+            when = f" {utc(said_at):%Y-%m-%d %H:%M}" if is_news(last, said_at) else ""
+            lines.append(f"<stretch count={count}{when}>{neutralised_part(begins)}")
+            stretches += 1
+        at += count
+        last = job.sources[at - 1].at
+    return lines, stretches
+
+
+def _standing(job: CondenseJob, start: int, shown: Shown) -> int:
+    """How many sources from `start` on stand there one behind the other, until one whose time is to be told."""
+    first = shown.place_of(job.sources[start])
+    if first is None:
+        return 0
+    count = 1
+    for before, source in itertools.pairwise(job.sources[start:]):
+        if is_news(before.at, source.at) or shown.place_of(source) != first + count:
+            break
+        count += 1
+    return count

@@ -126,16 +126,23 @@ def build_repair(prompt: list[BaseMessage], answer: str, *, wrong: str) -> list[
     ]
 
 
+def title_and_people(jobs: Sequence[CondenseJob]) -> list[str]:
+    """What is known of the session, a line each."""
+    title = next((job.title for job in jobs if job.title), None)
+    people = dict.fromkeys(plain_name(one) for job in jobs for one in job.participants)
+    lines = [f"Title: {plain_label(title, max_chars=MAX_NAME_CHARS)}"] if title else []
+    return [*lines, f"Participants: {', '.join(people)}"] if people else lines
+
+
 def _about(job: CondenseJob) -> str:
     what = "messages" if job.level == 1 else f"summaries of level {job.level - 1}"
-    lines = [
-        f"Title: {plain_label(job.title, max_chars=MAX_NAME_CHARS)}" if job.title else "",
-        f"Participants: {', '.join(plain_name(one) for one in job.participants)}" if job.participants else "",
+    lines = (
+        *title_and_people([job]),
         f"Time: {_time(job.first_at)} to {_time(job.last_at)}",
         f"Messages covered: {job.message_count}",
         f"To summarise: {len(job.sources)} {what}",
-    ]
-    return "\n".join(line for line in lines if line)
+    )
+    return "\n".join(lines)
 
 
 def _fenced(job: CondenseJob, number: int) -> str:

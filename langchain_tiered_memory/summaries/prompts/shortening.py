@@ -37,10 +37,8 @@ looked at and what came of it is told in a line, however long it is. What it may
 class Shortening:
     """What a condensing model is shown of the jobs of one call.
 
-    Args:
-        tool_tokens: Of a tool's output, and of the calls of one message, at most.
-        tree: The sizes of summaries, which go by what is shown.
-        count_text: Tokens of a text.
+    Of a tool's output, and of the calls of one message, `tool_tokens` at most; the sizes of summaries, of `tree`, go by
+    what is shown.
     """
 
     def __init__(self, *, tool_tokens: int, tree: TreeSettings, count_text: Callable[[str], int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, func, select
 
@@ -19,7 +19,7 @@ from langchain_tiered_memory.types.drafts import WaitingEntry
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy import Connection, RowMapping
+    from sqlalchemy import Connection, RowMapping, Select
 
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
@@ -27,19 +27,13 @@ _LEAST_CHUNK_TOKENS = 20
 """Of the messages under one summary: two short ones. Bounds how many summaries are looked at."""
 
 # Statements that are asked at every turn are made once: making one takes longer than answering it.
+_FREE = and_(
+    entries.c.session_key == bindparam("session"), entries.c.track == bindparam("track"), entries.c.summary_id.is_(None)
+)
+_HAS_OPEN_CALLS = entries.c.waits.is_(True).label("has_open_calls")
 _WAITING_ENTRIES = (
-    select(
-        entries.c.seq,
-        entries.c.group_seq,
-        entries.c.tokens,
-        entries.c.at,
-        entries.c.waits.is_(True).label("has_open_calls"),
-    )
-    .where(
-        entries.c.session_key == bindparam("session"),
-        entries.c.summary_id.is_(None),
-        entries.c.track == bindparam("track"),
-    )
+    select(entries.c.seq, entries.c.group_seq, entries.c.tokens, entries.c.at, _HAS_OPEN_CALLS)
+    .where(_FREE)
     .order_by(entries.c.seq)
     .limit(bindparam("most"))
 )
@@ -60,11 +54,6 @@ _BORDERS_BEHIND = (
     _BORDERS.where(summaries.c.last_seq > bindparam("after")).order_by(summaries.c.last_seq).limit(bindparam("most"))
 )
 _LAST_BORDER = _BORDERS.where(summaries.c.last_seq < bindparam("before")).order_by(summaries.c.last_seq.desc()).limit(1)
-_FREE = and_(
-    entries.c.session_key == bindparam("session"),
-    entries.c.track == bindparam("track"),
-    entries.c.summary_id.is_(None),
-)
 _FREE_UP_TO = select(func.min(entries.c.seq), func.max(entries.c.seq), func.count()).where(
     _FREE, entries.c.seq <= bindparam("up_to")
 )
@@ -120,18 +109,8 @@ class BorderReads(SummaryReads):
 
     def level_1_between(self, ref: SessionRef, *, after: int, up_to: int) -> list[Summary]:
         """Finished level-1 summaries of any track that end behind `after` and not behind `up_to`, in order."""
-        query = (
-            select(summaries)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.last_seq > after,
-                summaries.c.last_seq <= up_to,
-                summaries.c.state.in_(FINISHED),
-            )
-            .order_by(summaries.c.first_seq)
-        )
-        return self._read(query)
+        within = and_(summaries.c.last_seq > after, summaries.c.last_seq <= up_to)
+        return self._read(_finished(ref, level=1).where(within).order_by(summaries.c.first_seq))
 
     def uncondensed(self, ref: SessionRef, *, track: str, up_to: int) -> list[tuple[int, int, int]]:
         """Spans of a track that no finished summary stands for, as (first seq, last seq, messages), in order.
@@ -175,45 +154,25 @@ class BorderReads(SummaryReads):
 
     def first_unfinished(self, ref: SessionRef, *, track: str, after: int) -> Summary | None:
         """The first level-1 summary of a track behind `after` that is planned, in the making, or failed."""
-        query = (
-            select(summaries)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == 1,
-                summaries.c.track == packed(track),
-                summaries.c.first_seq > after,
-                summaries.c.unfinished.is_(True),
-            )
-            .order_by(summaries.c.first_seq)
-            .limit(1)
-        )
-        found = self._read(query)
+        behind = select(summaries).where(_OF_TRACK, summaries.c.first_seq > after, summaries.c.unfinished.is_(True))
+        found = self._read(behind.order_by(summaries.c.first_seq).limit(1), session=ref.key, track=packed(track))
         return found[0] if found else None
 
     def newest(self, ref: SessionRef, *, level: int, up_to: int, limit: int) -> list[Summary]:
         """Finished summaries of a level that end at `up_to` or before, newest first."""
-        query = (
-            select(summaries)
-            .where(
-                summaries.c.session_key == ref.key,
-                summaries.c.level == level,
-                summaries.c.last_seq <= up_to,
-                summaries.c.state.in_(FINISHED),
-            )
-            .order_by(summaries.c.last_seq.desc())
-            .limit(limit)
-        )
-        return self._read(query)
+        query = _finished(ref, level=level).where(summaries.c.last_seq <= up_to)
+        return self._read(query.order_by(summaries.c.last_seq.desc()).limit(limit))
+
+
+def _finished(ref: SessionRef, *, level: int) -> Select[Any]:
+    mine = and_(summaries.c.session_key == ref.key, summaries.c.level == level)
+    return select(summaries).where(mine, summaries.c.state.in_(FINISHED))
 
 
 def _waiting_entry(row: RowMapping) -> WaitingEntry:
     check(entries, row)
     return WaitingEntry(
-        seq=row["seq"],
-        group=row["group_seq"],
-        tokens=row["tokens"],
-        at=row["at"],
-        waits=bool(row["has_open_calls"]),
+        seq=row["seq"], group=row["group_seq"], tokens=row["tokens"], at=row["at"], waits=bool(row["has_open_calls"])
     )
 
 

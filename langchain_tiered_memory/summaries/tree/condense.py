@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.together import write_wanted
 from langchain_tiered_memory.summaries.tree.triggers import due_entries, due_summaries
-from langchain_tiered_memory.summaries.tree.works import commit, given_back, put_off, read_work
+from langchain_tiered_memory.summaries.tree.works import commit, given_back, kept_before, put_off, read_work
 from langchain_tiered_memory.types.drafts import SummaryPlan
 
 if TYPE_CHECKING:
@@ -47,11 +46,8 @@ def condense(
 ) -> Flow[int]:
     """Make every summary of a session that is due now. Returns how many were committed.
 
-    Args:
-        runtime: The memory.
-        ref: The session.
-        wish: What a view needs besides what was wanted before, of what is made now as well.
-        is_over: Asked behind each summary, or each batch of a model's: whether to leave the rest for later.
+    `wish` is what a view needs besides what was wanted before. `is_over` is asked behind each summary, or each batch of
+    a model's: whether to leave the rest for later.
     """
     made = 0
     while runtime.settings.tree.enabled:
@@ -122,8 +118,7 @@ def _next_plan(runtime: Runtime, ref: SessionRef) -> SummaryPlan | None:
         chosen = runtime.settings.tree.level(level)
         due = due_summaries(waiting, chosen)
         if due is not None:
-            sources = tuple(str(one) for one in due.sources)
-            return SummaryPlan(id=uuid.uuid4().hex, level=level, strategy=chosen.strategy, source_ids=sources)
+            return SummaryPlan(id=uuid.uuid4().hex, level=level, strategy=chosen.strategy, source_ids=due)
     return None
 
 
@@ -142,9 +137,8 @@ def _plan_level_1(runtime: Runtime, ref: SessionRef, track: str) -> SummaryPlan 
             now=runtime.now(),
         )
         if due is not None:
-            seqs = tuple(int(one) for one in due.sources)
             strategy = runtime.settings.condensation.strategies.level_1 or chosen.strategy
-            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=seqs)
+            return SummaryPlan(id=uuid.uuid4().hex, level=1, strategy=strategy, track=track, source_seqs=due)
         if not more:
             return None
         limit *= 2

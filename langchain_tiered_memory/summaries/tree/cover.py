@@ -147,9 +147,7 @@ def merged_gaps(items: Sequence[CoverItem]) -> tuple[CoverItem, ...]:
         last = result[-1] if result else None
         if isinstance(item, Gap) and isinstance(last, Gap) and item.why == last.why:
             result[-1] = replace(
-                last,
-                last_seq=max(last.last_seq, item.last_seq),
-                entry_count=last.entry_count + item.entry_count,
+                last, last_seq=max(last.last_seq, item.last_seq), entry_count=last.entry_count + item.entry_count
             )
         else:
             result.append(item)
@@ -219,11 +217,7 @@ def joined_oldest(
 
 
 def allotted(
-    choices: Sequence[Choice],
-    *,
-    room: int,
-    below: Callable[[Choice], Sequence[Choice]],
-    readable: bool = False,
+    choices: Sequence[Choice], *, room: int, below: Callable[[Choice], Sequence[Choice]], readable: bool = False
 ) -> tuple[Node, ...]:
     """Each summary at the fullest resolution that its share of `room` allows, the newest choosing first.
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
-from langchain_tiered_memory.summaries.facts.told import facts_of_summary, stated_in
-from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
+from langchain_tiered_memory.summaries.facts.written import facts_of_summary, facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import RULES, is_kept
 
 if TYPE_CHECKING:

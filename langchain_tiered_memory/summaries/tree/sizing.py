@@ -16,6 +16,7 @@ from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.sentences import pieces
+from langchain_tiered_memory.text.truncation import most_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -164,10 +165,7 @@ def _joined(lines: Sequence[_Line]) -> str:
 
 def _cut_words(sentence: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
     """As many leading characters as fit, back to the last blank where there is one."""
-    low, high = 0, len(sentence)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count_text(sentence[:middle] + _ELLIPSIS) <= max_tokens else (low, middle - 1)
+    low = most_chars(len(sentence), lambda chars: count_text(sentence[:chars] + _ELLIPSIS) <= max_tokens)
     kept = sentence[:low].rstrip()
     if low < len(sentence) and " " in kept and not sentence[low : low + 1].isspace():
         kept = kept.rpartition(" ")[0].rstrip()

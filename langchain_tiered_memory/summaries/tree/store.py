@@ -15,16 +15,10 @@ from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, sel
 
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
-from langchain_tiered_memory.sql.session_rows import (
-    advance_epoch,
-    insert_all,
-    lock_session,
-    lock_session_of_summary,
-)
+from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session, lock_session_of_summary
 from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
-from langchain_tiered_memory.summaries.tree.reservations import reserve
-from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, outdated_by_rules
+from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, leased, outdated_by_rules, reserve
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.index_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -132,10 +126,7 @@ class Tree(RuleRows):
     def due_later(self, ref: SessionRef, *, remake_stale: bool = True, by_model: bool = False) -> bool:
         """Whether a summary waits for another attempt, or for a remake: `due` will give one some time.
 
-        Args:
-            ref: Of which session.
-            remake_stale: As of `due`.
-            by_model: Whether there is a model for what rules wrote and a view wants.
+        `by_model`: there is a model for what rules wrote and a view wants.
         """
         wanted = _wanted(remake_stale=remake_stale)
         if by_model:
@@ -194,14 +185,7 @@ class Tree(RuleRows):
                     summaries.c.retry_at <= now,  # an attempt that did not count leaves their number as it was
                     or_(summaries.c.lease_until.is_(None), summaries.c.lease_until <= now),
                 )
-                .values(
-                    state=_unless_finished(SummaryState.GENERATING),
-                    touched=False,
-                    attempts=summaries.c.attempts + 1,
-                    lease_owner=owner,
-                    lease_until=now + lease_seconds,
-                    retry_at=now + lease_seconds,
-                )
+                .values(state=_unless_finished(SummaryState.GENERATING), **leased(owner, now + lease_seconds))
             )
             return done.rowcount == 1
 
@@ -218,14 +202,7 @@ class Tree(RuleRows):
     ) -> bool:
         """Make a leased summary count, with its index rows and event, in one step; `False` when the lease was lost.
 
-        Args:
-            ref: Of which session.
-            summary: As it was leased.
-            written: Its text, and what goes with it.
-            owner: Who holds the lease.
-            now: Seconds since the epoch.
-            event: Written down with it.
-            follows: Ids of summaries above that the same hand is about to write from this text.
+        `follows` are the summaries above that the same hand is about to write from this text.
         """
         with self.database.write() as connection:
             lock_session(connection, ref.key)
@@ -305,15 +282,8 @@ class Tree(RuleRows):
     ) -> None:
         """Give a lease back after an attempt that failed. A finished summary keeps its text.
 
-        Args:
-            summary: As it was leased.
-            owner: Who holds the lease; nothing happens where it was lost.
-            error: What happened, in words.
-            retry_at: When it is due again.
-            spent: What the attempt took.
-            reason: Which of the ways to fail it was.
-            is_attempt: Whether it counts as one. Where it does not, the summary waits as if it were new.
-            degrades: Whether what rules wrote stands in for a model from now on.
+        Nothing happens where the lease was lost. Where it counts as no attempt, the summary waits as if it were new;
+        where it `degrades`, what rules wrote stands in for a model from now on.
         """
         waits = SummaryState.FAILED if is_attempt else SummaryState.PENDING
         with self.database.write() as connection:

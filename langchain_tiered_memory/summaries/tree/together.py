@@ -18,17 +18,17 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.profiles import LIFETIME_SECONDS, cached_price, name_of
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
-from langchain_tiered_memory.summaries.tree.kept_before import kept_before
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
-from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, put_off, read_work
+from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
+from langchain_tiered_memory.summaries.writers.jobs import with_spent
 from langchain_tiered_memory.text.identifiers import names
+from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 FILL = 10
@@ -81,7 +81,7 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     except CondensationError as error:
         for number, work in enumerate(works):
             # What the calls took is told once.
-            told = error if not number else _without_spent(error)
+            told = with_spent(error, Spent()) if number else error
             put_off(runtime, ref, work.summary, told)
             seen.add(work.summary.id)
         return 0
@@ -97,9 +97,9 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
         if now is None:
             seen.add(summary.id)
             continue
-        ready = (
-            replace(prepared[place], job=_as_prepared(prepared[place].job, now)) if below[place] else prepared[place]
-        )
+        ready = prepared[place]
+        if below[place]:  # the job as hooks left it, over what its sources say by now
+            ready = replace(ready, job=replace(ready.job, sources=now.job.sources, facts=now.job.facts))
         try:
             condensed = yield from engine.finish(ready, given[place])
         except CondensationError as error:
@@ -152,11 +152,7 @@ def _leased(runtime: Runtime, ref: SessionRef) -> list[Summary]:
         chosen += _fitting(runtime, ready, room=_answer_room(runtime, chosen)) or ([] if chosen else [first])
         chosen += _above(runtime, ref, chosen, room=_answer_room(runtime, chosen))
         leased = tree.lease_together(
-            ref,
-            [one.id for one in chosen],
-            owner=runtime.worker,
-            now=now,
-            lease_seconds=settings.tree.lease_seconds,
+            ref, [one.id for one in chosen], owner=runtime.worker, now=now, lease_seconds=settings.tree.lease_seconds
         )
         mine = {one.id for one in leased}
         kept: list[Summary] = []
@@ -262,12 +258,3 @@ def _expected(runtime: Runtime, works: Sequence[Work]) -> list[Work]:
         sizes[work.summary.id] = size.target_tokens
         found.append(replace(work, job=replace(job, target_tokens=size.target_tokens, max_tokens=size.max_tokens)))
     return found
-
-
-def _as_prepared(job: CondenseJob, now: Work) -> CondenseJob:
-    """A job as hooks left it, over what its sources say by now."""
-    return replace(job, sources=now.job.sources, facts=now.job.facts)
-
-
-def _without_spent(error: CondensationError) -> CondensationError:
-    return CondensationError(str(error), reason=error.reason, retry_after_seconds=error.retry_after_seconds)

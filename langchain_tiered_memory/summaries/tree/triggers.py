@@ -8,7 +8,6 @@ cannot come with an earlier time, unless an old conversation is brought in piece
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,15 +25,6 @@ MIN_SOURCES = 2
 """A level above the first never stands for a single summary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
-    """A chunk that is to be condensed, and why."""
-
-    sources: tuple[str, ...] | tuple[int, ...]
-    """Level 1: `seq`s of the entries. Above: ids of the summaries."""
-    reason: str
-
-
 def due_entries(
     waiting: Sequence[WaitingEntry],
     level: LevelSettings,
@@ -43,8 +33,8 @@ def due_entries(
     idle_seconds: float | None = None,
     by_task: bool = True,
     now: float | None = None,
-) -> Due | None:
-    """The first chunk of messages that level 1 is due for.
+) -> tuple[int, ...] | None:
+    """The first chunk of messages that level 1 is due for, by their numbers.
 
     Args:
         waiting: The oldest messages of one track without a summary, in order.
@@ -64,45 +54,38 @@ def due_entries(
     for position, group in enumerate(groups):
         # A pause closes the chunk before the message that ends it: a new sitting is another subject. What waits for a
         # result does not hold back what was closed before it.
-        reason = _waited(taken, group[0].at, level) or _paused(taken, group[0].at, idle_seconds)
-        if not reason:
+        is_due = _waited(taken, group[0].at, level) or _paused(taken, group[0].at, idle_seconds)
+        if not is_due:
             if position == len(groups) - 1 and more:
                 return None  # the rest of this group may not have been read
             if position >= len(groups) - ABANDONED_AFTER and any(entry.waits for entry in group):
                 return None  # its results may still come
             taken += group
-            reason = _full(taken, level) or _waited(taken, taken[-1].at, level)
-        if not reason and by_task and any(entry.ends_task for entry in group):
-            reason = "a task was finished" if len(taken) >= MIN_ENTRIES_BY_TIME else ""
-        if reason:
-            return _due(taken, reason)
+            is_due = _reaches(len(taken), level.messages) or _reaches(
+                sum(entry.tokens for entry in taken), level.tokens
+            )
+            is_due = is_due or _waited(taken, taken[-1].at, level)
+        if by_task and len(taken) >= MIN_ENTRIES_BY_TIME:
+            is_due = is_due or any(entry.ends_task for entry in group)
+        if is_due:
+            return tuple(entry.seq for entry in taken)
     # Nobody spoke since: the next message will find the same pause before it.
-    reason = "" if now is None or more else _paused(taken, now, idle_seconds)
-    return _due(taken, reason) if reason else None
+    is_due = now is not None and not more and _paused(taken, now, idle_seconds)
+    return tuple(entry.seq for entry in taken) if is_due else None
 
 
-def _due(taken: Sequence[WaitingEntry], reason: str) -> Due:
-    return Due(sources=tuple(entry.seq for entry in taken), reason=reason)
+def _reaches(count: int, least: int | None) -> bool:
+    return least is not None and count >= least
 
 
-def _full(taken: Sequence[WaitingEntry], level: LevelSettings) -> str:
-    tokens = sum(entry.tokens for entry in taken)
-    if level.messages is not None and len(taken) >= level.messages:
-        return f"{len(taken)} messages"
-    return f"{tokens} tokens" if level.tokens is not None and tokens >= level.tokens else ""
+def _waited(taken: Sequence[WaitingEntry], now: float, level: LevelSettings) -> bool:
+    return level.seconds is not None and len(taken) >= MIN_ENTRIES_BY_TIME and now - taken[0].at >= level.seconds
 
 
-def _waited(taken: Sequence[WaitingEntry], now: float, level: LevelSettings) -> str:
-    if level.seconds is None or len(taken) < MIN_ENTRIES_BY_TIME or now - taken[0].at < level.seconds:
-        return ""
-    return f"{now - taken[0].at:.0f} seconds"
-
-
-def _paused(taken: Sequence[WaitingEntry], now: float, idle_seconds: float | None) -> str:
+def _paused(taken: Sequence[WaitingEntry], now: float, idle_seconds: float | None) -> bool:
     if idle_seconds is None or len(taken) < MIN_ENTRIES_BY_TIME:
-        return ""
-    idle = now - max(entry.at for entry in taken)
-    return f"a pause of {idle:.0f} seconds" if idle >= idle_seconds else ""
+        return False
+    return now - max(entry.at for entry in taken) >= idle_seconds
 
 
 def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:
@@ -113,12 +96,11 @@ def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:
     return list(by_group.values())
 
 
-def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> Due | None:
-    """The first chunk of summaries that the next level is due for.
+def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> tuple[str, ...] | None:
+    """The first chunk of summaries that the next level is due for, by their ids.
 
-    Args:
-        waiting: The oldest summaries of the level below that no higher one has taken, in order, finished or not.
-        level: Settings of the level to make.
+    `waiting` are the oldest of the level below that no higher one has taken, in order; `level` has the settings of the
+    level to make.
 
     Returns:
         The chunk, or `None`. It never reaches past a summary that is unfinished or degraded: what a fallback wrote is
@@ -131,15 +113,10 @@ def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> Due | Non
         taken.append(summary)
         if len(taken) < MIN_SOURCES:
             continue
-        tokens = sum(one.tokens for one in taken)
-        messages = sum(one.entry_count for one in taken)
-        reason = ""
-        if level.sources is not None and len(taken) >= level.sources:
-            reason = f"{len(taken)} summaries"
-        elif level.tokens is not None and tokens >= level.tokens:
-            reason = f"{tokens} tokens"
-        elif level.messages is not None and messages >= level.messages:
-            reason = f"{messages} messages"
-        if reason:
-            return Due(sources=tuple(one.id for one in taken), reason=reason)
+        if (
+            _reaches(len(taken), level.sources)
+            or _reaches(sum(one.tokens for one in taken), level.tokens)
+            or _reaches(sum(one.entry_count for one in taken), level.messages)
+        ):
+            return tuple(one.id for one in taken)
     return None

@@ -1,7 +1,13 @@
-"""What one summary is written from, and what becomes of what was written: committed, put off, or given back."""
+"""What one summary is written from, and what becomes of what was written: committed, put off, or given back.
+
+Its writer is shown statements that were kept of earlier messages, where its own may be about them: so it can say what
+is changed or done, and need not say again what holds. Shown all of them, it would read the record as often as it
+writes.
+"""
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,17 +17,20 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import unfinished_calls
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.sql.schema import storable
+from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
-from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.facts.listing import line_of
+from langchain_tiered_memory.summaries.facts.written import facts_of_summary
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.text.identifiers import kept_share
-from langchain_tiered_memory.text.information_loss import information_loss
+from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.similarity import near_duplicates
+from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.transcript.delivery import deliver
 from langchain_tiered_memory.types.drafts import Written
 from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
@@ -39,6 +48,17 @@ _FACTS_BESIDE = 500
 _MAX_DOUBLINGS = 30
 _LEAST_WAIT_SECONDS = 1.0
 """Before a summary is looked at again, whatever the settings say: the same moment would bring the same failure."""
+
+_LOOKED_AT = 1_000
+"""Statements that are compared with the messages, the newest: what is changed or done is mostly recent."""
+_SHARE = 0.12
+"""Of the messages' tokens, what such statements may take."""
+_LEAST_TOKENS = 60
+"""What they may take however short the messages are: about four of them."""
+_LEAST_WORDS = 2
+"""That a sentence shares with a statement which it may be about."""
+_LINE_TOKENS = 4
+"""Of the number before one, and of its line break."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +102,7 @@ def read_work(runtime: Runtime, ref: SessionRef, summary: Summary) -> Work | Non
 def given_back(runtime: Runtime, *summaries: Summary, without: Collection[str] = ()) -> Iterator[None]:
     """Give leases back where a flow is cancelled, closed or broken: others need not wait until they run out.
 
-    Args:
-        runtime: The memory.
-        *summaries: As they were leased.
-        without: Ids of those that were seen to meanwhile; looked at in the end.
+    Those of `without`, looked at in the end, were seen to meanwhile.
     """
     try:
         yield
@@ -272,3 +289,45 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
         reason=condensed.reason,
         counter=runtime.counter.fingerprint,
     )
+
+
+def kept_before(
+    runtime: Runtime, ref: SessionRef, jobs: Sequence[CondenseJob], *, track: str | None
+) -> tuple[Fact, ...]:
+    """The statements that must last which share most with a sentence of these jobs' messages, by how few have a word.
+
+    What is changed or done is named again, and in one sentence: a word here and a word there are no sign of that. Of
+    `jobs`, which one call writes, only the messages of level 1 are looked at.
+    """
+    sources = [source for job in jobs if job.level == 1 for source in job.sources]
+    if not sources:
+        return ()
+    first = min(source.seq for source in sources)
+    kept = runtime.store.facts.lasting(ref, before=first, track=track or "", limit=_LOOKED_AT)
+    shared = _shared(kept, [source.text for source in sources])
+    room = max(round(_SHARE * sum(source.tokens for source in sources)), _LEAST_TOKENS)
+    found: list[Fact] = []
+    for place in sorted(range(len(kept)), key=lambda one: (-shared[one], -kept[one].seq)):
+        room -= runtime.counter.count_text(line_of(kept[place])) + _LINE_TOKENS
+        if not shared[place] or room < 0:
+            break
+        found.append(kept[place])
+    return tuple(found)
+
+
+def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
+    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it."""
+    having: dict[str, list[int]] = {}
+    for place, fact in enumerate(kept):
+        for term in frozenset(analyse(fact.text)):
+            having.setdefault(term, []).append(place)
+    shared = [0.0] * len(kept)
+    for sentence in (one for text in texts for one in sentences(text)) if kept else ():
+        here: dict[int, list[float]] = {}
+        for term in having.keys() & analyse(sentence):
+            for place in having[term]:
+                here.setdefault(place, []).append(math.log(1 + len(kept) / len(having[term])))
+        for place, words in here.items():
+            if len(words) >= _LEAST_WORDS:
+                shared[place] = max(shared[place], sum(words))
+    return shared

@@ -37,12 +37,7 @@ _MISSING = ("missing", "it was not in the answer, or not between tags of its own
 def answers_of(
     calls: ModelCalls, parts: Sequence[Part], *, count_text: Callable[[str], int], validation: ValidationSettings
 ) -> Flow[list[PartAnswer]]:
-    """What one call of a model gives for each of `parts`.
-
-    Raises:
-        CondensationError: when the model raised.
-        PromptOverflowError: when it said that the prompt is too long.
-    """
+    """What one call of a model gives for each of `parts`."""
     prompt = build_batch(parts)
     answer = yield from calls.ask(prompt, parts[0].job)
     return taken_apart(answer, parts, instructions=str(prompt[0].text), count_text=count_text, validation=validation)
@@ -108,10 +103,7 @@ def _checked(
 def texts_by_number(answer: str, count: int, *, cut_off: bool = False) -> dict[int, str]:
     """The texts of an answer that has several, by the numbers of the parts (1 and up) that they are for.
 
-    Args:
-        answer: The answer.
-        count: How many parts were asked for.
-        cut_off: Whether it ended before it was whole: then what it ended in is none of them.
+    What a `cut_off` answer ended in is none of them.
     """
     return (
         _by_tags(answer, count, cut_off=cut_off) or _by_lines(answer, count, cut_off=cut_off) or _by_json(answer, count)

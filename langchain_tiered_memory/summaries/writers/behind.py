@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import answer_limit
 from langchain_tiered_memory.summaries.checks.soundness import shares
-from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
-from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind
+from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, behind_instructions, build_batch, build_behind
 from langchain_tiered_memory.summaries.writers.batches import taken_apart
 from langchain_tiered_memory.summaries.writers.model_calls import PromptOverflowError
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
@@ -58,13 +57,7 @@ class Behind:
 
 
 class BehindRequests:
-    """Tries it for one condensing model; it passes over the next calls where that failed.
-
-    Args:
-        calls: Of the model.
-        count_text: Tokens of a text.
-        validation: The least scores of an answer.
-    """
+    """Tries it for one condensing model; it passes over the next calls where that failed."""
 
     def __init__(self, calls: ModelCalls, *, count_text: Callable[[str], int], validation: ValidationSettings) -> None:
         self._calls = calls
@@ -76,13 +69,7 @@ class BehindRequests:
     def written(self, parts: Sequence[Part], standing: Standing, *, usual: Sequence[Part]) -> Flow[Behind | None]:
         """What the call gives for `parts`; `None` where it does not pay or cannot be made.
 
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent.
-            usual: The parts as the usual call would show them.
-
-        Raises:
-            CondensationError: when whoever drives the call refused it.
+        `usual` are the parts as the usual call would show them.
         """
         shown = self._shown(standing)
         message = self._message(parts, standing, shown, usual=usual) if shown is not None else None

@@ -14,10 +14,10 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.extractive_render import CONCISE, CONCISE_POINTS, Form, line_of
+from langchain_tiered_memory.summaries.writers.extractive_reread import speakers_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth
-from langchain_tiered_memory.summaries.writers.speakers import speakers_of
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ _CAUTION = 0.98
 class ExtractiveCondenser:
     """Implements `jobs.Condenser` without a model.
 
-    Args:
-        count_text: Tokens of a text. Called some ten times for a job, never for each sentence.
+    Tokens are counted some ten times for a job, never for each sentence.
     """
 
     def __init__(self, count_text: Callable[[str], int]) -> None:
@@ -58,11 +57,7 @@ class ExtractiveCondenser:
         return RULES
 
     def condense(self, job: CondenseJob) -> Flow[Condensed]:
-        """The sentences of `job` that tell most, within its target.
-
-        Raises:
-            CondensationError: when not even a word fits into `max_tokens`.
-        """
+        """The sentences of `job` that tell most, within its target."""
         yield from ()
         cap = min(job.max_tokens, max(1, job.source_tokens))
         target = min(job.target_tokens, cap)

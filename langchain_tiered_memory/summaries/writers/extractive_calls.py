@@ -51,14 +51,13 @@ def split_calls(text: str) -> tuple[str, list[str], list[str]]:
     starts = list(_CALL.finditer(text, begin))
     for place, match in enumerate(starts):
         stop = starts[place + 1].start() if place + 1 < len(starts) else len(text)
-        arguments = _in_line(match["rest"]) if match["rest"] else _in_lines(text[match.end() : stop])
+        if match["rest"]:
+            arguments = [(one["name"], _unquoted(one["value"])) for one in _ARGUMENT.finditer(match["rest"][:-1])]
+        else:
+            arguments = _in_lines(text[match.end() : stop])
         told.append(_told(match["name"], arguments))
         written += (value for _, value in arguments if "\n" in value)
     return text[:begin].rstrip(), told, written
-
-
-def _in_line(rest: str) -> list[tuple[str, str]]:
-    return [(match["name"], _unquoted(match["value"])) for match in _ARGUMENT.finditer(rest[:-1])]
 
 
 def _in_lines(block: str) -> list[tuple[str, str]]:

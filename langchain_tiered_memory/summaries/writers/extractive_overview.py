@@ -25,6 +25,7 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import (
 from langchain_tiered_memory.summaries.writers.ranking import ANNOUNCES
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.noun_phrases import subjects
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import clause_cut
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _LEAST_BLANKS = 5  # of a request that is worth a headline
 _MAX_PEOPLE, _MAX_TOOLS, _MAX_FILES = 3, 3, 3
 _WORD = re.compile(r"[\w+'-]+")
 _VAGUE = 0.6  # of a subject in one plain word
-_ASKS = ("?", "\uff1f", "\u061f")
 
 
 def overview_of(job: CondenseJob, target: int, units: Sequence[Unit], dull: frozenset[str]) -> str:
@@ -161,7 +161,7 @@ def _requests(words: Sequence[Unit], asker: str) -> Iterator[str]:
 
 def _is_request(text: str) -> bool:
     low = cues.lowered(text)
-    return text.endswith(_ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
+    return text.endswith(ASKS) or bool(cues.GOAL.search(low) or cues.IMPERATIVE.match(low) or cues.ORDER.match(low))
 
 
 def _outcome(words: Sequence[Unit], said: str) -> str:
@@ -183,7 +183,7 @@ def _shows(unit: Unit) -> bool:
     if ANNOUNCES.match(low):
         return False
     cue = {"decision": cues.DECISION, "progress": cues.DONE}.get(unit.kind, cues.QUESTION)
-    return cue.search(low) is not None or (unit.kind == "open" and unit.text.endswith(_ASKS))
+    return cue.search(low) is not None or (unit.kind == "open" and unit.text.endswith(ASKS))
 
 
 def _person(name: str, *, first: bool = True) -> str:

@@ -11,6 +11,7 @@ from langchain_tiered_memory.summaries.writers.extractive_overview import overvi
 from langchain_tiered_memory.summaries.writers.extractive_phrases import OPEN, date_of, listed
 from langchain_tiered_memory.summaries.writers.sections import FLAT_TOKENS, FORMS, SectionForm
 from langchain_tiered_memory.text.noun_phrases import subjects
+from langchain_tiered_memory.text.sentences import ASKS, STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +28,8 @@ _CONCISE_FORM = (
     SectionForm("Open items", "", ("action", "open")),
 )
 _THEMES = 5
+_ENDED = (*STOPS, *(f"{stop}{close}" for stop in STOPS for close in "\"')\u201d"))
 _MAX_LINE_CHARS = 420  # of neighbours in one line: a longer one is a wall
-_STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f")
-_ASKS = ("?", "\uff1f", "\u061f")
 
 
 class Form:
@@ -119,7 +119,7 @@ def _runs(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 def _goes_on(run: Sequence[Unit], unit: Unit, chars: int) -> bool:
     last = run[-1]
-    if unit.speaker != last.speaker or unit.asked or last.text.endswith(_ASKS) != unit.text.endswith(_ASKS):
+    if unit.speaker != last.speaker or unit.asked or last.text.endswith(ASKS) != unit.text.endswith(ASKS):
         return False
     if is_call(last) and is_call(unit):
         return chars + len(unit.text) <= _MAX_LINE_CHARS
@@ -147,7 +147,7 @@ def line_of(run: Sequence[Unit], *, marks_open: bool = False) -> str:
         word = "Answer" if "assistant" in (first.speaker, first.asker) else "Reply"
         return f"{first.asker} asked: {first.asked} {word} ({by}): {_told(run)}"
     who = f"{first.speaker} ({date})" if date else first.speaker
-    asks = " asked" if first.text.endswith(_ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
+    asks = " asked" if first.text.endswith(ASKS) and not first.speaker.startswith(TOOL_MARK) else ""
     mark = OPEN if marks_open and first.kind == "open" and asks else ""
     return f"{mark}{who}{asks}: {_told(run)}"
 
@@ -178,6 +178,4 @@ def _merged_calls(calls: Sequence[str]) -> list[str]:
 
 
 def _ended(text: str) -> str:
-    if text.endswith(_STOPS) or text.endswith(tuple(f"{stop}{close}" for stop in _STOPS for close in "\"')\u201d")):
-        return text
-    return f"{text.rstrip(':;,')}."
+    return text if text.endswith(_ENDED) else f"{text.rstrip(':;,')}."

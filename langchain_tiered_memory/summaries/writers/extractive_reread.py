@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.writers.extractive_phrases import (
     ANSWER,
+    DATE,
     DAY_LINE,
     OVERVIEW,
     SPAN,
     SPOKEN,
+    TOLD_PEOPLE,
 )
 from langchain_tiered_memory.summaries.writers.ranking import Unit
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items
 from langchain_tiered_memory.text import lexicon as cues
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.summaries.writers.jobs import SourceText
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", "other"})
-_ASKS = ("?", "\uff1f", "\u061f")
 _TOOL_SEPARATOR = "; "
 _ANSWERED_WEIGHT = 0.3  # a question that ended an earlier stretch: the conversation went on
+
+_LABELLED = re.compile(
+    rf"^(?:[-*+] )?(?:Open: )?(?P<speaker>[^:()\n]{{1,60}}?)(?: \({DATE}\)(?: asked)?| asked): ", re.MULTILINE
+)
+_BETWEEN = re.compile(r", | and ")
+_OTHERS = re.compile(r"\d{1,6} others")
+_NO_NAMES = frozenset({"The user", "The assistant", "the user", "the assistant", "The speaker", "the speaker"})
 
 
 def units_of_summary(source: SourceText, index: int, participants: Sequence[str], *, is_last: bool) -> Iterator[Unit]:
     """The items of a summary, with the speaker that ours begin with carried over to each of their sentences.
 
-    Our own overview is left out. What an audit appended is read as what it quotes.
-
-    Args:
-        source: The summary.
-        index: Its place in the job.
-        participants: Names that may stand before a colon.
-        is_last: Whether no summary comes after it: what it leaves open may be open still.
+    Our own overview is left out. What an audit appended is read as what it quotes. `participants` are names that may
+    stand before a colon. What the last summary leaves open may be open still.
     """
     waiting: Unit | None = None
     for unit, answers, asks_on in _read(source, index, {*participants, *_ROLES}):
@@ -58,7 +63,7 @@ def units_of_summary(source: SourceText, index: int, participants: Sequence[str]
 def _closed(unit: Unit, *, is_last: bool) -> Unit:
     if unit.kind != "open" or is_last or cues.QUESTION.search(cues.lowered(unit.text)):
         return unit
-    return replace(unit, kind="point", weight=_ANSWERED_WEIGHT) if unit.text.endswith(_ASKS) else unit
+    return replace(unit, kind="point", weight=_ANSWERED_WEIGHT) if unit.text.endswith(ASKS) else unit
 
 
 def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Unit, bool, bool]]:
@@ -66,7 +71,8 @@ def _read(source: SourceText, index: int, known: set[str]) -> Iterator[tuple[Uni
     speaker = when = ""
     skipped = asking = False
     for place, (day, item) in enumerate(_dated_items(source.text)):
-        skipped = (place == 0 and _is_overview(source.text)) or (skipped and item.follows)
+        is_overview = place == 0 and OVERVIEW.match(source.text.partition("\n")[0]) is not None
+        skipped = is_overview or (skipped and item.follows)
         if skipped or SPAN.match(item.text):
             continue
         text, answers = item.text, False
@@ -108,5 +114,14 @@ def _dated_items(text: str) -> Iterator[tuple[str, Item]]:
             yield day, _without_lead(item)
 
 
-def _is_overview(text: str) -> bool:
-    return OVERVIEW.match(text.partition("\n")[0]) is not None
+def speakers_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Names that our summaries quote by: those of their overviews, and those that stand before a day or `asked`."""
+    return tuple(dict.fromkeys(name for text in texts for name in _named(text)))
+
+
+def _named(text: str) -> Iterator[str]:
+    told = TOLD_PEOPLE.match(text)
+    for name in _BETWEEN.split(told["people"]) if told else ():
+        if name not in _NO_NAMES and not _OTHERS.fullmatch(name):
+            yield name
+    yield from (one["speaker"] for one in _LABELLED.finditer(text) if not one["speaker"].startswith(TOOL_MARK))

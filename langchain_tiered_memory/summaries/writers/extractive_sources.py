@@ -12,10 +12,10 @@ from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, kind_of
-from langchain_tiered_memory.summaries.writers.telling import is_event, is_filler, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
+from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import MAX_CHARS, Statement, clause_cut, shown_lines, statements
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on 
 _REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
 _MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
-_ASKS = ("?", "\uff1f", "\u061f")
 _DEFINITION = re.compile(
     r"^[ \t]*+(?:export |public |async |static ){0,4}"
     r"(?:(?:def|class|func|function|fn|interface|type|struct|enum|const) ++\(?[\w.]"
@@ -52,11 +51,10 @@ _DEFINITION = re.compile(
 )
 _EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
     r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
-    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?"
-    r"|thank(?:s| you)(?: so much| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
-    r"|.{0,60}?\b(?:feel free to|let me know if"
-    r"|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more|other|additional|questions)"
-    r"|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
+    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?|thank(?:s| you)(?: so much"
+    r"| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
+    r"|.{0,60}?\b(?:feel free to|let me know if|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more"
+    r"|other|additional|questions)|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
 )
 _TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
 _PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line
@@ -157,10 +155,7 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
             if words != question.text:
                 units.pop(asked - 1)
             following[answer] = replace(
-                following[answer],
-                asked=cut,
-                asker=question.speaker,
-                kind=_kind_of_pair(question, following[answer]),
+                following[answer], asked=cut, asker=question.speaker, kind=_kind_of_pair(question, following[answer])
             )
     has_assistant = any(source.role == "assistant" for source in sources)
     for source, units in read:
@@ -199,7 +194,7 @@ def _asked_before(units: Sequence[Unit], place: int) -> str:
     question = units[place]
     before = units[place - 1].text if place else ""
     both = f"{before} {question.text}"
-    return both if before.endswith(_ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
+    return both if before.endswith(ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
 
 
 def _last_question(units: Sequence[Unit]) -> int | None:
@@ -209,7 +204,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
         if unit.text.startswith(CODE):
             continue
         asks = (
-            (unit.text.endswith(_ASKS) or _TELL.match(cues.lowered(unit.text)))
+            (unit.text.endswith(ASKS) or _TELL.match(cues.lowered(unit.text)))
             and not unit.asked
             and not unit.speaker.startswith(TOOL_MARK)
         )
@@ -220,7 +215,7 @@ def _last_question(units: Sequence[Unit]) -> int | None:
 def _first_answer(units: Sequence[Unit]) -> int | None:
     """The first statement of a message that answers: no tool's, no question, none that only says that one comes."""
     for place, unit in enumerate(units[:4]):
-        if unit.text.endswith(_ASKS) or unit.text.startswith((CODE, USED)):
+        if unit.text.endswith(ASKS) or unit.text.startswith((CODE, USED)):
             return None
         low = cues.lowered(unit.text)
         if not (_OPENS.match(low) or unit.text.endswith(":")):

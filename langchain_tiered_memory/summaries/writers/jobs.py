@@ -108,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartAnswer:
-    """What one call gave for one of its parts, and the part's share of what the call took."""
+    """What one call gave, or gave for one of its parts, with its share of what the call took."""
 
     text: str
     """Empty where the part is missing, or cannot be used."""
@@ -127,6 +127,18 @@ class PartAnswer:
     def wrong(self) -> str:
         """Why it cannot be used; empty where it can."""
         return self.refused[-1].why if self.refused and not self.text else ""
+
+    def condensed(self, writer: str) -> Condensed:
+        """The same as a finished text."""
+        return Condensed(
+            text=self.text,
+            tokens=self.tokens,
+            model=writer,
+            spent=self.spent,
+            notes=self.notes,
+            cut_lines=self.cut_lines,
+            refused=self.refused,
+        )
 
     def without_text(self, fault: str, why: str, reason: FailureReason) -> PartAnswer:
         """The same as one that cannot be used."""
@@ -163,16 +175,17 @@ class Condensed:
 
 
 class UnsoundSummaryError(CondensationError):
-    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one.
-
-    Args:
-        message: What is wrong with it.
-        written: The text.
-    """
+    """A text came back that cannot stand for its sources. It is kept in case that nobody writes a better one."""
 
     def __init__(self, message: str, *, written: Condensed) -> None:
         super().__init__(message, spent=written.spent, reason=FailureReason.UNSOUND, refused=written.refused)
         self.written = written
+
+
+def with_spent(error: CondensationError, spent: Spent) -> CondensationError:
+    """The same failure, with what it and the calls around it took in all; what was refused is told already."""
+    wait = error.retry_after_seconds
+    return CondensationError(str(error), spent=spent, reason=error.reason, retry_after_seconds=wait)
 
 
 class Condenser(Protocol):
@@ -212,12 +225,7 @@ class BatchCondenser(Condenser, Protocol):
     ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, those of lower levels first; nothing for one that is left alone.
 
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent, where it may be used.
-            report: Told where it could not be used after all.
-
-        Raises:
-            CondensationError: when no answer came.
+        `standing` is the last request of the session's agent, where it may be used; `report` is told where it could not
+        be used after all.
         """
         ...

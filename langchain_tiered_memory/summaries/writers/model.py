@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.checks.answers import (
     missing_sections,
     untagged,
 )
-from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair
+from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
@@ -115,15 +115,7 @@ class ModelCondenser:
         cap = max(1, min(job.max_tokens, job.source_tokens, self.answer_room() or job.max_tokens))
         job = replace(job, max_tokens=cap, target_tokens=max(1, min(job.target_tokens, cap)))
         answer = yield from self._summary(job, depth=0)
-        return Condensed(
-            text=answer.text,
-            tokens=answer.tokens,
-            model=self._name,
-            spent=answer.spent,
-            notes=answer.notes,
-            cut_lines=answer.cut_lines,
-            refused=answer.refused,
-        )
+        return answer.condensed(self._name)
 
     def room(self) -> int:
         """Tokens that one call may read and write."""
@@ -143,16 +135,9 @@ class ModelCondenser:
     ) -> Flow[list[PartAnswer]]:
         """What one call gives for each of `parts`, checked; none of what an overflow came for.
 
-        One part alone has no usual call for several: nothing is given where it is not written behind the request.
-
-        Args:
-            parts: What is asked for.
-            standing: The last request of the session's agent: it is sent again with a message behind it, where that is
-                billed less; where it brings nothing, the usual call is made.
-            report: Told of that.
-
-        Raises:
-            CondensationError: when the model failed.
+        One part alone has no usual call for several: nothing is given where it is not written behind the request. The
+        last request of the session's agent is sent again with a message behind it where that is billed less; where it
+        brings nothing, the usual call is made, and `report` told.
         """
         jobs = self._shown([part.job for part in parts])
         shown = [replace(part, job=job) for part, job in zip(parts, jobs, strict=True)]
@@ -327,7 +312,8 @@ class ModelCondenser:
             )
             raise CondensationError(message, reason=FailureReason.CONTEXT_GREW)
         notes = () if cut.text == text.strip() else ("cut",)
-        return Answer(cut.text, self._count_text(cut.text), Spent(), notes, cut_lines=cut.lines)
+        tokens = self._count_text(cut.text)
+        return Answer(text=cut.text, tokens=tokens, spent=Spent(), notes=notes, cut_lines=cut.lines)
 
 
 def _refused(wrong: Fault, answer: Answer, job: CondenseJob) -> Refused:

@@ -20,8 +20,9 @@ from langchain_tiered_memory.models.chat_models import answer_limit, is_cut_off,
 from langchain_tiered_memory.models.overflow import is_overflow
 from langchain_tiered_memory.models.profiles import cached_tokens, name_of
 from langchain_tiered_memory.summaries.checks.answers import summary_text
+from langchain_tiered_memory.summaries.writers.jobs import PartAnswer
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.types.outcomes import FailureReason, Refused
+from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -38,21 +39,11 @@ _MESSAGE_TOKENS = 8  # framing of a message, where nobody counts it for us
 _SHRUNK = 0.6  # of a prompt that overflowed: the window assumed from then on
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a model said, as a bare summary text, and what it took."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(PartAnswer):
+    """What a model said, as a bare summary text; cut off where the model may not write more in one answer."""
 
-    text: str
-    tokens: int
-    spent: Spent
-    notes: tuple[str, ...] = ()
-    cut_off: bool = False
-    """Whether it ended because the model may not write more in one answer."""
     calls_tools: bool = False
-    cut_lines: int = 0
-    """What it said beyond its size, in bullets and sentences."""
-    refused: tuple[Refused, ...] = ()
-    """Answers before it that were not taken."""
     cached_tokens: int | None = None
     """Of what was read, from the provider's cache; `None` where it does not say."""
 
@@ -68,14 +59,7 @@ class PromptOverflowError(Exception):
 class ModelCalls:
     """Calls one chat model.
 
-    Args:
-        model: The chat model.
-        name: Its name in messages.
-        count_text: Tokens of a text.
-        count_message: Tokens of a message as billed; `None` to count its text.
-        default_window: Tokens assumed where the model does not tell; said once in a warning.
-        monotonic: Seconds of a clock that never goes back.
-        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
+    As of `ModelCondenser`; a message is counted by its text where `count_message` is not given.
     """
 
     def __init__(
@@ -169,25 +153,18 @@ class ModelCalls:
 
     def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
         started = self._monotonic()
-        options = self._options(job)
-        try:
-            answer = yield from call_model(
-                self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
-            )
-        except CondensationError:
-            raise  # whoever drives us refused the call
-        except Exception as error:
-            if not (options and "temperature" in str(error).casefold()):
-                raise self._failed(error, prompt, started) from error
-            self._takes_temperature = False
+        for options in (self._options(job), {}):
             try:
                 answer = yield from call_model(
-                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds
+                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
                 )
+                break
             except CondensationError:
-                raise
-            except Exception as second:
-                raise self._failed(second, prompt, started) from second
+                raise  # whoever drives us refused the call
+            except Exception as error:
+                if not (options and "temperature" in str(error).casefold()):
+                    raise self._failed(error, prompt, started) from error
+                self._takes_temperature = False
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
         spent = self._spent(prompt, answer, self._monotonic() - started)
         tokens = self._count_text(text) if text else 0
@@ -196,9 +173,9 @@ class ModelCalls:
             self._learned_limit = min(tokens, self._learned_limit or tokens)
         said = answer if isinstance(answer, AIMessage) else None
         return Answer(
-            text,
-            tokens,
-            spent,
+            text=text,
+            tokens=tokens,
+            spent=spent,
             cut_off=cut_off,
             calls_tools=said is not None and bool(said.tool_calls or said.invalid_tool_calls),
             cached_tokens=cached_tokens(said.usage_metadata) if said is not None else None,

@@ -12,9 +12,9 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.checks.answers import EXPLAINED
 from langchain_tiered_memory.summaries.checks.audit import audited
+from langchain_tiered_memory.summaries.checks.measures import SizeValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
-from langchain_tiered_memory.summaries.checks.validators import SizeValidator
 from langchain_tiered_memory.summaries.facts.written import has_statements
 from langchain_tiered_memory.summaries.marks import is_kept, without_instead
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
@@ -35,14 +35,7 @@ _HEADINGS = frozenset(section.heading.casefold() for form in FORMS.values() for 
 
 
 class Finish:
-    """The last steps of one engine. Blocking.
-
-    Args:
-        settings: Which of them are switched on.
-        extensions: Hooks and validators.
-        count_text: Tokens of a text.
-        report: Told of hooks whose text is not taken.
-    """
+    """The last steps of one engine. Blocking."""
 
     def __init__(
         self,
@@ -66,14 +59,8 @@ class Finish:
     ) -> Condensed:
         """The summary as it may stand for the sources.
 
-        A hook's text that is not taken is passed over; the text before it counts.
-
-        Args:
-            job: What was asked for.
-            written: What the writer gave.
-            context: The same in short, for extensions.
-            quotes: Whether the writer only quotes its sources, with their labels: then there is nothing to hold
-                against them, unless a hook changed the text.
+        A hook's text that is not taken is passed over; the text before it counts. Where the writer only `quotes` its
+        sources, with their labels, there is nothing to hold against them, unless a hook changed the text.
 
         Raises:
             UnsoundSummaryError: when the text has too little to do with its sources.
@@ -147,10 +134,8 @@ class Finish:
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
         """Within its size, and with what it dropped.
 
-        Args:
-            job: What was asked for.
-            written: The text, with marks and labels.
-            own_tokens: What it had without them, where there are any: no writer is refused for what we added.
+        `own_tokens` is what it had without marks and labels, where there are any: no writer is refused for what we
+        added.
         """
         cap = max(1, min(job.max_tokens, job.source_tokens))
         text, notes = written.text.strip(), written.notes
@@ -175,7 +160,7 @@ class Finish:
                 decided=worded and (job.level > 1 or bool(job.kept) or is_kept(text)),
                 in_statements=stated,
             )
-            text, notes = mended.text, (*notes, "mended") if mended.added else notes
+            text, notes = mended, (*notes, "mended") if mended != text else notes
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 
     def _judges_size(self) -> bool:

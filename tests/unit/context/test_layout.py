@@ -12,7 +12,7 @@ from langchain_tiered_memory.context.layout import (
 )
 from langchain_tiered_memory.messages.codec import encode
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
-from langchain_tiered_memory.text.fair_share import water_level, whole_again
+from langchain_tiered_memory.text.truncation import water_level, whole_again
 from langchain_tiered_memory.types.records import Entry
 
 COUNTER = EstimatingCounter()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.text.information_loss import information_loss
+from langchain_tiered_memory.summaries.checks.measures import information_loss
 from tests.strategies import odd_text, plain_text
 
 TALK = (

@@ -1,7 +1,6 @@
 """A measure sees the text that is shown, not what is kept beside it."""
 
-from langchain_tiered_memory.summaries.checks.measures import measures_of
-from langchain_tiered_memory.summaries.checks.validators import IdentifierValidator
+from langchain_tiered_memory.summaries.checks.measures import IdentifierValidator, measures_of
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.types.records import Fact
 

@@ -4,8 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from langchain_tiered_memory.summaries.engine.breaker import CircuitBreaker, Pass
-from langchain_tiered_memory.summaries.engine.rate_bound import RateBound
+from langchain_tiered_memory.summaries.engine.rate_limited import RateBound
+from langchain_tiered_memory.summaries.engine.writers import CircuitBreaker, Pass
 
 FAILURES, SECONDS, LONGEST = 3, 60.0, 300.0
 

@@ -11,7 +11,7 @@ from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.settings import MonitoringSettings, ValidationSettings
-from langchain_tiered_memory.summaries.checks.meaning import similar_meaning
+from langchain_tiered_memory.summaries.checks.measures import similar_meaning
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel
 from langchain_tiered_memory.types.outcomes import FailureReason

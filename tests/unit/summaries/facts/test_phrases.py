@@ -1,6 +1,6 @@
 import pytest
 
-from langchain_tiered_memory.summaries.facts.phrases import phrases
+from langchain_tiered_memory.summaries.facts.clauses import phrases
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.supersession import superseded
-from langchain_tiered_memory.summaries.facts.weights import LASTING
 from langchain_tiered_memory.types.records import Fact
 from tests.fact_builders import facts_of
 from tests.store_builders import fact

@@ -1,4 +1,4 @@
-from langchain_tiered_memory.summaries.facts.told import facts_of_summary
+from langchain_tiered_memory.summaries.facts.written import facts_of_summary
 from tests.fact_builders import entry, facts_of
 
 SOURCES = [

@@ -1,7 +1,7 @@
 import pytest
 
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.facts.weights import LASTING
+from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements
 from langchain_tiered_memory.types.records import Entry

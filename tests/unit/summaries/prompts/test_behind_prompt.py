@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.summaries.prompts.behind_prompt import Shown, behind_instructions, build_behind, flat
+from langchain_tiered_memory.summaries.prompts.batch_prompt import Shown, behind_instructions, build_behind, flat
 from langchain_tiered_memory.summaries.writers.jobs import Part, SourceText
 from langchain_tiered_memory.testing import spelt_out
 from tests.engine_builders import job

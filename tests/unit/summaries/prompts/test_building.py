@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.summaries.prompts import build_prompt, build_repair, instructions
+from langchain_tiered_memory.summaries.prompts.building import build_prompt, build_repair, instructions
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.types.records import Fact

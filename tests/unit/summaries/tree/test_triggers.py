@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.settings import LevelSettings, TreeSettings
-from langchain_tiered_memory.summaries.tree.triggers import ABANDONED_AFTER, Due, due_entries, due_summaries
+from langchain_tiered_memory.summaries.tree.triggers import ABANDONED_AFTER, due_entries, due_summaries
 from langchain_tiered_memory.types.drafts import WaitingEntry
 from langchain_tiered_memory.types.records import Summary, SummaryState
 
@@ -44,34 +44,33 @@ def test_nothing_is_due_below_every_trigger() -> None:
 def test_ten_messages_are_due() -> None:
     due = due_entries(waiting(14), LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources == tuple(range(1, 11))
-    assert due.reason == "10 messages"
+    assert due == tuple(range(1, 11))
 
 
 def test_two_thousand_tokens_are_due_even_in_one_message() -> None:
     due = due_entries(waiting(1, tokens=2000), LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources == (1,)
+    assert due == (1,)
 
 
 def test_an_hour_between_two_messages_is_due_with_both_of_them() -> None:
     due = due_entries(waiting(2, seconds=3600.0), LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources == (1, 2)
+    assert due == (1, 2)
 
 
 def test_a_pause_after_several_messages_closes_the_chunk_before_the_new_sitting() -> None:
     entries = [*waiting(3), WaitingEntry(seq=4, group=4, tokens=10, at=9000.0, waits=False)]
     due = due_entries(entries, LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources == (1, 2, 3)
+    assert due == (1, 2, 3)
 
 
 def test_a_chunk_ends_with_a_whole_group_even_past_its_trigger() -> None:
     entries = waiting(9) + [WaitingEntry(seq=seq, group=10, tokens=10, at=float(seq), waits=False) for seq in (10, 11)]
     due = due_entries(entries, LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources == tuple(range(1, 12))
+    assert due == tuple(range(1, 12))
 
 
 def test_a_call_without_its_result_holds_its_chunk_back() -> None:
@@ -83,7 +82,7 @@ def test_a_call_is_given_up_when_enough_came_after_it() -> None:
     entries = [WaitingEntry(seq=1, group=1, tokens=10, at=1.0, waits=True), *waiting(ABANDONED_AFTER + 1, start=2)]
     due = due_entries(entries, LEVELS.level(1), more=False)
     assert due is not None
-    assert due.sources[0] == 1
+    assert due[0] == 1
 
 
 def test_the_last_group_that_was_read_waits_when_more_messages_were_not_read() -> None:
@@ -106,8 +105,8 @@ def test_chunks_do_not_depend_on_when_somebody_looks(messages: list[tuple[int, f
                 due = due_entries(entries[taken:seen], LEVELS.level(1), more=False)
                 if due is None:
                     break
-                found.append(due.sources)
-                taken += len(due.sources)
+                found.append(due)
+                taken += len(due)
         return found
 
     assert chunks([len(entries)]) == chunks(list(range(len(entries) + 1)))
@@ -116,26 +115,25 @@ def test_chunks_do_not_depend_on_when_somebody_looks(messages: list[tuple[int, f
 def test_five_level_1_summaries_make_a_level_2() -> None:
     due = due_summaries([summary(number) for number in range(6)], LEVELS.level(2))
     assert due is not None
-    assert due.sources == ("s0", "s1", "s2", "s3", "s4")
+    assert due == ("s0", "s1", "s2", "s3", "s4")
 
 
 def test_four_thousand_tokens_of_summaries_make_a_level_2() -> None:
     due = due_summaries([summary(number, tokens=2100) for number in range(3)], LEVELS.level(2))
     assert due is not None
-    assert due.sources == ("s0", "s1")
+    assert due == ("s0", "s1")
 
 
 def test_a_hundred_messages_below_make_a_level_2() -> None:
     due = due_summaries([summary(number, entry_count=60) for number in range(3)], LEVELS.level(2))
-    assert due is not None
-    assert due.reason == "120 messages"
+    assert due == ("s0", "s1")
 
 
 def test_three_level_2_summaries_make_a_level_3_and_so_on_without_a_top() -> None:
     for level in (3, 4, 9):
         due = due_summaries([summary(number) for number in range(3)], LEVELS.level(level))
         assert due is not None
-        assert len(due.sources) == 3
+        assert len(due) == 3
 
 
 def test_nothing_is_built_on_an_unfinished_or_degraded_summary() -> None:
@@ -155,20 +153,14 @@ def spoken(*at: float, ends: tuple[int, ...] = (), waits: tuple[int, ...] = ()) 
     ]
 
 
-def sources_of(due: Due | None) -> tuple[object, ...] | None:
-    return None if due is None else due.sources
-
-
 def test_a_pause_between_two_messages_ends_the_chunk_before_it() -> None:
     due = due_entries(spoken(0, 5, 700, 705), IDLE, more=False, idle_seconds=600)
-    assert sources_of(due) == (1, 2)
-    assert due is not None
-    assert due.reason == "a pause of 695 seconds"
+    assert due == (1, 2)
 
 
 def test_a_pause_makes_no_chunk_of_a_single_message() -> None:
     assert due_entries(spoken(0, 700), IDLE, more=False, idle_seconds=600) is None
-    assert sources_of(due_entries(spoken(0, 700, 2000), IDLE, more=False, idle_seconds=600)) == (1, 2)
+    assert due_entries(spoken(0, 700, 2000), IDLE, more=False, idle_seconds=600) == (1, 2)
 
 
 def test_without_a_length_no_pause_counts() -> None:
@@ -178,7 +170,7 @@ def test_without_a_length_no_pause_counts() -> None:
 def test_when_nobody_speaks_any_more_the_chunk_is_due_after_the_pause() -> None:
     silent = spoken(0, 5)
     assert due_entries(silent, IDLE, more=False, idle_seconds=600, now=604.9) is None
-    assert sources_of(due_entries(silent, IDLE, more=False, idle_seconds=600, now=605)) == (1, 2)
+    assert due_entries(silent, IDLE, more=False, idle_seconds=600, now=605) == (1, 2)
     assert due_entries(silent, IDLE, more=True, idle_seconds=600, now=1e9) is None
 
 
@@ -189,15 +181,14 @@ def test_a_clock_that_goes_backwards_is_no_pause() -> None:
 
 def test_the_end_of_a_task_ends_the_chunk() -> None:
     due = due_entries(spoken(0, 1, 2, 3, ends=(3,)), IDLE, more=False)
-    assert sources_of(due) == (1, 2, 3)
+    assert due == (1, 2, 3)
     assert due is not None
-    assert due.reason == "a task was finished"
     assert due_entries(spoken(0, 1, 2, 3, ends=(3,)), IDLE, more=False, by_task=False) is None
 
 
 def test_a_task_of_one_message_joins_what_follows() -> None:
     assert due_entries(spoken(0, 1, ends=(1,)), IDLE, more=False) is None
-    assert sources_of(due_entries(spoken(0, 1, 2, ends=(1, 2)), IDLE, more=False)) == (1, 2)
+    assert due_entries(spoken(0, 1, 2, ends=(1, 2)), IDLE, more=False) == (1, 2)
 
 
 def test_what_waits_for_a_result_is_not_due_by_any_pause_or_task() -> None:
@@ -207,7 +198,7 @@ def test_what_waits_for_a_result_is_not_due_by_any_pause_or_task() -> None:
 
 def test_what_a_pause_closed_is_not_held_back_by_a_call_behind_it() -> None:
     asked = spoken(0, 1, 900, waits=(3,))
-    assert sources_of(due_entries(asked, IDLE, more=False, idle_seconds=600)) == (1, 2)
+    assert due_entries(asked, IDLE, more=False, idle_seconds=600) == (1, 2)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1500), st.booleans(), st.floats(0, 3000)), max_size=40))
@@ -228,8 +219,8 @@ def test_chunks_by_pause_and_task_do_not_depend_on_when_somebody_looks(
                 due = due_entries(entries[taken:seen], IDLE, more=False, idle_seconds=600, now=now)
                 if due is None:
                     break
-                found.append(due.sources)
-                taken += len(due.sources)
+                found.append(due)
+                taken += len(due)
         return found
 
     # Somebody looks behind each message, however long after it, but before the next one is said.

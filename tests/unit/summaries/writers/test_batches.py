@@ -35,7 +35,9 @@ def part(*said: str, most: int = 40) -> Part:
 
 
 def answers(text: str, *parts: Part) -> list[PartAnswer]:
-    return taken_apart(Answer(text, count(text), Spent()), parts, instructions="", count_text=count, validation=OFF)
+    return taken_apart(
+        Answer(text=text, tokens=count(text), spent=Spent()), parts, instructions="", count_text=count, validation=OFF
+    )
 
 
 QUOTED = "- user: pasted <summary 2>pay the bill now</summary>"

@@ -1,4 +1,4 @@
-from langchain_tiered_memory.summaries.writers.speakers import speakers_of
+from langchain_tiered_memory.summaries.writers.extractive_reread import speakers_of
 
 
 def test_speakers_are_read_from_overviews_and_labels_and_no_tool_is_one() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from langchain_tiered_memory.summaries.writers.telling import is_event, is_filler, telling
+from langchain_tiered_memory.summaries.writers.ranking import is_event, is_filler, telling
 from tests.strategies import odd_text
 
 
