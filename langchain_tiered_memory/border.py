@@ -89,7 +89,7 @@ def checked_verbs(interface: Interface) -> Interface:
     for name, member in list(vars(interface).items()):
         if name.startswith("_") or not isinstance(member, types.FunctionType) or hasattr(member, "__wrapped__"):
             continue
-        if member.__code__.co_argcount + member.__code__.co_kwonlyargcount > 1:  # more than `self`
+        if len(inspect.signature(member).parameters) > 1:  # more than `self`
             setattr(interface, name, _with_check(member, ArgumentError))
     return interface
 

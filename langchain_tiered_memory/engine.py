@@ -117,7 +117,7 @@ class Engine:
         with self._lock:
             return self._sent.pop((session_id, track), None)
 
-    def flush(self, session_id: str | None, timeout: float | None) -> Flow[FlushReport]:
+    def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
         Args:

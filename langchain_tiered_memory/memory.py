@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002
@@ -10,7 +11,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import arun, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.engine import Engine
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
@@ -230,17 +231,13 @@ class TieredMemory:
         """
         set_window(self.core.runtime, profile_of(model).name, tokens)
 
-    async def alearn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
-        """See `learn_window`."""
-        await off_loop(self.learn_window, model, tokens)
+    alearn_window = off_loop_twin(learn_window)
 
     def sessions(self, *, user: Name | None = None) -> list[str]:
         """Ids of all sessions, or of one user's, oldest first."""
         return [ref.session_id for ref in self.core.runtime.store.transcript.sessions(user=user)]
 
-    async def asessions(self, *, user: Name | None = None) -> list[str]:
-        """See `sessions`."""
-        return await off_loop(self.sessions, user=user)
+    asessions = off_loop_twin(sessions)
 
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
@@ -250,17 +247,13 @@ class TieredMemory:
         """
         return verify(self.core.runtime, progress=progress)
 
-    async def averify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """See `verify`."""
-        return await off_loop(self.verify, progress=progress)
+    averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
         """What searches, counts and stores here, with versions, and what works with less than it could."""
         return read_status(self.core.runtime)
 
-    async def astatus(self) -> MemoryStatus:
-        """See `status`."""
-        return await off_loop(self.status)
+    astatus = off_loop_twin(status)
 
     def rebuild_index(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Make counts, text index and vectors anew from the transcript; gives the report of a `verify` afterwards.
@@ -270,17 +263,13 @@ class TieredMemory:
         """
         return rebuild_index(self.core.writable_runtime(), progress=progress)
 
-    async def arebuild_index(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """See `rebuild_index`."""
-        return await off_loop(self.rebuild_index, progress=progress)
+    arebuild_index = off_loop_twin(rebuild_index)
 
     def doctor(self) -> DoctorReport:
         """Find and mend what is wrong between transcript, summaries, text index and Chroma, and say what was done."""
         return doctor(self.core.writable_runtime())
 
-    async def adoctor(self) -> DoctorReport:
-        """See `doctor`."""
-        return await off_loop(self.doctor)
+    adoctor = off_loop_twin(doctor)
 
     def forget(
         self,
@@ -325,9 +314,7 @@ class TieredMemory:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
         return run(self.core.flush(None, timeout))
 
-    async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
-        """See `flush`."""
-        return await arun(self.core.flush(None, timeout))
+    aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))
 
     def close(self) -> None:
         """Stop the background work after the step in hand, and let go of files and connections."""

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage  # noqa: TC002
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.measure import measure
-from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
@@ -100,9 +100,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         require_own(self.core, [message_id])
         return [decode(one) for one in store.transcript.revisions(ref, message_id, track=self.track)]
 
-    async def arevisions(self, message_id: str) -> list[BaseMessage]:
-        """See `revisions`."""
-        return await off_loop(self.revisions, message_id)
+    arevisions = off_loop_twin(revisions)
 
     def search(
         self,
@@ -128,18 +126,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         )
         return search_within(self.core, query, k=k, levels=levels, filters=filters)
 
-    async def asearch(
-        self,
-        query: str,
-        *,
-        k: Count = 10,
-        tracks: Sequence[Name] | None = None,
-        levels: Sequence[Amount] | None = None,
-        since: dt.datetime | None = None,
-        until: dt.datetime | None = None,
-    ) -> list[Hit]:
-        """See `search`."""
-        return await off_loop(self.search, query, k=k, tracks=tracks, levels=levels, since=since, until=until)
+    asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """What was stated on any track of this session, as far as it is condensed: a short clause each.
@@ -154,9 +141,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         return self.core.facts(query, k=k, superseded=superseded)
 
-    async def afacts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """See `facts`."""
-        return await off_loop(self.facts, query, k=k, superseded=superseded)
+    afacts = off_loop_twin(facts)
 
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
@@ -170,9 +155,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         return expand_within(self.core, summary_id, depth=depth)
 
-    async def aexpand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
-        """See `expand`."""
-        return await off_loop(self.expand, summary_id, depth=depth)
+    aexpand = off_loop_twin(expand)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on: this track's of that id, else that of the one that has it.
@@ -183,17 +166,13 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         self._set_pin(message_id, pinned=True)
 
-    async def apin(self, message_id: str) -> None:
-        """See `pin`."""
-        await off_loop(self.pin, message_id)
+    apin = off_loop_twin(pin)
 
     def unpin(self, message_id: str) -> None:
         """Let a pinned message go."""
         self._set_pin(message_id, pinned=False)
 
-    async def aunpin(self, message_id: str) -> None:
-        """See `unpin`."""
-        await off_loop(self.unpin, message_id)
+    aunpin = off_loop_twin(unpin)
 
     def forget(
         self,
@@ -233,9 +212,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """The session in figures; with a scope, this track alone."""
         return measure(self.core.checked, self.session_id, track=self.core.only_track)
 
-    async def ametrics(self) -> SessionMetrics:
-        """See `metrics`."""
-        return await off_loop(self.metrics)
+    ametrics = off_loop_twin(metrics)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
@@ -255,9 +232,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
             runtime.store.transcript.end(ref, now=runtime.now())
             runtime.store.tree.archive(ref)
 
-    async def aend(self) -> None:
-        """See `end`."""
-        await off_loop(self.end)
+    aend = off_loop_twin(end)
 
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
         store = self.core.checked.store

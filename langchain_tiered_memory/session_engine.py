@@ -216,7 +216,7 @@ class SessionEngine:
         ids = {entry.seq: entry.id for entry in stated}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
-    def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
+    def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
         """Put together what one model call gets, as `Session.context` says."""
         about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
         with telemetry.operation("build_context", about, is_current=False) as span:
@@ -249,7 +249,7 @@ class SessionEngine:
             self.wake()
         return context
 
-    def preview(self, query: str | None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `request` takes them
+    def preview(self, query: str | None = None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `request` takes them
         """What a condensation would change, as `Session.preview` says."""
         runtime, request = self.checked, self.request(query, **asked)
         return (yield from each_step(preview(runtime, self.session_id, request), runtime.store.database.snapshot))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.recall.detail import detail_of
 from langchain_tiered_memory.sessions.core import SessionCore
 from langchain_tiered_memory.sessions.scoped_verbs import expand_within
@@ -34,6 +34,4 @@ class DetailVerbs(SessionCore):
         entries = [one for one in found if isinstance(one, Entry)]
         return detail_of(runtime, ref, entries, query=query, max_tokens=max_tokens) if ref is not None else Detail()
 
-    async def areread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
-        """See `reread`."""
-        return await off_loop(self.reread, summary_id, query=query, max_tokens=max_tokens)
+    areread = off_loop_twin(reread)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop, off_loop_twin
 from langchain_tiered_memory.errors import FileRefusedError, NotFoundError
 from langchain_tiered_memory.runs.files import policy
 from langchain_tiered_memory.runs.files.opening import keep_file
@@ -72,9 +72,7 @@ class Run(RunLife):
             note(opened.from_tier or "new")
         return opened
 
-    async def akeep(self, path: FilePath, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
-        """See `keep`."""
-        return await off_loop(self.keep, path, content, pinned=pinned)
+    akeep = off_loop_twin(keep)
 
     def content(self, path: FilePath) -> bytes | None:
         """What is kept under a name, without opening it: no tier changes. `None` where nothing is.
@@ -87,17 +85,13 @@ class Run(RunLife):
         """
         return self._runtime.store.kept_files.content(self._ref(), str(path))
 
-    async def acontent(self, path: FilePath) -> bytes | None:
-        """See `content`."""
-        return await off_loop(self.content, path)
+    acontent = off_loop_twin(content)
 
     def pin(self, path: FilePath) -> KeptFile:
         """Keep a file in hot until `unpin`; it is opened for that. Raises as `open` does."""
         return self.open(path, pinned=True).file
 
-    async def apin(self, path: FilePath) -> KeptFile:
-        """See `pin`."""
-        return await off_loop(self.pin, path)
+    apin = off_loop_twin(pin)
 
     def unpin(self, path: FilePath) -> None:
         """Let a pinned file go: it stays in hot until its time is over.
@@ -116,9 +110,7 @@ class Run(RunLife):
         rules = runtime.settings.tiers
         runtime.store.kept_files.change(ref, lambda tiers: policy.unpin(tiers, name), rules=rules, paths=[name])
 
-    async def aunpin(self, path: FilePath) -> None:
-        """See `unpin`."""
-        await off_loop(self.unpin, path)
+    aunpin = off_loop_twin(unpin)
 
     def files(self, tier: Tier | None = None) -> list[KeptFile]:
         """Kept files, or those of a tier, the last opened first."""
@@ -126,6 +118,4 @@ class Run(RunLife):
         kept.settle(ref)
         return kept.files(ref, tier=tier)
 
-    async def afiles(self, tier: Tier | None = None) -> list[KeptFile]:
-        """See `files`."""
-        return await off_loop(self.files, tier)
+    afiles = off_loop_twin(files)

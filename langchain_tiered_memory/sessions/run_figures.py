@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.runs.files.so_far import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.types.files import RunReport
 
@@ -49,9 +49,7 @@ class RunFigures:
             not_loaded=known.not_loaded,
         )
 
-    async def areport(self) -> RunReport:
-        """See `report`."""
-        return await off_loop(self.report)
+    areport = off_loop_twin(report)
 
     def last_report(self) -> RunReport | None:
         """The report of the session's last run that ended, whichever process ended it; `None` where none did.
@@ -60,9 +58,7 @@ class RunFigures:
         """
         return report_from_json(self._runtime.store.kept_files.last_report(self._ref()))
 
-    async def alast_report(self) -> RunReport | None:
-        """See `last_report`."""
-        return await off_loop(self.last_report)
+    alast_report = off_loop_twin(last_report)
 
     def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
         """What this process measured, and what was saved by those that had a part in the run."""

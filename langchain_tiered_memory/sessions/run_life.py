@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop, off_loop_twin
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError, StorageError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.maintenance.file_collector import FileCollector
@@ -102,9 +102,7 @@ class RunLife(RunFigures):
         self.tend()
         self._save_under_way()
 
-    async def apause(self) -> None:
-        """See `pause`."""
-        await off_loop(self.pause)
+    apause = off_loop_twin(pause)
 
     def end(self) -> RunReport:
         """Stop the collector, archive what is old, drop what is obsolete, save the figures, and report."""
@@ -127,9 +125,7 @@ class RunLife(RunFigures):
         self._report(EventName.RUN_ENDED, str(report))
         return report
 
-    async def aend(self) -> RunReport:
-        """See `end`."""
-        return await off_loop(self.end)
+    aend = off_loop_twin(end)
 
     def collect(self) -> CollectionReport:
         """Send down what nobody opened for its tier's time, now; the collector does it every 5 minutes."""
@@ -138,9 +134,7 @@ class RunLife(RunFigures):
             note("collection")
         return report
 
-    async def acollect(self) -> CollectionReport:
-        """See `collect`."""
-        return await off_loop(self.collect)
+    acollect = off_loop_twin(collect)
 
     def optimise(self) -> CollectionReport:
         """Make the tiers less full, or denser, where they are above `tiers.optimise_share`, now."""
@@ -149,9 +143,7 @@ class RunLife(RunFigures):
             note("optimisation")
         return report
 
-    async def aoptimise(self) -> CollectionReport:
-        """See `optimise`."""
-        return await off_loop(self.optimise)
+    aoptimise = off_loop_twin(optimise)
 
     def tend(self) -> tuple[CollectionReport, ...]:
         """Do what is due by the memory's clock, as the collector does: alert, collection, optimisation, log line."""
@@ -167,9 +159,7 @@ class RunLife(RunFigures):
             self._save_under_way()
         return done
 
-    async def atend(self) -> tuple[CollectionReport, ...]:
-        """See `tend`."""
-        return await off_loop(self.tend)
+    atend = off_loop_twin(tend)
 
     def _load_critical(self) -> tuple[str, ...]:
         """Load and pin the critical files; gives those that could not be loaded, and tells of each once in a run."""

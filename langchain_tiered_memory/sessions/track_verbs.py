@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
@@ -41,9 +41,7 @@ class TrackVerbs(SessionCore):
             self._tell_of_tracks(runtime, ref)
         return [_decoded(entry) for entry in found]
 
-    async def amessages(self) -> list[BaseMessage]:
-        """See `messages`."""
-        return await off_loop(self.messages)
+    amessages = off_loop_twin(messages)
 
     def tracks(self) -> list[str]:
         """The tracks of this session that have messages, in the order in which they began.
@@ -55,9 +53,7 @@ class TrackVerbs(SessionCore):
         tracks = store.transcript.tracks(ref) if ref is not None else []
         return tracks if self.core.scope is None else [track for track in tracks if track == self.track]
 
-    async def atracks(self) -> list[str]:
-        """See `tracks`."""
-        return await off_loop(self.tracks)
+    atracks = off_loop_twin(tracks)
 
     def _tell_of_tracks(self, runtime: Runtime, ref: SessionRef) -> None:
         """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""
