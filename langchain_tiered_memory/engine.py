@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_tiered_memory.driver import Flow, pause
 from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.maintenance.due_work import flush
-from langchain_tiered_memory.maintenance.worker import Greeted, Worker
+from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.opening import close_runtime
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.transcript.delivery import confirm
+from langchain_tiered_memory.transcript.outbox import confirm
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:

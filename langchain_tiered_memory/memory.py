@@ -22,17 +22,24 @@ from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.models.status import read_status
 from langchain_tiered_memory.models.surroundings import announce
 from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
-from langchain_tiered_memory.session import Session
+from langchain_tiered_memory.session import Session, adelete_thread, delete_thread
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
 from langchain_tiered_memory.sessions.opening import open_runtime
-from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.settings import Settings  # noqa: TC001
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
-from langchain_tiered_memory.transcript.delivery import tell_left_over
-from langchain_tiered_memory.types.arguments import ChromaPlace, Count, FilePath, FilePaths, Name, Seconds, SessionId  # noqa: TC001
+from langchain_tiered_memory.transcript.outbox import tell_left_over
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    ChromaPlace,
+    Count,
+    FilePath,
+    FilePaths,
+    Name,
+    Scope,
+    Seconds,
+    SessionId,
+)
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.registry import SectionRegistry

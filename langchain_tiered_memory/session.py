@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are 
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.measure import measure
@@ -14,7 +15,6 @@ from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.sessions.detail_verbs import DetailVerbs
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -22,7 +22,6 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     require_own,
     search_within,
 )
-from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
 from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
@@ -30,12 +29,13 @@ from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.forgetting.langgraph_threads import DeleteThread
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -269,3 +269,16 @@ def _seconds(moment: dt.datetime | None) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def delete_thread(call: DeleteThread) -> None:
+    """Delete a thread."""
+    call.saver.delete_thread(call.thread_id)
+
+
+async def adelete_thread(call: DeleteThread) -> None:
+    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
+    try:
+        await call.saver.adelete_thread(call.thread_id)
+    except NotImplementedError:
+        await run_in_executor(None, call.saver.delete_thread, call.thread_id)

@@ -16,14 +16,12 @@ from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import each_step
-from langchain_tiered_memory.errors import MixedOwnersError, StorageError
+from langchain_tiered_memory.errors import ArgumentError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.sessions.input_checks import check_view
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
-from langchain_tiered_memory.transcript.remember import When, remember
-from langchain_tiered_memory.transcript.turns import as_turn
+from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,10 +33,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.profiles import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact
-    from langchain_tiered_memory.types.scopes import Scope
 
 
 class SessionEngine:
@@ -294,3 +293,24 @@ class SessionEngine:
             complete=complete,
             reworded=reworded,
         )
+
+
+_OWN_VIEWS = ("default", "recall", "minimal")
+"""Views that need no setting."""
+
+
+def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> None:
+    """That a view is known.
+
+    Args:
+        view: Its name.
+        settings: Those of the memory.
+        more: Names of views that an integration knows besides.
+
+    Raises:
+        ArgumentError: when it is not.
+    """
+    known = (*_OWN_VIEWS, *more, *settings.context.views)
+    if view not in known:
+        msg = f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"
+        raise ArgumentError(msg)

@@ -51,10 +51,8 @@ from langchain_tiered_memory.sql.schema import (
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by
 from langchain_tiered_memory.transcript.entry_reads import read_named
-from langchain_tiered_memory.transcript.file_rows import drop_touches, touched_by
-from langchain_tiered_memory.transcript.index_rows import drop_passages
-from langchain_tiered_memory.transcript.summary_ancestry import ancestors
 from langchain_tiered_memory.transcript.tombstones import bury
 from langchain_tiered_memory.types.drafts import Begun, Removed
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, SummaryState

@@ -38,8 +38,12 @@ from langchain_tiered_memory.integrations.graph.node_journeys import Done, assem
 from langchain_tiered_memory.integrations.graph.node_plans import plan_of
 from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, said_in_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
-from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Count,
+    Name,
+    Scope,
+    Seconds,
+)
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, select
 
-from langchain_tiered_memory.maintenance.known_rows import Known, fits, largest
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, fits, largest
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row

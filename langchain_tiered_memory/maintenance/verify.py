@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_another_version
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
 from langchain_tiered_memory.forgetting.forget import removal_problems
-from langchain_tiered_memory.maintenance.examine import agreed
-from langchain_tiered_memory.maintenance.fact_checks import note_of_unread
+from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread
 from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.recall.indexing import usable_index
 from langchain_tiered_memory.reports import Problem, Progress, VerifyReport

@@ -17,8 +17,7 @@ from langchain_tiered_memory.runs.tasks import (
     list_tasks,
     start_task,
 )
-from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
 
 if TYPE_CHECKING:

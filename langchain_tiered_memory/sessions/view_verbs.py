@@ -12,8 +12,7 @@ from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.budget.threshold_resolution import advised
 from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
-from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
 
 if TYPE_CHECKING:

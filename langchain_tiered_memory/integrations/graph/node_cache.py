@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.integrations.checks import MemorySource
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.scopes import Scope
 
 _CONTEXTS_KEPT = 16
 
