@@ -26,26 +26,15 @@ from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, wr
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
-    checkpoints,
     entries,
-    events,
-    facts,
-    file_contents,
-    file_dictionaries,
-    file_tiers,
-    files,
-    kept_files,
-    open_calls,
-    outcomes,
+    metadata,
     passages,
     plans,
     removal_targets,
     removals,
     revisions,
-    runs,
     sessions,
     summaries,
-    tasks,
     unpacked,
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
@@ -64,20 +53,10 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = (
-    plans,
-    runs,
-    tasks,
-    checkpoints,
-    outcomes,
-    files,
-    open_calls,
-    events,
-    facts,
-    file_tiers,
-    kept_files,
-    file_contents,
-    file_dictionaries,
+_OF_A_RUN = tuple(
+    table
+    for table in metadata.sorted_tables
+    if "session_key" in table.c and table not in (entries, revisions, passages, summaries)
 )
 """Tables whose rows go with their session, uncounted."""
 _COUNTED = ("entries", "revisions", "summaries", "passages")

@@ -138,16 +138,6 @@ def read_required(
     return [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts]
 
 
-def read_waiting_heads(connection: Connection, ref: SessionRef, *, track: str) -> list[Entry]:
-    """As `EntryReads.waiting_heads`, in the caller's transaction."""
-    return found(connection, ref, _WAITING, track=packed(track))
-
-
-def read_pinned(connection: Connection, ref: SessionRef) -> list[Entry]:
-    """As `EntryReads.pinned`, in the caller's transaction."""
-    return found(connection, ref, _PINNED)
-
-
 def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
     """As `EntryReads.named`, in the caller's transaction."""
     places: dict[str, dict[str, Entry]] = {}
@@ -348,7 +338,7 @@ class EntryReads:
     def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
         with self.database.read() as connection:
-            return read_waiting_heads(connection, ref, track=track)
+            return found(connection, ref, _WAITING, track=packed(track))
 
     def of_kinds(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[Entry]:
         """The newest messages of a track behind a number that were given a kind, newest first."""
@@ -358,4 +348,4 @@ class EntryReads:
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""
         with self.database.read() as connection:
-            return read_pinned(connection, ref)
+            return found(connection, ref, _PINNED)
