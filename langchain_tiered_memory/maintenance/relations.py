@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
-from langchain_tiered_memory.maintenance.remedies import PAGE, Fault, Known, Remedy, fits, remedy_for
+from langchain_tiered_memory.maintenance.remedies import PAGE, Fault, Known, Remedy, fits, primary_key, remedy_for
 from langchain_tiered_memory.maintenance.run_relations import (
     of_checkpoints,
     of_files,
@@ -191,8 +191,8 @@ def _as_kept(table: Table) -> Select[Any]:
 def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:
     what = f"{table.name}/{key_of(table, row)}/{error.column}"
     problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
-    key = {column.name: row[column.name] for column in table.primary_key}
-    return Fault(problem, remedy_for(table, key, error.column, row), row["id"] if table is schema.summaries else None)
+    remedy = remedy_for(table, primary_key(table, row), error.column, row)
+    return Fault(problem, remedy, row["id"] if table is schema.summaries else None)
 
 
 def _orphans(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Fault:

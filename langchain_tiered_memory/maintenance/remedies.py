@@ -34,6 +34,16 @@ class Remedy:
     """The row is not there: it is made, of these values alone."""
 
 
+def mend(table: Table, row: Columns, values: dict[str, Any] | None) -> Remedy:
+    """The remedy that gives one row these values; `None`: the row goes."""
+    return Remedy(table, primary_key(table, row), values)
+
+
+def primary_key(table: Table, row: Columns) -> dict[str, Any]:
+    """What names a row of a table."""
+    return {column.name: row[column.name] for column in table.primary_key}
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Something wrong, and what mends it, if anything does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.maintenance.remedies import Fault, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.rows import names_from_json
 from langchain_tiered_memory.sql.schema import unpacked
@@ -37,7 +37,7 @@ def of_passages(known: Known) -> Iterator[Fault]:
         if any(row[name] != value for name, value in right.items()):
             detail = "it is not where, when and of what kind its owner is"
             # Rows of the text index are made anew: on SQLite nothing else brings the index itself up to date.
-            yield known.fault("wrong_index_row", row["id"], detail, Remedy(passages, {"id": row["id"]}, None))
+            yield known.fault("wrong_index_row", row["id"], detail, mend(passages, row, None))
 
 
 def of_summaries(known: Known) -> Iterator[Fault]:
@@ -65,7 +65,7 @@ def of_summaries(known: Known) -> Iterator[Fault]:
         wrong = {name: value for name, value in right.items() if row[name] != value}
         if wrong:
             detail = f"its {', '.join(wrong)} is not what its sources say"
-            yield known.fault("wrong_summary", row["id"], detail, Remedy(summaries, {"id": row["id"]}, wrong))
+            yield known.fault("wrong_summary", row["id"], detail, mend(summaries, row, wrong))
 
 
 def _messages_of(
@@ -106,12 +106,13 @@ def _of_sources(sources: Sequence[Mapping[str, Any]], *, is_first: bool) -> dict
 def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
     """Faults in the borders of views' plans; `plan_border` reads one from JSON, `None` where it cannot."""
     for row in known.rows(schema.plans):
-        remedy = Remedy(schema.plans, {"session_key": row["session_key"], "name": row["name"]}, None)
         border = plan_border(row["payload"])
         if border is None:
-            yield known.fault("damaged_plan", row["name"], "the plan of a view cannot be read", remedy)
+            detail = "the plan of a view cannot be read"
+            yield known.fault("damaged_plan", row["name"], detail, mend(schema.plans, row, None))
         elif border != row["border"]:
-            yield known.fault("wrong_plan", row["name"], f"its border is {border}, and {row['border']} noted", remedy)
+            detail = f"its border is {border}, and {row['border']} noted"
+            yield known.fault("wrong_plan", row["name"], detail, mend(schema.plans, row, None))
 
 
 def of_facts(known: Known) -> Iterator[Fault]:
@@ -121,15 +122,13 @@ def of_facts(known: Known) -> Iterator[Fault]:
     for row in found:
         if row["id"] not in owned:
             detail = "the messages that it is said to be from are not under its summary"
-            yield known.fault("orphan_fact", f"fact {row['id']}", detail, Remedy(schema.facts, _fact_key(row), None))
+            yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
     facts = [fact_of(row) for row in found if row["id"] in owned]
     yield from _of_standing(known, facts)
     for row in known.rows(schema.summaries, "text", "facts"):
         if row["facts_read"] > READER_VERSION:
             detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
-            yield known.fault(
-                "wrong_reading", row["id"], detail, Remedy(schema.summaries, {"id": row["id"]}, {"facts_read": 0})
-            )
+            yield known.fault("wrong_reading", row["id"], detail, mend(schema.summaries, row, {"facts_read": 0}))
 
 
 def _orphans(known: Known, found: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -154,9 +153,5 @@ def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
         right = {"status": "superseded" if fact.id in gone else "active", "superseded_by": gone.get(fact.id)}
         if {"status": fact.status, "superseded_by": fact.superseded_by} != right:
             detail = f"it is {fact.status}, and by the other facts {right['status']}"
-            remedy = Remedy(schema.facts, {"session_key": known.session["key"], "id": fact.id}, right)
-            yield known.fault("wrong_standing", f"fact {fact.id}", detail, remedy)
-
-
-def _fact_key(row: dict[str, Any]) -> dict[str, Any]:
-    return {"session_key": row["session_key"], "id": row["id"]}
+            mine = {"session_key": known.session["key"], "id": fact.id}
+            yield known.fault("wrong_standing", f"fact {fact.id}", detail, mend(schema.facts, mine, right))
