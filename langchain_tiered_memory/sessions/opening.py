@@ -66,16 +66,7 @@ def open_runtime(
 ) -> Runtime:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
-    Args:
-        where: A path, a URL, or `None` for memory.
-        model: Who condenses; of a chain each model takes over from the one before.
-        embeddings: As of `TieredMemory.open`.
-        chroma: As of `TieredMemory.open`.
-        settings: Limits, defaults and thresholds.
-        token_counter: As of `TieredMemory.open`.
-        clock: Seconds since the epoch.
-        engine: Who condenses, in the place of `model` and the built-in writers.
-        read_only: As of `TieredMemory.open`.
+    The arguments are those of `TieredMemory.open`.
 
     Raises:
         SettingsError: for a choice that cannot be used.

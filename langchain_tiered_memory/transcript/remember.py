@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import InvalidInputError
@@ -171,15 +170,6 @@ def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], 
 _NEW_ID_CHARS = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnMessages:
-    """What a turn said, as it is written."""
-
-    messages: list[BaseMessage]
-    new_ids: frozenset[str]
-    """Ids that the track must not have yet."""
-
-
 def as_turn(
     runtime: Runtime,
     session_id: str,
@@ -189,8 +179,10 @@ def as_turn(
     renamed: Callable[[int], str] | None = None,
     settled: frozenset[str] = frozenset(),
     may_be_again: bool = True,
-) -> TurnMessages:
+) -> tuple[list[BaseMessage], frozenset[str]]:
     """The messages of a turn, with answers under ids that the track does not have yet, but for those written again.
+
+    Gives with them the ids that the track must not have yet.
 
     Args:
         runtime: The memory.
@@ -229,7 +221,7 @@ def as_turn(
             message_id = f"{message_id}-{uuid.uuid4().hex[:_NEW_ID_CHARS]}"
             new_ids.add(message_id)
             named.append(message.model_copy(update={"id": message_id}))
-    return TurnMessages(messages=named, new_ids=frozenset(new_ids))
+    return named, frozenset(new_ids)
 
 
 def _digest(runtime: Runtime, message: BaseMessage) -> str:
