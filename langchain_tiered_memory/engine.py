@@ -101,11 +101,7 @@ class Engine:
         self.note_sent(session_id, track, context.raw_tokens)
         guard = context.guard
         size = ContextSize(
-            at=self._runtime.now(),
-            track=track,
-            tokens=context.tokens,
-            limit=guard.window.limit,
-            zone=guard.zone.value,
+            at=self._runtime.now(), track=track, tokens=context.tokens, limit=guard.window.limit, zone=guard.zone.value
         )
         self.contexts.note(session_id, size)
 

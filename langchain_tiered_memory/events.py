@@ -142,11 +142,7 @@ class EventName(StrEnum):
 
 
 DURABLE = frozenset(
-    {
-        EventName.SUMMARY_MADE,
-        EventName.CHECKPOINT_MADE,
-        *(one for one in EventName if one.startswith("view_")),
-    }
+    {EventName.SUMMARY_MADE, EventName.CHECKPOINT_MADE, *(one for one in EventName if one.startswith("view_"))}
 ) - {EventName.VIEW_UNDONE, EventName.VIEW_NOT_WRITTEN}
 """What is written down together with what it tells of, and told again after a crash came between the two."""
 

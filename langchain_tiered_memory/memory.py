@@ -43,13 +43,7 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
-    from langchain_tiered_memory.reports import (
-        DoctorReport,
-        FlushReport,
-        MemoryStatus,
-        Receipt,
-        VerifyReport,
-    )
+    from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Receipt, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
 
 __all__ = ["Run", "Session", "TieredMemory"]

@@ -120,9 +120,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None,
-            since=_seconds(since),
-            until=_seconds(until),
+            tracks=tuple(tracks) if tracks is not None else None, since=_seconds(since), until=_seconds(until)
         )
         return search_within(self.core, query, k=k, levels=levels, filters=filters)
 

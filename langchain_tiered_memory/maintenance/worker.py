@@ -171,9 +171,7 @@ class Worker(forks.AtFork):
             run(tend(runtime, session_id), stopped=lambda: self._stopped)
             ref = runtime.store.transcript.find(session_id)
             if ref is not None and runtime.store.tree.due_later(
-                ref,
-                remake_stale=runtime.settings.tree.regenerate_on_edit,
-                by_model=runtime.condenser.writes_later,
+                ref, remake_stale=runtime.settings.tree.regenerate_on_edit, by_model=runtime.condenser.writes_later
             ):
                 self._unfinished[session_id] = None
         except FlowStopped:

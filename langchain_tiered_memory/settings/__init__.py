@@ -65,11 +65,9 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
 }
 """By name, what differs from the defaults, group by group.
 
-Chosen by what is billed for what is in view on four agents' runs and a chat, beside other memories: the figures stand
-in `docs/benchmarks.md`. `economy` in chats is facts and little else: quotes beside what is said cost most there. Its
-file work, and that of `frugal`, grows more slowly than the window: 1,500 or 5,000 tokens at hand, and a fifth or less
-of the room. On two runs of agents a condensing model read 93,000 tokens from level 1 on, 48,000 to 50,000 from level
-2 on and 17,000 from level 3 on: both leave to rules what they show least of.
+Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the figures stand in `docs/benchmarks.md`.
+`economy` in chats is facts and little else: quotes beside what is said cost most there. It and `frugal` leave to rules
+the levels that they show least of, and their file work grows more slowly than the window.
 """
 
 

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql.column_forms import check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
-from langchain_tiered_memory.sql.schema import (
-    packed,
-    sessions,
-    unpacked,
-)
-from langchain_tiered_memory.types.records import (
-    SessionRef,
-)
+from langchain_tiered_memory.sql.schema import packed, sessions, unpacked
+from langchain_tiered_memory.types.records import SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -43,12 +43,7 @@ def _partial_index(name: str, table: Table, columns: str, *, where: ColumnElemen
     Index(name, *(table.c[column] for column in columns.split()), sqlite_where=where, postgresql_where=where)
 
 
-meta = Table(
-    "ltm_meta",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+meta = Table("ltm_meta", metadata, Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
 
 migrations = Table(
     "ltm_migrations",
@@ -182,9 +177,7 @@ _partial_index("ltm_passages_pending", passages, "session_key id", where=_pendin
 _partial_index("ltm_passages_queue", passages, "id", where=_pending)
 
 removed_vectors = Table(
-    "ltm_removed_vectors",
-    metadata,
-    Column("passage_id", BigKey, primary_key=True, autoincrement=False),
+    "ltm_removed_vectors", metadata, Column("passage_id", BigKey, primary_key=True, autoincrement=False)
 )
 
 summaries = Table(
