@@ -68,7 +68,7 @@ class ContextSettings(Frozen):
     """What recall may take of the budget beside what the user said last, where the caller asks nothing of its
     own (`query`): what it brings back is sent uncached once, at every turn. A brief question may take twice that where
     the words of much that was said match it, within `recall_share`; what asks for nothing, or at length, takes a
-    twentieth. On five chats at 8,000 tokens a larger share for all that is brief brought no more evidence into view, and
+    twentieth. On five chats at 8,000 tokens a larger share for all that is brief brought no more evidence into view and
     billed up to 16 % more."""
     cover_share: float = Field(default=0.12, ge=0, lt=1)
     """The most that summaries of what is older may take beside a caller's own query."""
