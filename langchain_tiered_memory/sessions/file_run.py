@@ -366,10 +366,8 @@ class Run:
         ref = runtime.store.transcript.find(self.session_id)
         if ref is not None:
             return ref
-        made = runtime.store.transcript.append(
-            self.session_id, (), user=self.core.user, title=self.core.title, now=runtime.now()
-        )
-        return made.ref
+        core, append = self.core, runtime.store.transcript.append
+        return append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
 
     def _report(self, name: EventName, reason: str, **details: object) -> None:
         self.core.engine.report(name, reason, session_id=self.session_id, **details)
