@@ -12,8 +12,7 @@ from benchmarks.curve_parties import ClearedToolUses, Contestant, Listed, deep_s
 from benchmarks.curve_writers import most_tokens
 from benchmarks.other_parties import DeepAgents, HermesLcm
 from benchmarks.parties import Langmem, Middleware, OurMemory, Trimmed, WholeHistory
-from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.settings.named import NAMED
+from langchain_tiered_memory.settings import NAMED, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

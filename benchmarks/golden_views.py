@@ -26,8 +26,7 @@ from benchmarks.reporting import Grid, Report, Target, arguments, finish, number
 from langchain_tiered_memory.conversations.reading import read_conversations
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.models.token_counters import best_counter
-from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.settings.named import SettingsName
+from langchain_tiered_memory.settings import Settings, SettingsName
 from langchain_tiered_memory.testing import FrozenClock
 
 if TYPE_CHECKING:

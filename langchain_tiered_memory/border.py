@@ -18,18 +18,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property, wraps
 from reprlib import Repr
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NoReturn,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -89,7 +78,7 @@ def checked_verbs(interface: Interface) -> Interface:
     for name, member in list(vars(interface).items()):
         if name.startswith("_") or not isinstance(member, types.FunctionType) or hasattr(member, "__wrapped__"):
             continue
-        if member.__code__.co_argcount + member.__code__.co_kwonlyargcount > 1:  # more than `self`
+        if len(inspect.signature(member).parameters) > 1:  # more than `self`
             setattr(interface, name, _with_check(member, ArgumentError))
     return interface
 

@@ -1,6 +1,7 @@
 """Drives what waits for a model, written once for sync and async.
 
-A journey that calls no model is a plain function; its async twin is `off_loop(function, ...)`. One that does is a
+A journey that calls no model is a plain function; its async form is `off_loop(function, ...)`, that of a public verb
+`off_loop_twin(verb)`. One that does is a
 *flow*: a generator that yields what it waits for (a model's answer, a moment, a step of whoever drives it) and gets the
 answer sent back in. `run` and `arun` drive it; the pattern is that of httpx's auth flows. What happens between two
 requests blocks, so `arun` hands it to langchain-core's `run_in_executor`, which keeps the callback context: neither a
@@ -11,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import queue
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import run_in_executor
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Owner = TypeVar("Owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +246,38 @@ async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody
                 answer = _Answer(await take(request))
         except BaseException as error:  # noqa: BLE001 - the flow decides what becomes of it
             answer = _Failure(error)
+
+
+Verb: TypeAlias = Callable[Concatenate[Owner, P], T]
+Twin: TypeAlias = Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]
+
+
+def off_loop_twin(verb: Verb[Owner, P, T]) -> Twin[Owner, P, T]:
+    """The async form of a method that blocks: it is called in an executor's thread."""
+    name = verb.__name__
+
+    async def called(self: Owner, /, *args: P.args, **named: P.kwargs) -> T:
+        verb_of_self: Callable[P, T] = getattr(self, name)
+        return await off_loop(verb_of_self, *args, **named)
+
+    return _as_twin_of(verb, called)
+
+
+def flow_twin(verb: Verb[Owner, P, T], flow: Callable[[Owner], Callable[..., Flow[T]]]) -> Twin[Owner, P, T]:
+    """The async form of a method that drives a flow; `flow` gives what makes it of the method's arguments."""
+
+    async def called(self: Owner, /, *args: P.args, **named: P.kwargs) -> T:
+        return await arun(flow(self)(*args, **named))
+
+    return _as_twin_of(verb, called)
+
+
+def _as_twin_of(verb: Verb[Owner, P, T], twin: Twin[Owner, P, T]) -> Twin[Owner, P, T]:
+    """`twin` under the name of `verb` with an `a` in front, and with its signature."""
+    name = verb.__name__
+    twin.__name__ = f"a{name}"
+    twin.__qualname__ = f"{verb.__qualname__.removesuffix(name)}a{name}"
+    twin.__module__ = verb.__module__
+    twin.__doc__ = f"See `{name}`."
+    vars(twin)["__signature__"] = inspect.signature(verb)
+    return twin

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 from langchain_tiered_memory.driver import Flow, pause
 from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.maintenance.due_work import flush
-from langchain_tiered_memory.maintenance.worker import Greeted, Worker
+from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
 from langchain_tiered_memory.sessions.opening import close_runtime
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.transcript.delivery import confirm
+from langchain_tiered_memory.transcript.outbox import confirm
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize
 
@@ -100,11 +99,7 @@ class Engine:
         self.note_sent(session_id, track, context.raw_tokens)
         guard = context.guard
         size = ContextSize(
-            at=self._runtime.now(),
-            track=track,
-            tokens=context.tokens,
-            limit=guard.window.limit,
-            zone=guard.zone.value,
+            at=self._runtime.now(), track=track, tokens=context.tokens, limit=guard.window.limit, zone=guard.zone.value
         )
         self.contexts.note(session_id, size)
 
@@ -115,7 +110,7 @@ class Engine:
         with self._lock:
             return self._sent.pop((session_id, track), None)
 
-    def flush(self, session_id: str | None, timeout: float | None) -> Flow[FlushReport]:
+    def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
         Args:

@@ -1,43 +1,4 @@
-"""What can go wrong, one family. Each message says what happened and what to do.
-
-TieredMemoryError
-├── InvalidInputError (ValueError)      a message, id, time or query that cannot be taken
-│   ├── ArgumentError (TypeError)       an argument of the wrong kind, or one that is missing or unknown
-│   ├── UnknownMessageError             a message type nobody here knows
-│   ├── MixedOwnersError                a session opened for another user than its own
-│   ├── FileRefusedError                a file that a run may not open
-│   │   ├── FileTooLargeError           larger than is kept
-│   │   └── FileChangingError           written to at each of several readings
-│   ├── PinLimitError                   one more pinned file than hot may hold
-│   └── NotFoundError (KeyError)        an id that is not in this session
-│       └── FileGoneError               a file that is neither on the disk nor kept
-├── BudgetError (ValueError)            a budget that cannot hold what must be shown
-│   └── ContextOverflowError            nothing could make the request fit; everything is saved
-├── SettingsError (ValueError)          a setting, model or store that cannot be used
-│   └── SectionError                    a section of contexts that cannot be registered
-├── StorageError                        the database said no
-│   ├── NewerSchemaError                written by a later version of this package
-│   ├── OlderSchemaError                opened for reading alone, and an upgrade has to be written first
-│   ├── NotOurDatabaseError             a file or schema that is something else
-│   ├── DamagedRowError                 a stored row that cannot be read
-│   ├── DamagedFileError                a kept file's content that is not what was kept
-│   ├── ForkedError                     forked in the middle of another thread's work
-│   ├── DatabaseReplacedError           the file was removed or replaced while it was open
-│   ├── ReadOnlyError                   opened for reading alone, or nobody may write there
-│   ├── StorageFullError                no room left on the disk
-│   ├── StorageUnreachableError         the server cannot be reached, or the connection broke
-│   │   └── OutcomeUnknownError         it broke in a commit, and nobody can say whether that was written
-│   └── StorageBusyError                locked by somebody for too long
-│       ├── LockTimeoutError            PostgreSQL gave no lock in time
-│       ├── StatementTimeoutError       PostgreSQL ended a statement that took too long
-│       ├── StorageConflictError        others did the same at the same time (a deadlock, say)
-│       └── TooManyConnectionsError     PostgreSQL has no connection left
-├── IndexUnavailableError               Chroma cannot be reached or read; the transcript is fine
-├── EmbedderMismatchError               the index was built by another embedder
-├── CondensationError                   a summary could not be made
-├── CheckpointError                     a checkpoint that is not there, or is damaged
-└── ClosedError                         used after `close()`
-"""
+"""What can go wrong, one family under `TieredMemoryError`. Each message says what happened and what to do."""
 
 from __future__ import annotations
 

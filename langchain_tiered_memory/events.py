@@ -81,11 +81,7 @@ class EventName(StrEnum):
     CHECKPOINT_MADE = "checkpoint_made", _INFO, "the state of a run was saved"
     CHECKPOINT_RESTORED = "checkpoint_restored", _INFO, "a run went back to a checkpoint"
     CHECKPOINT_FAILED = "checkpoint_failed", _WARNING, "the state of a run could not be saved"
-    CHECKPOINT_DAMAGED = (
-        "checkpoint_damaged",
-        _WARNING,
-        "a checkpoint does not match its checksum; an older one serves",
-    )
+    CHECKPOINT_DAMAGED = "checkpoint_damaged", _WARNING, "a checkpoint does not match its checksum; an older one serves"
     CHECKPOINT_INCOMPLETE = "checkpoint_incomplete", _WARNING, "a message cannot be read, and is not in a checkpoint"
     CHECKPOINT_UNUSABLE = "checkpoint_unusable", _WARNING, "no checkpoint can be used"
     FILE_PROMOTED = "file_promoted", _INFO, "a file of a run went to a higher tier"
@@ -112,16 +108,8 @@ class EventName(StrEnum):
     ARCHIVE_CHANGED = "archive_changed", _WARNING, "messages moved out of graph state are not in this memory"
     EVICTION_WITHHELD = "eviction_withheld", _INFO, "messages stay in graph state: they could not be moved out"
     THREAD_NOT_READ = "thread_not_read", _INFO, "a saver does not list its checkpoints, so a fork cannot be told"
-    ROOM_SET_ASIDE = (
-        "room_set_aside",
-        _INFO,
-        "room is set aside for what other middlewares add behind the memory",
-    )
-    SECOND_SUMMARIZER = (
-        "second_summarizer",
-        _WARNING,
-        "another middleware summarises the same messages",
-    )
+    ROOM_SET_ASIDE = "room_set_aside", _INFO, "room is set aside for what other middlewares add behind the memory"
+    SECOND_SUMMARIZER = "second_summarizer", _WARNING, "another middleware summarises the same messages"
     MESSAGES_ELSEWHERE = (
         "messages_elsewhere",
         _WARNING,
@@ -134,16 +122,8 @@ class EventName(StrEnum):
         _WARNING,
         "the vector index was built by another embedder; search goes on by words",
     )
-    INDEX_DISCARDED = (
-        "index_discarded",
-        _WARNING,
-        "the vector index could not be used and is made anew",
-    )
-    VECTORS_LOST = (
-        "vectors_lost",
-        _WARNING,
-        "the vector index lost passages; they are embedded again",
-    )
+    INDEX_DISCARDED = "index_discarded", _WARNING, "the vector index could not be used and is made anew"
+    VECTORS_LOST = "vectors_lost", _WARNING, "the vector index lost passages; they are embedded again"
     FORGOTTEN = "forgotten", _INFO, "messages were removed for good"
     REMOVAL_UNFINISHED = (
         "removal_unfinished",
@@ -156,29 +136,13 @@ class EventName(StrEnum):
         "a forgotten message came again with the same id and words; it stays out",
     )
     BACKGROUND_FAILED = "background_failed", _WARNING, "work in the background failed; tried again"
-    MESSAGE_DAMAGED = (
-        "message_damaged",
-        _WARNING,
-        "a message cannot be read; its place names it",
-    )
-    DAMAGED_ROW = (
-        "damaged_row",
-        _WARNING,
-        "a derived row cannot be read and is left out; doctor makes it again",
-    )
-    OPENED_READ_ONLY = (
-        "opened_read_only",
-        _WARNING,
-        "a database can be read and not written",
-    )
+    MESSAGE_DAMAGED = "message_damaged", _WARNING, "a message cannot be read; its place names it"
+    DAMAGED_ROW = "damaged_row", _WARNING, "a derived row cannot be read and is left out; doctor makes it again"
+    OPENED_READ_ONLY = "opened_read_only", _WARNING, "a database can be read and not written"
 
 
 DURABLE = frozenset(
-    {
-        EventName.SUMMARY_MADE,
-        EventName.CHECKPOINT_MADE,
-        *(one for one in EventName if one.startswith("view_")),
-    }
+    {EventName.SUMMARY_MADE, EventName.CHECKPOINT_MADE, *(one for one in EventName if one.startswith("view_"))}
 ) - {EventName.VIEW_UNDONE, EventName.VIEW_NOT_WRITTEN}
 """What is written down together with what it tells of, and told again after a crash came between the two."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002
@@ -10,7 +11,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import arun, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.engine import Engine
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
@@ -20,27 +21,28 @@ from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
-from langchain_tiered_memory.session import Session
+from langchain_tiered_memory.session import Session, adelete_thread, delete_thread
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
 from langchain_tiered_memory.sessions.opening import open_runtime
-from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.settings import Settings  # noqa: TC001
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
-from langchain_tiered_memory.transcript.delivery import tell_left_over
-from langchain_tiered_memory.types.arguments import ChromaPlace, Count, FilePath, FilePaths, Name, Seconds, SessionId  # noqa: TC001
+from langchain_tiered_memory.transcript.outbox import tell_left_over
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    ChromaPlace,
+    Count,
+    FilePath,
+    FilePaths,
+    Name,
+    Scope,
+    Seconds,
+    SessionId,
+)
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
-    from langchain_tiered_memory.reports import (
-        DoctorReport,
-        FlushReport,
-        MemoryStatus,
-        Receipt,
-        VerifyReport,
-    )
+    from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Receipt, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
 
 __all__ = ["Run", "Session", "TieredMemory"]
@@ -229,17 +231,13 @@ class TieredMemory:
         """
         set_window(self.core.runtime, profile_of(model).name, tokens)
 
-    async def alearn_window(self, model: Name | Runnable[Any, Any], tokens: Count) -> None:
-        """See `learn_window`."""
-        await off_loop(self.learn_window, model, tokens)
+    alearn_window = off_loop_twin(learn_window)
 
     def sessions(self, *, user: Name | None = None) -> list[str]:
         """Ids of all sessions, or of one user's, oldest first."""
         return [ref.session_id for ref in self.core.runtime.store.transcript.sessions(user=user)]
 
-    async def asessions(self, *, user: Name | None = None) -> list[str]:
-        """See `sessions`."""
-        return await off_loop(self.sessions, user=user)
+    asessions = off_loop_twin(sessions)
 
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
@@ -249,17 +247,13 @@ class TieredMemory:
         """
         return verify(self.core.runtime, progress=progress)
 
-    async def averify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """See `verify`."""
-        return await off_loop(self.verify, progress=progress)
+    averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
         """What searches, counts and stores here, with versions, and what works with less than it could."""
         return read_status(self.core.runtime)
 
-    async def astatus(self) -> MemoryStatus:
-        """See `status`."""
-        return await off_loop(self.status)
+    astatus = off_loop_twin(status)
 
     def rebuild_index(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Make counts, text index and vectors anew from the transcript; gives the report of a `verify` afterwards.
@@ -269,17 +263,13 @@ class TieredMemory:
         """
         return rebuild_index(self.core.writable_runtime(), progress=progress)
 
-    async def arebuild_index(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
-        """See `rebuild_index`."""
-        return await off_loop(self.rebuild_index, progress=progress)
+    arebuild_index = off_loop_twin(rebuild_index)
 
     def doctor(self) -> DoctorReport:
         """Find and mend what is wrong between transcript, summaries, text index and Chroma, and say what was done."""
         return doctor(self.core.writable_runtime())
 
-    async def adoctor(self) -> DoctorReport:
-        """See `doctor`."""
-        return await off_loop(self.doctor)
+    adoctor = off_loop_twin(doctor)
 
     def forget(
         self,
@@ -324,9 +314,7 @@ class TieredMemory:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
         return run(self.core.flush(None, timeout))
 
-    async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
-        """See `flush`."""
-        return await arun(self.core.flush(None, timeout))
+    aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))
 
     def close(self) -> None:
         """Stop the background work after the step in hand, and let go of files and connections."""

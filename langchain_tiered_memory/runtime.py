@@ -14,7 +14,7 @@ from langchain_tiered_memory.recall.outage import IndexOutage
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed
-from langchain_tiered_memory.transcript.listeners import Listeners
+from langchain_tiered_memory.transcript.outbox import Listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are 
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
+from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.measure import measure
-from langchain_tiered_memory.driver import Flow, arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.sessions.detail_verbs import DetailVerbs
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -22,7 +22,6 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     require_own,
     search_within,
 )
-from langchain_tiered_memory.sessions.thread_deletion import adelete_thread, delete_thread
 from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
 from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
@@ -30,12 +29,13 @@ from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.forgetting.langgraph_threads import DeleteThread
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -100,9 +100,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         require_own(self.core, [message_id])
         return [decode(one) for one in store.transcript.revisions(ref, message_id, track=self.track)]
 
-    async def arevisions(self, message_id: str) -> list[BaseMessage]:
-        """See `revisions`."""
-        return await off_loop(self.revisions, message_id)
+    arevisions = off_loop_twin(revisions)
 
     def search(
         self,
@@ -122,24 +120,11 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None,
-            since=_seconds(since),
-            until=_seconds(until),
+            tracks=tuple(tracks) if tracks is not None else None, since=_seconds(since), until=_seconds(until)
         )
         return search_within(self.core, query, k=k, levels=levels, filters=filters)
 
-    async def asearch(
-        self,
-        query: str,
-        *,
-        k: Count = 10,
-        tracks: Sequence[Name] | None = None,
-        levels: Sequence[Amount] | None = None,
-        since: dt.datetime | None = None,
-        until: dt.datetime | None = None,
-    ) -> list[Hit]:
-        """See `search`."""
-        return await off_loop(self.search, query, k=k, tracks=tracks, levels=levels, since=since, until=until)
+    asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
         """What was stated on any track of this session, as far as it is condensed: a short clause each.
@@ -154,9 +139,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         return self.core.facts(query, k=k, superseded=superseded)
 
-    async def afacts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """See `facts`."""
-        return await off_loop(self.facts, query, k=k, superseded=superseded)
+    afacts = off_loop_twin(facts)
 
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
@@ -170,9 +153,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         return expand_within(self.core, summary_id, depth=depth)
 
-    async def aexpand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
-        """See `expand`."""
-        return await off_loop(self.expand, summary_id, depth=depth)
+    aexpand = off_loop_twin(expand)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on: this track's of that id, else that of the one that has it.
@@ -183,17 +164,13 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """
         self._set_pin(message_id, pinned=True)
 
-    async def apin(self, message_id: str) -> None:
-        """See `pin`."""
-        await off_loop(self.pin, message_id)
+    apin = off_loop_twin(pin)
 
     def unpin(self, message_id: str) -> None:
         """Let a pinned message go."""
         self._set_pin(message_id, pinned=False)
 
-    async def aunpin(self, message_id: str) -> None:
-        """See `unpin`."""
-        await off_loop(self.unpin, message_id)
+    aunpin = off_loop_twin(unpin)
 
     def forget(
         self,
@@ -233,9 +210,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
         """The session in figures; with a scope, this track alone."""
         return measure(self.core.checked, self.session_id, track=self.core.only_track)
 
-    async def ametrics(self) -> SessionMetrics:
-        """See `metrics`."""
-        return await off_loop(self.metrics)
+    ametrics = off_loop_twin(metrics)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
@@ -255,9 +230,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, DetailVerbs):
             runtime.store.transcript.end(ref, now=runtime.now())
             runtime.store.tree.archive(ref)
 
-    async def aend(self) -> None:
-        """See `end`."""
-        await off_loop(self.end)
+    aend = off_loop_twin(end)
 
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
         store = self.core.checked.store
@@ -294,3 +267,16 @@ def _seconds(moment: dt.datetime | None) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def delete_thread(call: DeleteThread) -> None:
+    """Delete a thread."""
+    call.saver.delete_thread(call.thread_id)
+
+
+async def adelete_thread(call: DeleteThread) -> None:
+    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
+    try:
+        await call.saver.adelete_thread(call.thread_id)
+    except NotImplementedError:
+        await run_in_executor(None, call.saver.delete_thread, call.thread_id)

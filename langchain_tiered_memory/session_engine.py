@@ -16,14 +16,12 @@ from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
 from langchain_tiered_memory.driver import each_step
-from langchain_tiered_memory.errors import MixedOwnersError, StorageError
+from langchain_tiered_memory.errors import ArgumentError, MixedOwnersError, StorageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.sessions.input_checks import check_view
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
-from langchain_tiered_memory.transcript.remember import When, remember
-from langchain_tiered_memory.transcript.turns import as_turn
+from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,10 +33,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.profiles import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
     from langchain_tiered_memory.types.records import Fact
-    from langchain_tiered_memory.types.scopes import Scope
 
 
 class SessionEngine:
@@ -117,16 +116,7 @@ class SessionEngine:
         new_ids: frozenset[str] = frozenset(),
         as_given: bool = True,
     ) -> list[str]:
-        """Write messages, as `Session.add_messages` says.
-
-        Args:
-            messages: As there, as are the next three.
-            at: See there.
-            kind: See there.
-            task: See there.
-            new_ids: As of `remember`, as is the next.
-            as_given: See there.
-        """
+        """Write messages, as `Session.add_messages` says; `new_ids` and `as_given` as of `remember`."""
         runtime, batch = self.engine.writable_runtime(), list(messages)
         about = {telemetry.CONVERSATION: self.session_id, telemetry.RECORDS: len(batch)}
         with telemetry.operation("upsert_memory", about):
@@ -176,17 +166,10 @@ class SessionEngine:
     ) -> list[BaseMessage]:
         """Write what a turn said, its answers as new messages; gives all under the ids that they got.
 
-        Args:
-            messages: What was said, each with an id.
-            kind: As of `add`.
-            task: As of `add`.
-            settled: As of `as_turn`, as are the next two.
-            renamed: See there.
-            may_be_again: See there.
-            as_given: As of `remember`.
+        `kind` and `task` are as of `add`, `as_given` as of `remember`, all else as of `as_turn`.
         """
         while messages:
-            turn = as_turn(
+            said, new_ids = as_turn(
                 self.runtime,
                 self.session_id,
                 self.track,
@@ -195,8 +178,8 @@ class SessionEngine:
                 renamed=renamed,
                 may_be_again=may_be_again,
             )
-            if self.add(turn.messages, kind=kind, task=task, new_ids=turn.new_ids, as_given=as_given):
-                return turn.messages
+            if self.add(said, kind=kind, task=task, new_ids=new_ids, as_given=as_given):
+                return said
             # Somebody else wrote the same ids in between, such as another answer from the same cache.
         return []
 
@@ -216,15 +199,15 @@ class SessionEngine:
         ids = {entry.seq: entry.id for entry in stated}
         return [replace(fact, message_ids=tuple(ids[seq] for seq in fact.sources if seq in ids)) for fact in found]
 
-    def context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
+    def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
         """Put together what one model call gets, as `Session.context` says."""
         about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
         with telemetry.operation("build_context", about, is_current=False) as span:
             context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
             told = {"tiered_memory.context.zone": context.guard.zone.value}
             span.note(
-                {
-                    **told,
+                told
+                | {
                     "tiered_memory.context.tokens": context.tokens,
                     "tiered_memory.context.max_tokens": context.max_tokens,
                     "tiered_memory.context.window": context.guard.window.tokens,
@@ -234,8 +217,8 @@ class SessionEngine:
             telemetry.record(telemetry.CONTEXT_TOKENS, context.tokens, told)
         return context
 
-    def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `request` takes them
-        runtime, request = self.checked, self.request(query, **asked)
+    def _context(self, query: str | None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
+        runtime, request = self.checked, self._request(query, **asked)
         self.engine.greet(self.session_id)
         model = asked.get("model")
         epoch = epoch_of(runtime, self.session_id, model) if isinstance(model, Runnable) else None
@@ -249,12 +232,12 @@ class SessionEngine:
             self.wake()
         return context
 
-    def preview(self, query: str | None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `request` takes them
+    def preview(self, query: str | None = None, **asked: Any) -> Flow[ViewDiff]:  # noqa: ANN401 - as `_request` takes them
         """What a condensation would change, as `Session.preview` says."""
-        runtime, request = self.checked, self.request(query, **asked)
+        runtime, request = self.checked, self._request(query, **asked)
         return (yield from each_step(preview(runtime, self.session_id, request), runtime.store.database.snapshot))
 
-    def request(
+    def _request(
         self,
         query: str | None,
         *,
@@ -263,13 +246,9 @@ class SessionEngine:
         tools: Sequence[Any] = (),
         model: CalledModel | ModelProfile | Runnable[Any, Any] | None = None,
         view: str = "default",
-        profile: str | None = None,
         branch: Sequence[str] | None = None,
-        off: frozenset[int] | None = None,
         alone: bool = False,
-        langgraph_checkpoint_id: str | None = None,
-        complete: bool = False,
-        reworded: frozenset[str] = frozenset(),
+        **asked: Any,  # noqa: ANN401 - as `Request` takes them
     ) -> Request:
         """What is asked of a context, checked.
 
@@ -285,12 +264,29 @@ class SessionEngine:
             tools=tuple(tools),
             model=profile_of(model),
             view=view,
-            profile=profile,
             branch=tuple(branch) if branch is not None else None,
-            off=off,
             alone=alone or self.scope is not None,
             sight=self.scope,
-            langgraph_checkpoint_id=langgraph_checkpoint_id,
-            complete=complete,
-            reworded=reworded,
+            **asked,
         )
+
+
+_OWN_VIEWS = ("default", "recall", "minimal")
+"""Views that need no setting."""
+
+
+def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> None:
+    """That a view is known.
+
+    Args:
+        view: Its name.
+        settings: Those of the memory.
+        more: Names of views that an integration knows besides.
+
+    Raises:
+        ArgumentError: when it is not.
+    """
+    known = (*_OWN_VIEWS, *more, *settings.context.views)
+    if view not in known:
+        msg = f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"
+        raise ArgumentError(msg)

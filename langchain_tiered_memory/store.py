@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.history.outcome_store import Outcomes
@@ -35,30 +34,37 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.transcript.append import GroupRule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SqlStore:
-    """What the flows ask of SQL, by room."""
+    """What the flows ask of SQL, by room.
 
-    database: Database
-    transcript: Transcript
-    tree: Tree
-    facts: FactStore
-    text_index: TextIndex
-    vector_queue: VectorQueue
-    plans: Plans
-    removal: Removal
-    tombstones: Tombstones
-    inspection: Inspection
-    relations: Relations
-    runs: Runs
-    checkpoints: Checkpoints
-    outcomes: Outcomes
-    outbox: Outbox
-    files: Files
-    windows: Windows
-    checksums: Checksums
-    kept_files: KeptFiles
-    disk: Disk
+    Args:
+        database: Where all rooms are.
+        own: The files that the memory itself keeps, which no run may open.
+        group_rule: Says which group each new message joins.
+        wait: Lets some seconds go by.
+    """
+
+    def __init__(self, database: Database, own: OwnFiles, group_rule: GroupRule, wait: Callable[[float], None]) -> None:
+        self.database = database
+        self.transcript = Transcript(database, group_rule, drop_facts_of_messages)
+        self.tree = Tree(database)
+        self.facts = FactStore(database)
+        self.text_index = TextIndex(database)
+        self.vector_queue = VectorQueue(database)
+        self.plans = Plans(database)
+        self.removal = Removal(database)
+        self.tombstones = Tombstones(database)
+        self.inspection = Inspection(database)
+        self.relations = Relations(database)
+        self.runs = Runs(database)
+        self.checkpoints = Checkpoints(database)
+        self.outcomes = Outcomes(database)
+        self.outbox = Outbox(database)
+        self.files = Files(database)
+        self.windows = Windows(database)
+        self.checksums = Checksums(own)
+        self.kept_files = KeptFiles(database)
+        self.disk = Disk(own, wait)
 
     @classmethod
     def open(
@@ -83,26 +89,4 @@ class SqlStore:
             StorageError: when the database cannot be opened; its subclasses say why.
         """
         database = Database(where, busy_seconds=busy_seconds, now=now, read_only=read_only, file_mode=file_mode)
-        own = OwnFiles.of(database.path, vectors)
-        return cls(
-            database=database,
-            transcript=Transcript(database, group_rule, drop_facts_of_messages),
-            tree=Tree(database),
-            facts=FactStore(database),
-            text_index=TextIndex(database),
-            vector_queue=VectorQueue(database),
-            plans=Plans(database),
-            removal=Removal(database),
-            tombstones=Tombstones(database),
-            inspection=Inspection(database),
-            relations=Relations(database),
-            runs=Runs(database),
-            checkpoints=Checkpoints(database),
-            outcomes=Outcomes(database),
-            outbox=Outbox(database),
-            files=Files(database),
-            windows=Windows(database),
-            checksums=Checksums(own),
-            kept_files=KeptFiles(database),
-            disk=Disk(own, wait),
-        )
+        return cls(database, OwnFiles.of(database.path, vectors), group_rule, wait)

@@ -233,13 +233,7 @@ def _telling(messages: Sequence[BaseMessage]) -> str:
     headings = _HEADING.findall(str(messages[0].text))[:2] or ["Overview"]
     room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
     units = [
-        Unit(
-            _spoken(speaker or "", said),
-            "point",
-            number,
-            len(said) / _CHARS_PER_TOKEN,
-            weight=cue_weight(said),
-        )
+        Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=cue_weight(said))
         for number, (speaker, text) in enumerate(_sources_in(asked))
         for said in sentences(text)
     ]

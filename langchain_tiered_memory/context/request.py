@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.records import SessionRef
-    from langchain_tiered_memory.types.scopes import Scope
 
 _ANY = 2**62
 """Behind every message."""

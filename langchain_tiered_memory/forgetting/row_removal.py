@@ -26,35 +26,22 @@ from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, wr
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
-    checkpoints,
     entries,
-    events,
-    facts,
-    file_contents,
-    file_dictionaries,
-    file_tiers,
-    files,
-    kept_files,
-    open_calls,
-    outcomes,
+    metadata,
     passages,
     plans,
     removal_targets,
     removals,
     revisions,
-    runs,
     sessions,
     summaries,
-    tasks,
     unpacked,
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_session
 from langchain_tiered_memory.summaries.facts.rows import drop_facts_of_messages, drop_facts_of_summaries
 from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.derived_rows import ancestors, drop_passages, drop_touches, touched_by
 from langchain_tiered_memory.transcript.entry_reads import read_named
-from langchain_tiered_memory.transcript.file_rows import drop_touches, touched_by
-from langchain_tiered_memory.transcript.index_rows import drop_passages
-from langchain_tiered_memory.transcript.summary_ancestry import ancestors
 from langchain_tiered_memory.transcript.tombstones import bury
 from langchain_tiered_memory.types.drafts import Begun, Removed
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, SummaryState
@@ -66,20 +53,10 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.sql.database import Database
 
-_OF_A_RUN = (
-    plans,
-    runs,
-    tasks,
-    checkpoints,
-    outcomes,
-    files,
-    open_calls,
-    events,
-    facts,
-    file_tiers,
-    kept_files,
-    file_contents,
-    file_dictionaries,
+_OF_A_RUN = tuple(
+    table
+    for table in metadata.sorted_tables
+    if "session_key" in table.c and table not in (entries, revisions, passages, summaries)
 )
 """Tables whose rows go with their session, uncounted."""
 _COUNTED = ("entries", "revisions", "summaries", "passages")

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from langchain_tiered_memory.border import checked_fields
 from langchain_tiered_memory.errors import ArgumentError, SettingsError, explain_validation
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.sessions.input_checks import check_view
+from langchain_tiered_memory.session_engine import check_view
 from langchain_tiered_memory.types.arguments import Such
 
 if TYPE_CHECKING:

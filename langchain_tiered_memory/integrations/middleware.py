@@ -45,8 +45,11 @@ from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
 from langchain_tiered_memory.integrations.state import branch_in, merged, update_with
 from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Count,
+    Name,
+    Scope,
+)
 
 try:
     from langchain.agents.middleware import types as agents

@@ -38,8 +38,12 @@ from langchain_tiered_memory.integrations.graph.node_cache import Handover, Mode
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
 from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, write_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
-from langchain_tiered_memory.types.arguments import Count, Name, Seconds  # noqa: TC001
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Count,
+    Name,
+    Scope,
+    Seconds,
+)
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -22,9 +22,8 @@ from langchain_tiered_memory.integrations.graph.run_identity import place_of, us
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
 from langchain_tiered_memory.text.fencing import plain_label
-from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001 - read at the border
+from langchain_tiered_memory.types.arguments import Count, Name, Scope, SessionId
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
-from langchain_tiered_memory.types.scopes import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

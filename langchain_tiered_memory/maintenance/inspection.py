@@ -16,8 +16,7 @@ from langchain_tiered_memory.sql.schema import entries, files, open_calls, passa
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all, lock_every_session, lock_session
 from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.append import chunks
-from langchain_tiered_memory.transcript.file_rows import drop_touches, write_touches
-from langchain_tiered_memory.transcript.index_rows import TERM_COUNT, drop_passages
+from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT, drop_passages, drop_touches, write_touches
 from langchain_tiered_memory.types.drafts import FileTouch, counter_mark
 from langchain_tiered_memory.types.records import Draft, Entry, Passage, PassageDraft, SessionRef, Summary
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, select
 
-from langchain_tiered_memory.maintenance.known_rows import Known, fits, largest
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, fits, largest, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
@@ -26,26 +25,25 @@ _SEALED = ("track", "at", "kind", "task", "digest", "message_id")
 def of_the_session(known: Known) -> Iterator[Fault]:
     """Of its names, the next number and the epoch."""
     row, sessions = known.session, schema.sessions
-    key = {"key": row["key"]}
     named = digest_of(unpacked(row["session_id"]))
     if row["digest"] != named:
         sealed = next((one for one in known.rows(schema.entries) if one["seal"] is not None), None)
         proves = sealed is not None and fits(named, sealed)
         detail = "its digest is not that of its id: it is not found by its name"
-        remedy = Remedy(sessions, key, {"digest": named}) if proves or sealed is None else None
+        remedy = mend(sessions, row, {"digest": named}) if proves or sealed is None else None
         yield known.fault("wrong_session_digest", "", detail, remedy)
     owner = digest_of(unpacked(row["owner"])) if row["owner"] is not None else None
     if row["owner_digest"] != owner:
-        remedy = Remedy(sessions, key, {"owner_digest": owner}) if owner is not None else None
+        remedy = mend(sessions, row, {"owner_digest": owner}) if owner is not None else None
         yield known.fault("wrong_owner_digest", "", "its owner's digest is not that of its owner", remedy)
     newest = largest(known.connection, schema.entries, "seq", row["key"])
     if isinstance(row["next_seq"], int) and row["next_seq"] <= newest:
         detail = f"its next message would get the number {row['next_seq']}, and {newest} is taken"
-        yield known.fault("wrong_next_number", "", detail, Remedy(sessions, key, {"next_seq": newest + 1}))
+        yield known.fault("wrong_next_number", "", detail, mend(sessions, row, {"next_seq": newest + 1}))
     made = largest(known.connection, schema.plans, "epoch", row["key"])
     if isinstance(row["epoch"], int) and row["epoch"] < made:
         detail = f"its epoch is {row['epoch']}, and a plan was made under {made}"
-        yield known.fault("wrong_epoch", "", detail, Remedy(sessions, key, {"epoch": made + 1}))
+        yield known.fault("wrong_epoch", "", detail, mend(sessions, row, {"epoch": made + 1}))
 
 
 def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> Iterator[Fault]:
@@ -67,28 +65,26 @@ def of_messages(known: Known, payload_digest: Callable[[str], str | None]) -> It
     there: set[Any] = set()
     for row in known.rows(entries, sound=False):
         there.add(row["seq"])
-        key = {"session_key": row["session_key"], "seq": row["seq"]}
         what = unpacked(row["message_id"])
         if row["seal"] is not None and not fits(known.session["digest"], row):
             detail = "its place, time, track, kind, task, id or digest is not what it was given"
             values = _unsealed(known, row, payload_digest)
-            yield known.fault("message_moved", what, detail, Remedy(entries, key, values) if values else None)
+            yield known.fault("message_moved", what, detail, mend(entries, row, values) if values else None)
             continue  # which of its columns is to be believed is not known
         if any(damage_in(entries, row)):
             continue
         if row["id_digest"] != digest_of(what):
-            again = Remedy(entries, key, {"id_digest": digest_of(what)})
-            yield known.fault("wrong_id_digest", what, "it is not found by its id", again)
+            values = {"id_digest": digest_of(what)}
+            yield known.fault("wrong_id_digest", what, "it is not found by its id", mend(entries, row, values))
         left = [one for one in names_from_json(row["calls"]) if packed(one) not in answered[row["group_seq"]]]
         yield from _of_open_calls(known, row, left, open_rows.get(row["seq"], {}))
         group = row["group_seq"]
         if group != row["seq"] and (group > row["seq"] or heads.get(group, row["track"]) != row["track"]):
-            remedy = Remedy(entries, key, {"group_seq": row["seq"]})
-            yield known.fault("wrong_group", what, f"it cannot belong to the group {group}", remedy)
+            detail = f"it cannot belong to the group {group}"
+            yield known.fault("wrong_group", what, detail, mend(entries, row, {"group_seq": row["seq"]}))
         if row["revision"] != revised[row["seq"]]:
             detail = f"{row['revision']} revisions noted, {revised[row['seq']]} kept"
-            remedy = Remedy(entries, key, {"revision": revised[row["seq"]]})
-            yield known.fault("wrong_revision", what, detail, remedy)
+            yield known.fault("wrong_revision", what, detail, mend(entries, row, {"revision": revised[row["seq"]]}))
     yield from _of_no_message(known, waiting=set(open_rows) - there, revised=set(revised) - set(heads))
 
 
@@ -129,10 +125,9 @@ def _of_open_calls(
     table, what = schema.open_calls, unpacked(row["message_id"])
     mark = schema.WAITS if left else None
     if row["open_calls"] != mark:
-        key = {"session_key": row["session_key"], "seq": row["seq"]}
         detail = "it is marked as waiting" if mark is None else "it is not marked as waiting"
         detail += f", and {len(left)} of its calls have no result"
-        yield known.fault("wrong_open_calls", what, detail, Remedy(schema.entries, key, {"open_calls": mark}))
+        yield known.fault("wrong_open_calls", what, detail, mend(schema.entries, row, {"open_calls": mark}))
     track = unpacked(row["track"])
     right = {one["call_digest"]: one for one in open_values(row["session_key"], row["seq"], track=track, calls=left)}
     for digest in sorted(set(kept) | set(right)):

@@ -1,7 +1,8 @@
 """Checks rows of different tables against each other, with the remedy where they disagree.
 
 `verify()` names what is found here, `doctor()` applies the remedies. Nothing here reads a message: what follows from a
-payload is checked in `summaries/derived_checks.py`.
+payload is checked in `summaries/derived_checks.py`. The digests in tombstones give nothing away: of these only their
+sessions and numbers are compared, and whether what is to be removed was left behind.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Update,
     and_,
     delete,
+    func,
     insert,
     select,
     type_coerce,
@@ -27,27 +29,40 @@ from sqlalchemy import (
 )
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
-from langchain_tiered_memory.maintenance.fact_relations import of_facts
-from langchain_tiered_memory.maintenance.file_relations import of_kept_files
-from langchain_tiered_memory.maintenance.known_rows import PAGE, Known, fits
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, remedy_for
-from langchain_tiered_memory.maintenance.removal_relations import of_removals, of_tombstones
-from langchain_tiered_memory.maintenance.run_relations import of_checkpoints, of_files, of_outcomes, of_the_run
-from langchain_tiered_memory.maintenance.summary_relations import of_passages, of_plans, of_summaries
+from langchain_tiered_memory.maintenance.remedies import PAGE, Fault, Known, Remedy, fits, primary_key, remedy_for
+from langchain_tiered_memory.maintenance.run_relations import (
+    of_checkpoints,
+    of_files,
+    of_kept_files,
+    of_outcomes,
+    of_the_run,
+)
+from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_passages, of_plans, of_summaries
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    forgotten,
+    forgotten_sessions,
+    removal_targets,
+    removals,
+    sessions,
+    unpacked,
+)
 from langchain_tiered_memory.sql.session_rows import lock_session
+from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
+
 
 _OF_A_SESSION = tuple(table for table in schema.metadata.sorted_tables if "session_key" in table.c)
 
@@ -176,8 +191,8 @@ def _as_kept(table: Table) -> Select[Any]:
 def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:
     what = f"{table.name}/{key_of(table, row)}/{error.column}"
     problem = Problem(kind="damaged_row", what=what, detail=f"its {error.column} {error.why}")
-    key = {column.name: row[column.name] for column in table.primary_key}
-    return Fault(problem, remedy_for(table, key, error.column, row), row["id"] if table is schema.summaries else None)
+    remedy = remedy_for(table, primary_key(table, row), error.column, row)
+    return Fault(problem, remedy, row["id"] if table is schema.summaries else None)
 
 
 def _orphans(connection: Connection, table: Table, key: object, there: dict[Any, dict[str, Any]]) -> Fault:
@@ -194,3 +209,85 @@ def _orphans(connection: Connection, table: Table, key: object, there: dict[Any,
     if connection.execute(has_others).first() is None and type(key) is int:
         return Fault(problem, Remedy(schema.sessions, {"key": owner["key"]}, {"key": key}))
     return Fault(problem, Remedy(table, {"session_key": key}, {"session_key": owner["key"]}))
+
+
+def of_removals(connection: Connection) -> Iterator[Fault]:
+    """Messages that are to be removed, and that no removal will: asked for, and not done."""
+    finished = {row.key: row.finished_at for row in connection.execute(select(removals.c.key, removals.c.finished_at))}
+    for one in connection.scalars(select(removal_targets.c.removal).distinct()):
+        if type(one) is not int or one < 1 or (one in finished and finished[one] is None):
+            continue
+        key = {"key": one}
+        if one in finished:
+            detail, remedy = "it is said to be finished, and is not", Remedy(removals, key, {"finished_at": None})
+        else:
+            detail = "what was to be forgotten is noted, and the removal is gone: it is begun again"
+            remedy = Remedy(removals, key, key | {"begun_at": 0.0}, absent=True)
+        yield Fault(Problem(kind="wrong_removal", what=f"removal {one}", detail=detail), remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tombstones:
+    """What there is of forgotten messages, in short."""
+
+    sessions: Mapping[Any, Mapping[str, Any]]
+    """Rows of `ltm_forgotten_sessions`, by their key."""
+    by_digest: Mapping[bytes, Any]
+    newest: Mapping[Any, int]
+    """The highest number of a forgotten message, by the key of its session."""
+
+
+def of_tombstones(connection: Connection, secret: bytes) -> Iterator[Fault]:
+    """Sessions and the tombstones of theirs; nothing without the key of the digests, which is named elsewhere."""
+    if not secret:
+        return
+    kept = {row["key"]: dict(row) for row in connection.execute(select(forgotten_sessions)).mappings()}
+    last = select(forgotten.c.forgotten_session, func.max(forgotten.c.seq)).group_by(forgotten.c.forgotten_session)
+    there = _Tombstones(
+        sessions=kept,
+        by_digest={as_bytes(row["digest"]): key for key, row in kept.items()},
+        newest={key: seq if type(seq) is int else 0 for key, seq in connection.execute(last)},
+    )
+    columns = (sessions.c.key, sessions.c.digest, sessions.c.session_id, sessions.c.forgotten, sessions.c.next_seq)
+    known: set[Any] = set()
+    living: set[Any] = set()
+    for row in connection.execute(select(*columns).order_by(sessions.c.key)).mappings():
+        session_id = unpacked(row["session_id"])
+        known.add(row["forgotten"])
+        if row["digest"] != digest_of(session_id):
+            continue  # named already: which of the two is right has to be settled first
+        digest = digest_of_session(secret, session_id)
+        right = there.by_digest.get(digest)
+        living.add(right)
+        if row["forgotten"] != right:
+            detail = "the messages that were forgotten of it are noted under another number"
+            problem = Problem(kind="wrong_tombstones", what=session_id, detail=detail)
+            yield Fault(problem, _reunited(there, row, right, digest))
+        yield from _of_next_number(session_id, sessions, row, there.newest.get(right, 0))
+    for key, one in kept.items():
+        if key not in living:
+            yield from _of_next_number(f"forgotten session {key}", forgotten_sessions, one, there.newest.get(key, 0))
+    for key in sorted(set(there.newest) - set(kept) - known, key=str):
+        detail = "these messages were forgotten in a session of which nothing is known: they may come back"
+        yield Fault(Problem(kind="orphan_tombstones", what=f"ltm_forgotten/{key}", detail=detail), None)
+
+
+def _reunited(there: _Tombstones, session: Columns, right: object, digest: bytes) -> Remedy:
+    """What brings a session and the tombstones of its messages together again."""
+    noted = session["forgotten"]
+    if right is not None:
+        is_renumbered = noted in there.newest and noted not in there.sessions and right not in there.newest
+        if is_renumbered:
+            return Remedy(forgotten_sessions, {"key": right}, {"key": noted})
+    elif noted in there.sessions:
+        return Remedy(forgotten_sessions, {"key": noted}, {"digest": digest})
+    elif noted in there.newest:
+        return Remedy(forgotten_sessions, {"key": noted}, {"key": noted, "digest": digest}, absent=True)
+    return Remedy(sessions, {"key": session["key"]}, {"forgotten": right})
+
+
+def _of_next_number(what: str, table: Any, row: Columns, newest: int) -> Iterator[Fault]:  # noqa: ANN401
+    if type(row["next_seq"]) is int and row["next_seq"] <= newest:
+        detail = f"its next message would get the number {row['next_seq']}, and {newest} was forgotten"
+        problem = Problem(kind="wrong_next_number", what=what, detail=detail)
+        yield Fault(problem, Remedy(table, {"key": row["key"]}, {"next_seq": newest + 1}))

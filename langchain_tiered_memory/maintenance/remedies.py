@@ -1,16 +1,23 @@
-"""Remedies for damaged columns: a default value, or the row goes; none where only a person can tell."""
+"""Faults and their remedies, and the rows of one session in which faults are looked for.
+
+A damaged column gets a default value, or its row goes; nothing happens where only a person can tell.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Boolean, Connection, DefaultClause, Table, select
+
+from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
+from langchain_tiered_memory.sql.column_forms import damage_in
+from langchain_tiered_memory.sql.entry_rows import seal_of_row
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from collections.abc import Iterator, Mapping
 
-    from langchain_tiered_memory.reports import Problem
     from langchain_tiered_memory.sql.column_forms import Columns
 
 
@@ -27,6 +34,16 @@ class Remedy:
     """The row is not there: it is made, of these values alone."""
 
 
+def mend(table: Table, row: Columns, values: dict[str, Any] | None) -> Remedy:
+    """The remedy that gives one row these values; `None`: the row goes."""
+    return Remedy(table, primary_key(table, row), values)
+
+
+def primary_key(table: Table, row: Columns) -> dict[str, Any]:
+    """What names a row of a table."""
+    return {column.name: row[column.name] for column in table.primary_key}
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Something wrong, and what mends it, if anything does."""
@@ -37,126 +54,57 @@ class Fault:
     """A summary that is damaged beyond reading: it is discarded with all above it."""
 
 
-_STARTING: dict[str, dict[str, Any]] = {
-    "ltm_sessions": {
-        "title": None,
-        "ended_at": None,
-        "owner_digest": None,
-        "entries": 0,
-        "tokens": 0,
-        "passages": 0,
-        "terms": 0,
-        "last_at": None,
-        "next_seq": 1,
-        "epoch": 0,
-        "created_at": 0.0,
-        "begun_by": None,
-        "checkpointer": None,
-        "forgotten": None,
-    },
-    "ltm_entries": {
-        "role": "other",
-        "name": None,
-        "text": "",
-        "tokens": 0,
-        "counter": None,
-        "calls": None,
-        "open_calls": None,
-        "answers": None,
-        "pinned": False,
-        "revision": 0,
-        "summary_id": None,
-        "seal": None,
-    },
-    "ltm_summaries": {
-        "counter": None,
-        "degraded": True,
-        "stale": True,
-        "touched": False,
-        "by_rules": False,
-        "wanted": False,
-        "attempts": 0,
-        "error": None,
-        "model": None,
-        "calls": 0,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "seconds": 0.0,
-        "kept_identifiers": None,
-        "information_loss": None,
-        "reason": None,
-        "from_tools": False,
-        "created_at": 0.0,
-        "lease_owner": None,
-        "lease_until": None,
-        "retry_at": 0.0,
-        "tokens": 0,
-        "facts": "[]",
-        "facts_read": 0,
-    },
-    "ltm_runs": {
-        "phase": None,
-        "finished_tasks": 0,
-        "zones": "{}",
-        "started_at": 0.0,
-        "checkpoint_at": None,
-        "checkpoint_seq": None,
-    },
-    "ltm_tasks": {"depends_on": "[]", "finished_at": None, "last_seq": None, "number": 0},
-    "ltm_outcomes": {"plan_before": None, "plan_after": None, "undone_at": None},
-    "ltm_checkpoints": {
-        "reasons": "[]",
-        "langgraph_id": None,
-        "at": 0.0,
-        "last_seq": 0,
-        "track": "main",
-        "archived": False,
-    },
-    "ltm_file_tiers": {"collected_at": None, "optimised_at": None, "crowded_at": None, "figures": "{}", "report": None},
-    "ltm_kept_files": {
-        "pinned": False,
-        "modified_ns": None,  # the file is read again, and compared
-        "dependencies": "[]",
-        "accesses": 1,
-        "accessed_at": 0.0,
-        "changed_at": 0.0,
-        "deleted": False,
-        "kind": "text",
-    },
-    "ltm_migrations": {"applied_at": 0.0},
-    "ltm_passages": {"vector": None},
-    "ltm_forgotten_sessions": {"next_seq": 1, "epoch": 0, "checkpointer": None},
-    "ltm_forgotten": {"role": "other"},
-    "ltm_removals": {
-        "begun_at": 0.0,
-        "finished_at": 0.0,  # where something is left to remove it is begun again
-        "entries": 0,
-        "revisions": 0,
-        "summaries": 0,
-        "passages": 0,
-    },
+_OF_USE: dict[str, tuple[dict[str, Any], str]] = {
+    "sessions": ({"created_at": 0.0}, "owner"),
+    "entries": ({"role": "other", "text": "", "tokens": 0}, "kind task"),
+    "summaries": (
+        {"degraded": True, "stale": True, "created_at": 0.0, "retry_at": 0.0},
+        "track parent_id text text_digest",
+    ),
+    "runs": ({"started_at": 0.0}, ""),
+    "tasks": ({}, ""),
+    "outcomes": ({}, ""),
+    "checkpoints": ({"reasons": "[]", "at": 0.0, "last_seq": 0, "track": "main"}, "alone"),
+    "file_tiers": ({}, "next_order"),
+    "kept_files": ({"accessed_at": 0.0, "changed_at": 0.0, "kind": "text"}, ""),
+    "migrations": ({"applied_at": 0.0}, ""),
+    "passages": ({}, "summary_id kind"),
+    "forgotten_sessions": ({}, ""),
+    "forgotten": ({"role": "other"}, "id_digest words_digest said_digest"),
+    # A removal that is said to be finished, and left something, is begun again.
+    "removals": ({"begun_at": 0.0, "finished_at": 0.0}, "erased_at"),
 }
-"""Columns whose damage leaves the row of use: what they get. What follows from other rows is counted anew then."""
-_DROPPED = frozenset(
-    {
-        "ltm_passages",
-        "ltm_removed_vectors",
-        "ltm_plans",
-        "ltm_tasks",
-        "ltm_outcomes",
-        "ltm_files",
-        "ltm_facts",
-        "ltm_windows",
-        "ltm_calibrations",
-        "ltm_runs",
-        "ltm_open_calls",
-        "ltm_events",
-        "ltm_removals",
-        "ltm_file_tiers",
-        "ltm_kept_files",
-        "ltm_file_contents",
-        "ltm_file_dictionaries",
-    }
+"""Tables whose rows stay of use where a column is damaged that may be empty or has a default: it begins anew with that.
+
+Each with what other columns begin anew with, and with columns without which the row is of no use after all. What
+follows from other rows is counted anew then.
+"""
+
+
+def _short(table: Table) -> str:
+    return table.name.removeprefix("ltm_")
+
+
+def _starting(table: Table) -> dict[str, Any]:
+    """What the damaged columns of a row get; those that are not named leave the row of no use."""
+    own, needed = _OF_USE[_short(table)]
+    found = dict(own)
+    for column in table.columns:
+        if column.name in needed.split() or column.name in own or column.primary_key or column.computed is not None:
+            continue
+        if column.nullable:
+            found[column.name] = None
+        elif isinstance(column.server_default, DefaultClause):
+            default = str(column.server_default.arg)
+            found[column.name] = (
+                default == "true" if isinstance(column.type, Boolean) else column.type.python_type(default)
+            )
+    return found
+
+
+_DROPPED = (
+    "passages removed_vectors plans tasks outcomes files facts windows calibrations runs open_calls events removals "
+    "file_tiers kept_files file_contents file_dictionaries"
 )
 """Tables whose rows go where another column is damaged: they are made again, or tell nothing any more.
 
@@ -179,7 +127,45 @@ def remedy_for(  # noqa: PLR0911 - a line per rule
         return Remedy(table, key, {"digest": schema.digest_of(schema.unpacked(row["session_id"]))})
     if table is schema.tasks and column == "state":
         return Remedy(table, key, {"state": "active" if row["finished_at"] is None else "finished"})
-    starting = _STARTING.get(table.name, {})
+    starting = _starting(table) if _short(table) in _OF_USE else {}
     if column in starting:
         return Remedy(table, key, {column: starting[column]})
-    return Remedy(table, key, None) if table.name in _DROPPED else None
+    return Remedy(table, key, None) if _short(table) in _DROPPED.split() else None
+
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One session's rows, as they are asked for."""
+
+    connection: Connection
+    session: Mapping[str, Any]
+    session_id: str
+
+    def rows(self, table: Table, *without: str, sound: bool = True) -> Iterator[dict[str, Any]]:
+        """Rows of a table; where they are to be `sound`, without damaged ones, which are named already."""
+        columns = [column for column in table.c if column.name not in without]
+        query = select(*columns).where(table.c.session_key == self.session["key"]).order_by(*table.primary_key)
+        for row in self.connection.execute(query.execution_options(yield_per=PAGE)).mappings():
+            if not (sound and any(damage_in(table, row))):
+                yield dict(row)
+
+    def fault(self, kind: str, what: object, detail: str, remedy: Remedy | None = None) -> Fault:
+        """A fault of this session."""
+        return Fault(Problem(kind=kind, what=f"{self.session_id}/{what}", detail=detail), remedy)
+
+
+def fits(session_digest: str, row: Columns) -> bool:
+    """Whether the seal of a message is that of its columns."""
+    try:
+        return bool(seal_of_row(session_digest, row) == row["seal"])
+    except (TypeError, ValueError):
+        return False
+
+
+def largest(connection: Connection, table: Table, column: str, key: object) -> int:
+    """The largest whole number in a column of a session's rows; 0 where there is none."""
+    query = select(table.c[column]).where(table.c.session_key == key).order_by(table.c[column].desc())
+    return next((one for one in connection.scalars(query) if isinstance(one, int)), 0)

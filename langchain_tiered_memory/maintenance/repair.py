@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
-from langchain_tiered_memory.maintenance.examine import Tally, agreed, tokens_of_summary
-from langchain_tiered_memory.maintenance.fact_checks import mend_facts
+from langchain_tiered_memory.maintenance.examine import Tally, agreed, mend_facts, tokens_of_summary
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.ingest import passage_drafts

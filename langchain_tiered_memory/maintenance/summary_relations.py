@@ -1,18 +1,23 @@
-"""What index rows, summaries and plans say of the messages they were made from."""
+"""What index rows, summaries, facts and plans say of the messages they were made from, and of each other."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy
+from langchain_tiered_memory.maintenance.remedies import Fault, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.rows import names_from_json
 from langchain_tiered_memory.sql.schema import unpacked
+from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
+from langchain_tiered_memory.summaries.facts.rows import fact_of
+from langchain_tiered_memory.summaries.facts.supersession import superseded
+from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.maintenance.known_rows import Known
+    from langchain_tiered_memory.maintenance.remedies import Known
+    from langchain_tiered_memory.types.records import Fact
 
 
 def of_passages(known: Known) -> Iterator[Fault]:
@@ -32,7 +37,7 @@ def of_passages(known: Known) -> Iterator[Fault]:
         if any(row[name] != value for name, value in right.items()):
             detail = "it is not where, when and of what kind its owner is"
             # Rows of the text index are made anew: on SQLite nothing else brings the index itself up to date.
-            yield known.fault("wrong_index_row", row["id"], detail, Remedy(passages, {"id": row["id"]}, None))
+            yield known.fault("wrong_index_row", row["id"], detail, mend(passages, row, None))
 
 
 def of_summaries(known: Known) -> Iterator[Fault]:
@@ -60,7 +65,7 @@ def of_summaries(known: Known) -> Iterator[Fault]:
         wrong = {name: value for name, value in right.items() if row[name] != value}
         if wrong:
             detail = f"its {', '.join(wrong)} is not what its sources say"
-            yield known.fault("wrong_summary", row["id"], detail, Remedy(summaries, {"id": row["id"]}, wrong))
+            yield known.fault("wrong_summary", row["id"], detail, mend(summaries, row, wrong))
 
 
 def _messages_of(
@@ -101,9 +106,52 @@ def _of_sources(sources: Sequence[Mapping[str, Any]], *, is_first: bool) -> dict
 def of_plans(known: Known, plan_border: Callable[[str], int | None]) -> Iterator[Fault]:
     """Faults in the borders of views' plans; `plan_border` reads one from JSON, `None` where it cannot."""
     for row in known.rows(schema.plans):
-        remedy = Remedy(schema.plans, {"session_key": row["session_key"], "name": row["name"]}, None)
         border = plan_border(row["payload"])
         if border is None:
-            yield known.fault("damaged_plan", row["name"], "the plan of a view cannot be read", remedy)
+            detail = "the plan of a view cannot be read"
+            yield known.fault("damaged_plan", row["name"], detail, mend(schema.plans, row, None))
         elif border != row["border"]:
-            yield known.fault("wrong_plan", row["name"], f"its border is {border}, and {row['border']} noted", remedy)
+            detail = f"its border is {border}, and {row['border']} noted"
+            yield known.fault("wrong_plan", row["name"], detail, mend(schema.plans, row, None))
+
+
+def of_facts(known: Known) -> Iterator[Fault]:
+    """Facts of no summary, facts whose standing does not follow from the others, and readings by nobody."""
+    found = list(known.rows(schema.facts))
+    owned = {row["id"] for row in found} - set(_orphans(known, found))
+    for row in found:
+        if row["id"] not in owned:
+            detail = "the messages that it is said to be from are not under its summary"
+            yield known.fault("orphan_fact", f"fact {row['id']}", detail, mend(schema.facts, row, None))
+    facts = [fact_of(row) for row in found if row["id"] in owned]
+    yield from _of_standing(known, facts)
+    for row in known.rows(schema.summaries, "text", "facts"):
+        if row["facts_read"] > READER_VERSION:
+            detail = f"its facts are said to have been read by version {row['facts_read']} of the reader"
+            yield known.fault("wrong_reading", row["id"], detail, mend(schema.summaries, row, {"facts_read": 0}))
+
+
+def _orphans(known: Known, found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Ids of facts that do not stand under a finished level-1 summary with all their messages."""
+    under: dict[Any, set[int]] = {}
+    for row in known.rows(schema.entries, "payload", "text"):
+        under.setdefault(row["summary_id"], set()).add(row["seq"])
+    owners = {
+        row["id"]
+        for row in known.rows(schema.summaries, "text", "facts")
+        if row["level"] == 1 and row["state"] in FINISHED
+    }
+    for row in found:
+        fact = fact_of(row)
+        if row["summary_id"] not in owners or not {fact.seq, *fact.sources} <= under.get(row["summary_id"], set()):
+            yield fact.id
+
+
+def _of_standing(known: Known, facts: Sequence[Fact]) -> Iterator[Fault]:
+    gone = superseded(facts)
+    for fact in facts:
+        right = {"status": "superseded" if fact.id in gone else "active", "superseded_by": gone.get(fact.id)}
+        if {"status": fact.status, "superseded_by": fact.superseded_by} != right:
+            detail = f"it is {fact.status}, and by the other facts {right['status']}"
+            mine = {"session_key": known.session["key"], "id": fact.id}
+            yield known.fault("wrong_standing", f"fact {fact.id}", detail, mend(schema.facts, mine, right))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.view.plan import ViewPlan, border_of_another_version
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, UnknownMessageError
 from langchain_tiered_memory.forgetting.forget import removal_problems
-from langchain_tiered_memory.maintenance.examine import agreed
-from langchain_tiered_memory.maintenance.fact_checks import note_of_unread
+from langchain_tiered_memory.maintenance.examine import agreed, note_of_unread
 from langchain_tiered_memory.messages.codec import digest_of_payload
 from langchain_tiered_memory.recall.indexing import usable_index
 from langchain_tiered_memory.reports import Problem, Progress, VerifyReport
@@ -75,33 +74,29 @@ def counted(progress: Callable[[Progress], object] | None, step: str, total: int
 
 def general_faults(runtime: Runtime) -> list[Fault]:
     """Columns that hold what they cannot, and rows of nobody; looked at twice, as in `agreed`."""
-    found: list[Fault] = _looked_over(runtime)
-    if not found:
-        return found
-    again = {fault.problem for fault in _looked_over(runtime)}
-    return [fault for fault in found if fault.problem in again]
-
-
-def _looked_over(runtime: Runtime) -> list[Fault]:
     relations = runtime.store.relations
-    embedder = runtime.store.vector_queue.embedder()
-    return [
-        *relations.misshapen(),
-        *relations.of_no_session(),
-        *relations.of_the_forgotten(),
-        *relations.of_vectors(embedder),
-    ]
+
+    def look() -> list[Fault]:
+        embedder = runtime.store.vector_queue.embedder()
+        return [
+            *relations.misshapen(),
+            *relations.of_no_session(),
+            *relations.of_the_forgotten(),
+            *relations.of_vectors(embedder),
+        ]
+
+    return _seen_twice(look)
 
 
 def faults_of(runtime: Runtime, ref: SessionRef) -> list[Fault]:
     """What a session's rows say of each other; looked at twice, as in `agreed`."""
-    of_session = partial(
-        runtime.store.relations.of_session, ref, plan_border=_border_of, payload_digest=_digest_or_none
-    )
-    found: list[Fault] = of_session()
-    if not found:
-        return found
-    again = {fault.problem for fault in of_session()}
+    of_session = runtime.store.relations.of_session
+    return _seen_twice(partial(of_session, ref, plan_border=_border_of, payload_digest=_digest_or_none))
+
+
+def _seen_twice(look: Callable[[], list[Fault]]) -> list[Fault]:
+    found = look()
+    again = {fault.problem for fault in look()} if found else set()
     return [fault for fault in found if fault.problem in again]
 
 

@@ -34,7 +34,7 @@ from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import beside_index, packed, passages, scope_of, sessions
 from langchain_tiered_memory.transcript import derived_rows
-from langchain_tiered_memory.transcript.index_rows import TERM_COUNT
+from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT
 from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import MAX_MESSAGES, bounded, conversation_of, decode
 from langchain_tiered_memory.runs.checkpoint_store import no_checkpoint
 from langchain_tiered_memory.text.tagged_json import from_plain
-from langchain_tiered_memory.transcript.delivery import deliver
+from langchain_tiered_memory.transcript.outbox import deliver
 from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 if TYPE_CHECKING:

@@ -1,21 +1,53 @@
-"""A run of a session with its files in tiers: what is opened, kept and pinned in it."""
+"""A run of a session with its files in tiers: its life from start to end, and what is opened, kept and pinned in it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
-from langchain_tiered_memory.errors import FileRefusedError, NotFoundError
+from langchain_tiered_memory.driver import off_loop, off_loop_twin
+from langchain_tiered_memory.errors import (
+    FileGoneError,
+    FileRefusedError,
+    NotFoundError,
+    StorageError,
+    TieredMemoryError,
+)
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.runs.checkpoint_triggers import RUN_END
+from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy
-from langchain_tiered_memory.runs.files.opening import keep_file
-from langchain_tiered_memory.sessions.run_life import RunLife
-from langchain_tiered_memory.types.arguments import FilePath  # noqa: TC001 - annotations are read at the border, as are the next
-from langchain_tiered_memory.types.files import KeptFile, OpenedFile, Tier  # noqa: TC001
+from langchain_tiered_memory.runs.files.collecting import (
+    archive_checkpoints,
+    collect,
+    compress_warm,
+    optimise,
+    tend_files,
+)
+from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
+from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
+from langchain_tiered_memory.types.arguments import FilePath, as_paths
+from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, Tier
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.session_engine import SessionEngine
+    from langchain_tiered_memory.types.arguments import FilePaths
+    from langchain_tiered_memory.types.files import CollectionReport
+    from langchain_tiered_memory.types.records import SessionRef
+
+
+_SAVE_SECONDS = 30.0
+"""Between two times that what is known of a run is saved, while somebody tends it."""
 
 
 @checked_verbs
-class Run(RunLife):
+class Run:
     """One run of a session, made by `TieredMemory.run`; used as `with memory.run(...) as run:` or `async with`.
 
     Its start loads the critical files and starts the collector, a daemon thread; its end archives what is old, drops
@@ -28,6 +60,156 @@ class Run(RunLife):
         critical: Files to load and pin at the start, besides those of the settings.
         background: Whether it starts a collector; without one, `tend` does what is due.
     """
+
+    def __init__(self, core: SessionEngine, *, roots: FilePaths | None, critical: FilePaths, background: bool) -> None:
+        self.core = core
+        """The session behind the verbs, for integrations: its names may change with any version."""
+        self.session_id = core.session_id
+        self._monitor = core.engine.monitors.of(core.session_id)
+        self._started_at = core.runtime.now()
+        self._is_begun = False
+        self._not_loaded: tuple[str, ...] = ()
+        self._roots = roots_of(core.runtime, roots)
+        self._critical = tuple(dict.fromkeys([*core.runtime.settings.tiers.critical, *as_paths(critical)]))
+        self._has_collector = background
+        self._collector: FileCollector | None = None
+
+    def start(self) -> Self:
+        """Load and pin the critical files, and start the collector. What cannot be loaded is an alert, not an error.
+
+        Raises:
+            PinLimitError: when there are more critical files than hot may hold.
+        """
+        self._started_at = self._runtime.now()
+        self._monitor.begin(self._started_at)
+        self._not_loaded = ()
+        self._not_loaded, self._is_begun = self._load_critical(), True
+        loaded = len(self._critical) - len(self._not_loaded)
+        self._report(EventName.RUN_STARTED, f"{loaded} critical files loaded")
+        self._save_under_way(is_new=True)
+        self._start_collector()
+        return self
+
+    async def astart(self) -> Self:
+        """See `start`."""
+        return await off_loop(self.start)
+
+    def resume(self) -> Self:
+        """Go on with the session's run that nobody ended, whichever process began it; where none is, start one.
+
+        A run that nobody had a part in for the time of warm was left: it is ended, and another is started.
+
+        Raises:
+            PinLimitError: as of `start`.
+        """
+        runtime = self._runtime
+        known = RunSoFar.from_json(runtime.store.kept_files.under_way(self._ref()))
+        if known is None:
+            return self.start()
+        if runtime.now() - known.seen_at >= runtime.settings.tiers.warm.seconds:
+            self._wind_up()
+            return self.start()
+        self._started_at, self._not_loaded, self._is_begun = known.started_at, known.not_loaded, True
+        self._not_loaded = self._load_critical()
+        self._start_collector()
+        return self
+
+    async def aresume(self) -> Self:
+        """See `resume`."""
+        return await off_loop(self.resume)
+
+    def pause(self) -> None:
+        """Leave the run to whoever resumes it: do what is due, save what is known of it, stop the collector."""
+        self._stop_collector()
+        self.tend()
+        self._save_under_way()
+
+    apause = off_loop_twin(pause)
+
+    def end(self) -> RunReport:
+        """Stop the collector, archive what is old, drop what is obsolete, save the figures, and report."""
+        self._stop_collector()
+        return self._wind_up()
+
+    def _wind_up(self) -> RunReport:
+        runtime, ref = self._runtime, self._ref()
+        collect(runtime, ref, reason="end of the run", roots=self._roots)
+        compress_warm(runtime, ref)
+        archive_checkpoints(runtime, ref)
+        report = self.report()
+        runtime.store.kept_files.save_report(ref, report)
+        try:
+            checkpoint(
+                runtime, self.session_id, track=self.core.track, reasons=(RUN_END,), figures={"run": report.figures()}
+            )
+        except StorageError as error:
+            self._report(EventName.CHECKPOINT_FAILED, str(error), reasons=[RUN_END])
+        self._report(EventName.RUN_ENDED, str(report))
+        return report
+
+    aend = off_loop_twin(end)
+
+    def report(self) -> RunReport:
+        """How the run goes: sizes, counts, times, contexts, alerts; what another process began is taken up."""
+        runtime, ref = self._runtime, self._ref()
+        runtime.store.kept_files.settle(ref)
+        known = self._known_of_the_run(ref)
+        return RunReport(
+            session_id=self.session_id,
+            started_at=known.started_at,
+            at=runtime.now(),
+            sizes=runtime.store.kept_files.sizes(ref, runtime.settings.tiers),
+            counts=dict(runtime.store.kept_files.times(ref).figures or {}),
+            timings=known.timings,
+            alerts=known.alerts,
+            contexts=self.core.engine.contexts.of(self.session_id),
+            not_loaded=known.not_loaded,
+        )
+
+    areport = off_loop_twin(report)
+
+    def last_report(self) -> RunReport | None:
+        """The report of the session's last run that ended, whichever process ended it; `None` where none did.
+
+        It has no contexts: these are told by the report that `end` returns.
+        """
+        return report_from_json(self._runtime.store.kept_files.last_report(self._ref()))
+
+    alast_report = off_loop_twin(last_report)
+
+    def collect(self) -> CollectionReport:
+        """Send down what nobody opened for its tier's time, now; the collector does it every 5 minutes."""
+        with self._monitor.timed() as note:
+            report = collect(self._runtime, self._ref(), roots=self._roots)
+            note("collection")
+        return report
+
+    acollect = off_loop_twin(collect)
+
+    def optimise(self) -> CollectionReport:
+        """Make the tiers less full, or denser, where they are above `tiers.optimise_share`, now."""
+        with self._monitor.timed() as note:
+            report = optimise(self._runtime, self._ref())
+            note("optimisation")
+        return report
+
+    aoptimise = off_loop_twin(optimise)
+
+    def tend(self) -> tuple[CollectionReport, ...]:
+        """Do what is due by the memory's clock, as the collector does: alert, collection, optimisation, log line."""
+        runtime = self._runtime
+        with self._monitor.timed() as note:
+            done = tend_files(runtime, self._ref(), roots=self._roots)
+            if done:
+                note("collection")
+        now = runtime.now()
+        if self._monitor.is_time("log", now, seconds=runtime.settings.tiers.log_seconds):
+            self._report(EventName.RUN_FIGURES, str(self.report()))
+        if self._monitor.is_time("save", now, seconds=_SAVE_SECONDS):
+            self._save_under_way()
+        return done
+
+    atend = off_loop_twin(tend)
 
     def open(self, path: FilePath, *, pinned: bool = False) -> OpenedFile:
         """Open a file: its content, from its tier where it is unchanged on the disk, else from there.
@@ -72,9 +254,7 @@ class Run(RunLife):
             note(opened.from_tier or "new")
         return opened
 
-    async def akeep(self, path: FilePath, content: bytes | str, *, pinned: bool = False) -> OpenedFile:
-        """See `keep`."""
-        return await off_loop(self.keep, path, content, pinned=pinned)
+    akeep = off_loop_twin(keep)
 
     def content(self, path: FilePath) -> bytes | None:
         """What is kept under a name, without opening it: no tier changes. `None` where nothing is.
@@ -87,17 +267,13 @@ class Run(RunLife):
         """
         return self._runtime.store.kept_files.content(self._ref(), str(path))
 
-    async def acontent(self, path: FilePath) -> bytes | None:
-        """See `content`."""
-        return await off_loop(self.content, path)
+    acontent = off_loop_twin(content)
 
     def pin(self, path: FilePath) -> KeptFile:
         """Keep a file in hot until `unpin`; it is opened for that. Raises as `open` does."""
         return self.open(path, pinned=True).file
 
-    async def apin(self, path: FilePath) -> KeptFile:
-        """See `pin`."""
-        return await off_loop(self.pin, path)
+    apin = off_loop_twin(pin)
 
     def unpin(self, path: FilePath) -> None:
         """Let a pinned file go: it stays in hot until its time is over.
@@ -116,9 +292,7 @@ class Run(RunLife):
         rules = runtime.settings.tiers
         runtime.store.kept_files.change(ref, lambda tiers: policy.unpin(tiers, name), rules=rules, paths=[name])
 
-    async def aunpin(self, path: FilePath) -> None:
-        """See `unpin`."""
-        await off_loop(self.unpin, path)
+    aunpin = off_loop_twin(unpin)
 
     def files(self, tier: Tier | None = None) -> list[KeptFile]:
         """Kept files, or those of a tier, the last opened first."""
@@ -126,6 +300,100 @@ class Run(RunLife):
         kept.settle(ref)
         return kept.files(ref, tier=tier)
 
-    async def afiles(self, tier: Tier | None = None) -> list[KeptFile]:
-        """See `files`."""
-        return await off_loop(self.files, tier)
+    afiles = off_loop_twin(files)
+
+    def _load_critical(self) -> tuple[str, ...]:
+        """Load and pin the critical files; gives those that could not be loaded, and tells of each once in a run."""
+        runtime = self._runtime
+        if not runtime.store.database.read_only:  # limits may have been lowered since the last run
+            runtime.store.kept_files.change(self._ref(), lambda tiers: tiers, rules=runtime.settings.tiers)
+        missing: list[str] = []
+        for path in self._critical:
+            try:
+                self._open(path, pinned=True)
+            except (FileGoneError, FileRefusedError) as error:
+                missing.append(path)
+                if path not in self._not_loaded:
+                    self._report(EventName.FILE_NOT_LOADED, str(error), path=path)
+        return tuple(missing)
+
+    def _start_collector(self) -> None:
+        if self._has_collector and not self._runtime.store.database.read_only:
+            self._collector = FileCollector(self._tend_quietly)
+            self._collector.start()
+
+    def _stop_collector(self) -> None:
+        if self._collector is not None:
+            self._collector.stop()
+
+    def _open(self, path: str, *, pinned: bool, since: float | None = None) -> OpenedFile:
+        with self._monitor.timed(since) as note:
+            opened = open_file(self._runtime, self._ref(), path, roots=self._roots, pinned=pinned)
+            note(opened.from_tier or "new")
+        return opened
+
+    def _tend_quietly(self) -> None:
+        """What the collector calls: a fault is told, and tried again."""
+        try:
+            self.tend()
+        except Exception as error:  # noqa: BLE001 - the database, the disk, or a memory that was closed
+            self._report(EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}")
+
+    def _known_of_the_run(self, ref: SessionRef, *, is_new: bool = False) -> RunSoFar:
+        """What this process measured, and what was saved by those that had a part in the run."""
+        saved = None if is_new else RunSoFar.from_json(self._runtime.store.kept_files.under_way(ref))
+        known = saved or RunSoFar(started_at=self._started_at)
+        if self._is_begun:
+            known = replace(known, started_at=self._started_at, not_loaded=self._not_loaded)
+        measured = Measured(timings=self._monitor.timings(), alerts=self._monitor.alerts())
+        return known.with_part(self._runtime.worker, measured)
+
+    def _save_under_way(self, *, is_new: bool = False) -> None:
+        """Keep what is known so far: whoever ends the run may be another process."""
+        if self._runtime.store.database.read_only:
+            return
+        ref = self._ref()
+        known = replace(self._known_of_the_run(ref, is_new=is_new), seen_at=self._runtime.now())
+        self._runtime.store.kept_files.save_under_way(ref, known.as_json())
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self.core.checked
+
+    def _ref(self) -> SessionRef:
+        """The session, made where it is not there yet."""
+        runtime = self._runtime
+        ref = runtime.store.transcript.find(self.session_id)
+        if ref is not None:
+            return ref
+        core, append = self.core, runtime.store.transcript.append
+        return append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
+
+    def _report(self, name: EventName, reason: str, **details: object) -> None:
+        self.core.engine.report(name, reason, session_id=self.session_id, **details)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it, also where its block failed; what its block raised is not hidden by an end that fails too."""
+        if error is None:
+            self.end()
+            return
+        try:
+            self.end()
+        except TieredMemoryError as other:
+            self._report(EventName.BACKGROUND_FAILED, f"the run could not be ended: {other}")
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        return await self.astart()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As `__exit__`."""
+        await off_loop(self.__exit__, kind, error, traceback)

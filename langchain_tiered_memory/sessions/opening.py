@@ -12,9 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
+from langchain_tiered_memory.errors import SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
+from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.models.embeddings import resolve_embeddings
 from langchain_tiered_memory.models.message_counting import RememberedCounts
@@ -28,7 +30,6 @@ from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.store import SqlStore
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
-from langchain_tiered_memory.transcript.reread import reread, tell_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
+    from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
+    from langchain_tiered_memory.types.records import Draft
+
 
 ChromaChoice = Any
 """`None` (embedded, beside the database), a path, a URL, or a `chromadb` client."""
@@ -62,16 +66,7 @@ def open_runtime(
 ) -> Runtime:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
-    Args:
-        where: A path, a URL, or `None` for memory.
-        model: Who condenses; of a chain each model takes over from the one before.
-        embeddings: As of `TieredMemory.open`.
-        chroma: As of `TieredMemory.open`.
-        settings: Limits, defaults and thresholds.
-        token_counter: As of `TieredMemory.open`.
-        clock: Seconds since the epoch.
-        engine: Who condenses, in the place of `model` and the built-in writers.
-        read_only: As of `TieredMemory.open`.
+    The arguments are those of `TieredMemory.open`.
 
     Raises:
         SettingsError: for a choice that cannot be used.
@@ -311,3 +306,29 @@ def _chat_model(name: str) -> BaseChatModel:
         )
         raise SettingsError(msg) from error
     return model
+
+
+def tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
+    """Report a row that cannot be read, once for each opened memory."""
+    if runtime.view_cache.first_time((error.table, error.row, error.column)):
+        runtime.report(EventName.DAMAGED_ROW, str(error), table=error.table, row=error.row, column=error.column)
+
+
+def reread(runtime: Runtime, payload: str) -> Draft | None:
+    """What a stored message gives when it is read anew; `None` where it cannot be."""
+    try:
+        message = decode(payload)
+    except UnknownMessageError:
+        return None
+    incoming, _ = draft_of(
+        message,
+        counter=runtime.counter,
+        message_id=message.id or "",
+        at=0.0,
+        track="",
+        kind=None,
+        task=None,
+        passage_words=runtime.settings.recall.passage_words,
+        as_given=False,
+    )
+    return incoming.draft

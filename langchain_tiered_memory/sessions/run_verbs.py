@@ -6,19 +6,12 @@ from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are r
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.runs.accessed_files import accessed_files
 from langchain_tiered_memory.runs.checkpoints import checkpoint, checkpoint_infos, read_checkpoint
 from langchain_tiered_memory.runs.restore import restore
-from langchain_tiered_memory.runs.tasks import (
-    before_operation,
-    enter_phase,
-    finish_task,
-    list_tasks,
-    start_task,
-)
-from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, list_tasks, start_task
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
 
 if TYPE_CHECKING:
@@ -47,9 +40,7 @@ class RunVerbs(SessionCore):
         """
         return self._begin_task(task_id, depends_on, waits=True)
 
-    async def aqueue_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
-        """See `queue_task`."""
-        return await off_loop(self.queue_task, task_id, depends_on=depends_on)
+    aqueue_task = off_loop_twin(queue_task)
 
     def tasks(self) -> list[Task]:
         """Active tasks, those that wait in the order in which they were queued, and the last 50 finished.
@@ -58,9 +49,7 @@ class RunVerbs(SessionCore):
         """
         return list_tasks(self.core.checked, self.session_id, track=self.core.only_track)
 
-    async def atasks(self) -> list[Task]:
-        """See `tasks`."""
-        return await off_loop(self.tasks)
+    atasks = off_loop_twin(tasks)
 
     def accessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
         """The files that the track's tool calls touched lately, the latest first: path, tool, operation, turn and time.
@@ -74,9 +63,7 @@ class RunVerbs(SessionCore):
         ref = runtime.store.transcript.find(self.session_id)
         return accessed_files(runtime, ref, track=self.track, limit=limit) if ref is not None else []
 
-    async def aaccessed_files(self, *, limit: Count = 50) -> list[FileAccess]:
-        """See `accessed_files`."""
-        return await off_loop(self.accessed_files, limit=limit)
+    aaccessed_files = off_loop_twin(accessed_files)
 
     def _begin_task(self, task_id: Name, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
         runtime = self.core.checked
@@ -92,9 +79,7 @@ class RunVerbs(SessionCore):
             alone=self.core.scope is not None,
         )
 
-    async def astart_task(self, task_id: Name, *, depends_on: Sequence[Name] | None = None) -> Task:
-        """See `start_task`."""
-        return await off_loop(self.start_task, task_id, depends_on=depends_on)
+    astart_task = off_loop_twin(start_task)
 
     def finish_task(self, task_id: Name) -> Task:
         """Finish a task; what was said of it may be condensed from now on. Every fifth one is a checkpoint.
@@ -107,9 +92,7 @@ class RunVerbs(SessionCore):
         self.core.wake()
         return task
 
-    async def afinish_task(self, task_id: Name) -> Task:
-        """See `finish_task`."""
-        return await off_loop(self.finish_task, task_id)
+    afinish_task = off_loop_twin(finish_task)
 
     def phase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Enter a phase of the run (`None`: leave the present one). A change is saved as a checkpoint.
@@ -130,9 +113,7 @@ class RunVerbs(SessionCore):
             project=_plain(project),
         )
 
-    async def aphase(self, name: Name | None, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
-        """See `phase`."""
-        return await off_loop(self.phase, name, project=project)
+    aphase = off_loop_twin(phase)
 
     def before(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
         """Say what is about to be done; what `settings.checkpoints.operations` calls risky is saved first.
@@ -153,9 +134,7 @@ class RunVerbs(SessionCore):
             alone=self.core.scope is not None,
         )
 
-    async def abefore(self, operation: Name, *, project: Mapping[str, Any] | None = None) -> MemoryCheckpoint | None:
-        """See `before`."""
-        return await off_loop(self.before, operation, project=project)
+    abefore = off_loop_twin(before)
 
     def checkpoint(
         self,
@@ -190,15 +169,7 @@ class RunVerbs(SessionCore):
             alone=self.core.scope is not None,
         )
 
-    async def acheckpoint(
-        self,
-        reason: Words = "manual",
-        *,
-        project: Mapping[str, Any] | None = None,
-        langgraph_checkpoint_id: Name | None = None,
-    ) -> MemoryCheckpoint:
-        """See `checkpoint`."""
-        return await off_loop(self.checkpoint, reason, project=project, langgraph_checkpoint_id=langgraph_checkpoint_id)
+    acheckpoint = off_loop_twin(checkpoint)
 
     def checkpoints(self) -> list[CheckpointInfo]:
         """The session's checkpoints without their contents, newest first; with a scope those of its track alone."""
@@ -206,9 +177,7 @@ class RunVerbs(SessionCore):
         ref = runtime.store.transcript.find(self.session_id)
         return checkpoint_infos(runtime, ref, track=self.core.only_track)
 
-    async def acheckpoints(self) -> list[CheckpointInfo]:
-        """See `checkpoints`."""
-        return await off_loop(self.checkpoints)
+    acheckpoints = off_loop_twin(checkpoints)
 
     def read_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
         """What a checkpoint holds: context and project state, task queue, metrics, conversation, checksums of files.
@@ -223,9 +192,7 @@ class RunVerbs(SessionCore):
         """
         return read_checkpoint(self.core.checked, self.session_id, checkpoint_id, track=self.core.only_track)
 
-    async def aread_checkpoint(self, checkpoint_id: Name | None = None) -> MemoryCheckpoint:
-        """See `read_checkpoint`."""
-        return await off_loop(self.read_checkpoint, checkpoint_id)
+    aread_checkpoint = off_loop_twin(read_checkpoint)
 
     def restore(self, checkpoint_id: Name | None = None) -> RestoreReport:
         """Put tasks, phase, pins and views back as a checkpoint has them: the newest sound one, if none is named.
@@ -238,9 +205,7 @@ class RunVerbs(SessionCore):
         refuse_whole_session(self.core, "restore")
         return restore(self.core.checked, self.session_id, checkpoint_id)
 
-    async def arestore(self, checkpoint_id: Name | None = None) -> RestoreReport:
-        """See `restore`."""
-        return await off_loop(self.restore, checkpoint_id)
+    arestore = off_loop_twin(restore)
 
 
 def _plain(project: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -1,4 +1,7 @@
-"""What a scope leaves of a session's verbs: those of its own track, and a capped sight of its parent's in searches."""
+"""What the verbs of a session stand on: the session behind them, and what a scope leaves of it.
+
+With a scope that is its own track, and a capped sight of its parent's in searches.
+"""
 
 from __future__ import annotations
 
@@ -142,3 +145,17 @@ def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
                 left -= tokens
                 break
     return chosen
+
+
+class SessionCore:
+    """Base of the public method sets.
+
+    Args:
+        core: The session behind them.
+    """
+
+    def __init__(self, core: SessionEngine) -> None:
+        self.core = core
+        """The session behind the verbs, for integrations: its names may change with any version."""
+        self.session_id = core.session_id
+        self.track = core.track

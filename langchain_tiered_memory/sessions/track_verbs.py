@@ -1,4 +1,4 @@
-"""The verbs of a session that read a track whole, and say which tracks there are."""
+"""The verbs of a session that give back what was said: a track whole, or what a summary stands for; and its tracks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import warnings
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import off_loop_twin
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
-from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.recall.detail import detail_of
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, expand_within
+from langchain_tiered_memory.types.arguments import Count  # noqa: TC001 - read at the border
+from langchain_tiered_memory.types.contexts import Detail
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import Entry, SessionRef
+    from langchain_tiered_memory.types.records import SessionRef
+
 
 _MOST_NAMED = 10
 """Tracks that are named in a warning."""
@@ -25,7 +29,7 @@ _MOST_NAMED = 10
 
 @checked_verbs
 class TrackVerbs(SessionCore):
-    """What stands on a track, and the tracks of a session."""
+    """What stands on a track or behind a summary, word for word, and the tracks of a session."""
 
     def messages(self) -> list[BaseMessage]:
         """The whole transcript of this track, as it was.
@@ -41,9 +45,7 @@ class TrackVerbs(SessionCore):
             self._tell_of_tracks(runtime, ref)
         return [_decoded(entry) for entry in found]
 
-    async def amessages(self) -> list[BaseMessage]:
-        """See `messages`."""
-        return await off_loop(self.messages)
+    amessages = off_loop_twin(messages)
 
     def tracks(self) -> list[str]:
         """The tracks of this session that have messages, in the order in which they began.
@@ -55,9 +57,27 @@ class TrackVerbs(SessionCore):
         tracks = store.transcript.tracks(ref) if ref is not None else []
         return tracks if self.core.scope is None else [track for track in tracks if track == self.track]
 
-    async def atracks(self) -> list[str]:
-        """See `tracks`."""
-        return await off_loop(self.tracks)
+    atracks = off_loop_twin(tracks)
+
+    def reread(self, summary_id: str, *, query: str = "", max_tokens: Count = 2000) -> Detail:
+        """The messages that a summary stands for, quoted within `max_tokens`, whatever its level.
+
+        Args:
+            summary_id: A summary's id or a message's, or how it begins, as of `expand`.
+            query: What is asked: the messages that answer it come first. Empty: from the beginning on.
+            max_tokens: Of the quotes and their frame together.
+
+        Raises:
+            NotFoundError: when the session has no such summary or message, or the handle's scope does not show it.
+            InvalidInputError: when several ids begin so, or an argument cannot be used.
+        """
+        runtime = self.core.checked
+        found = expand_within(self.core, summary_id, depth=None)
+        ref = runtime.store.transcript.find(self.session_id)
+        entries = [one for one in found if isinstance(one, Entry)]
+        return detail_of(runtime, ref, entries, query=query, max_tokens=max_tokens) if ref is not None else Detail()
+
+    areread = off_loop_twin(reread)
 
     def _tell_of_tracks(self, runtime: Runtime, ref: SessionRef) -> None:
         """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""

@@ -11,9 +11,8 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.budget.threshold_resolution import advised
 from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
-from langchain_tiered_memory.driver import arun, off_loop, run
-from langchain_tiered_memory.sessions.core import SessionCore
-from langchain_tiered_memory.sessions.scoped_verbs import refuse_whole_session
+from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
+from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
 from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
 
 if TYPE_CHECKING:
@@ -75,31 +74,7 @@ class ViewVerbs(SessionCore):
             )
         )
 
-    async def acontext(
-        self,
-        query: str | None = None,
-        *,
-        max_tokens: int | None = None,
-        system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
-        model: str | Runnable[Any, Any] | None = None,
-        view: str = "default",
-        profile: Name | None = None,
-        branch: Sequence[str] | None = None,
-    ) -> Context:
-        """See `context`."""
-        return await arun(
-            self.core.context(
-                query,
-                max_tokens=max_tokens,
-                system=system,
-                tools=tools,
-                model=model,
-                view=view,
-                profile=profile,
-                branch=branch,
-            )
-        )
+    acontext = flow_twin(context, lambda self: self.core.context)
 
     def preview(
         self,
@@ -119,36 +94,19 @@ class ViewVerbs(SessionCore):
         """
         return run(self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view))
 
-    async def apreview(
-        self,
-        query: str | None = None,
-        *,
-        max_tokens: int | None = None,
-        system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
-        model: str | Runnable[Any, Any] | None = None,
-        view: str = "default",
-    ) -> ViewDiff:
-        """See `preview`."""
-        return await arun(
-            self.core.preview(query, max_tokens=max_tokens, system=system, tools=tools, model=model, view=view)
-        )
+    apreview = flow_twin(preview, lambda self: self.core.preview)
 
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
         """What became of past condensations of this session's views, newest first."""
         return outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track)
 
-    async def aoutcomes(self, *, limit: Count = 50) -> list[Outcome]:
-        """See `outcomes`."""
-        return await off_loop(self.outcomes, limit=limit)
+    aoutcomes = off_loop_twin(outcomes)
 
     def ledger(self) -> list[LedgerRow]:
         """What left the views of this session, and why, newest first. All of it is still in the transcript."""
         return dropped(self.core.checked, self.session_id, track=self.core.only_track)
 
-    async def aledger(self) -> list[LedgerRow]:
-        """See `ledger`."""
-        return await off_loop(self.ledger)
+    aledger = off_loop_twin(ledger)
 
     def diff(self, outcome_id: Name | None = None) -> ViewDiff:
         """What a condensation changed in its view: the last one, if none is named.
@@ -159,9 +117,7 @@ class ViewVerbs(SessionCore):
         refuse_whole_session(self.core, "diff")
         return diff(self.core.checked, self.session_id, outcome_id)
 
-    async def adiff(self, outcome_id: Name | None = None) -> ViewDiff:
-        """See `diff`."""
-        return await off_loop(self.diff, outcome_id)
+    adiff = off_loop_twin(diff)
 
     def undo(self, outcome_id: Name | None = None) -> Outcome:
         """Give a view back what it showed before a condensation: the last one, if none is named.
@@ -175,17 +131,13 @@ class ViewVerbs(SessionCore):
         refuse_whole_session(self.core, "undo")
         return undo(self.core.checked, self.session_id, outcome_id)
 
-    async def aundo(self, outcome_id: Name | None = None) -> Outcome:
-        """See `undo`."""
-        return await off_loop(self.undo, outcome_id)
+    aundo = off_loop_twin(undo)
 
     def costs(self) -> CostLedger:
         """What condensing this session cost, what it saved, and after how many calls it paid."""
         return costs(self.core.checked, self.session_id, track=self.core.only_track)
 
-    async def acosts(self) -> CostLedger:
-        """See `costs`."""
-        return await off_loop(self.costs)
+    acosts = off_loop_twin(costs)
 
     def suggest_threshold(self, profile: Name | None = None) -> ThresholdAdvice | None:
         """The threshold that past condensations of this session speak for; `None` while they say nothing.
@@ -196,6 +148,4 @@ class ViewVerbs(SessionCore):
         ref = runtime.store.transcript.find(self.session_id)
         return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None
 
-    async def asuggest_threshold(self, profile: Name | None = None) -> ThresholdAdvice | None:
-        """See `suggest_threshold`."""
-        return await off_loop(self.suggest_threshold, profile)
+    asuggest_threshold = off_loop_twin(suggest_threshold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
@@ -16,12 +17,59 @@ from langchain_tiered_memory.settings.condensation import (
     ThresholdSettings,
     ValidationSettings,
 )
-from langchain_tiered_memory.settings.context import ContextSettings, RecallSettings, SectionShares, ViewSettings
+from langchain_tiered_memory.settings.context import (
+    ContextSettings,
+    RecallSettings,
+    RoomSettings,
+    SectionShares,
+    ViewSettings,
+)
 from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
-from langchain_tiered_memory.settings.named import NAMED, SettingsName
-from langchain_tiered_memory.settings.room import RoomSettings
 from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
+
+SettingsName: TypeAlias = Literal["economy", "frugal", "balanced", "thorough"]
+
+NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
+    "economy": {
+        "room": {
+            "least_share": 0.2,
+            "working_tokens": 1_500,
+            "least_tokens": 24_000,
+            "extra_share": 0.05,
+            "grows_to": "cheapest",
+        },
+        "context": {
+            "keep_recent_tokens": 1000,
+            "talk_recall_share": 0.02,
+            "cover_share": 0.06,
+            "facts_share": 0.14,
+            "spare_for_cover": 0.0,
+            "spare_for_facts": 0.0,
+            "shares": {"level_1_summaries": 0.0},
+        },
+        "condensation": {"model_from_level": 3},
+    },
+    "frugal": {
+        "room": {
+            "least_share": 0.15,
+            "working_tokens": 5_000,
+            "least_tokens": 24_000,
+            "extra_share": 0.25,
+            "grows_to": "cheapest",
+        },
+        "condensation": {"model_from_level": 2},
+    },
+    "balanced": {},
+    "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
+}
+"""By name, what differs from the defaults, group by group.
+
+Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the figures stand in `docs/benchmarks.md`.
+`economy` in chats is facts and little else: quotes beside what is said cost most there. It and `frugal` leave to rules
+the levels that they show least of, and their file work grows more slowly than the window.
+"""
+
 
 __all__ = [
     "CheckpointSettings",

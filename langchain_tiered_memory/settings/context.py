@@ -1,4 +1,4 @@
-"""Contexts, views and recall: shares, caps and budgets."""
+"""Contexts, views and recall: shares, caps and budgets; how full a condensation leaves a view."""
 
 from __future__ import annotations
 
@@ -68,10 +68,8 @@ class ContextSettings(Frozen):
     """What recall may take of the budget beside what the user said last, where the caller asks nothing of its
     own (`query`): what it brings back is sent uncached once, at every turn. A brief question may take twice that where
     the words of much that was said match it, within `recall_share`; what asks for nothing, or at length, takes a
-    twentieth. On five chats at 8,000 tokens 61 to 93 % of what is sent is a prefix then, and the evidence of 59 of 92
-    questions stands in view, each message whole; with a quarter beside all that is brief, 61 to 92 %, 54 questions and
-    2.6 % more billed; with half a budget 54 to 88 %, 59 and 16 % more. On five others 65 of 91 in the place of 58, at
-    1 % less."""
+    twentieth. On five chats at 8,000 tokens a larger share for all that is brief brought no more evidence into view and
+    billed up to 16 % more."""
     cover_share: float = Field(default=0.12, ge=0, lt=1)
     """The most that summaries of what is older may take beside a caller's own query."""
     facts_share: float = Field(default=0.08, ge=0, lt=1)
@@ -133,3 +131,27 @@ class RecallSettings(Frozen):
     search goes on by words at once, and asks it in the background; `flush()` and `verify()` wait half a second."""
     chroma_documents: bool = False
     """Keep the texts in Chroma too. Off, so that what is forgotten leaves no text there."""
+
+
+class RoomSettings(Frozen):
+    """What a view is filled to when it is condensed, and when that pays (`context/budget/room_to_grow.py`).
+
+    The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
+    the whole of it has to be sent uncached again.
+    """
+
+    cached_price: float = Field(default=0.1, gt=0, le=1)
+    """Of a token that the provider has in its cache, in the price of one that it has not. A tenth is what Anthropic and
+    OpenAI's newest models take; a model in `prices` that names its own is weighed by that."""
+    least_share: float = Field(default=0.85, gt=0, le=1)
+    """Of a view's room, that file work may fill in any case ..."""
+    least_tokens: int = Field(default=8000, ge=0)
+    """... up to so many tokens."""
+    working_tokens: int = Field(default=0, ge=0)
+    """Tokens that it may fill beside that share: what an agent has at hand is not smaller in a small window."""
+    extra_share: float = Field(default=0.5, ge=0)
+    """How much more than with the least a turn may cost for what is kept besides, on average until the next
+    condensation: 0 keeps no more than the least."""
+    grows_to: Literal["limit", "cheapest"] = "limit"
+    """`limit`: a view grows as far as it may. `cheapest`: no further than turns cost `extra_share` more than at the
+    size that is cheapest; a history that would fit may be condensed then."""

@@ -1,19 +1,22 @@
-"""What each column can hold: the one table that says so, for readers, for `verify()` and for its tests.
+"""What each column can hold, for readers, for `verify()` and for its tests; stored JSON is read as the type it was.
 
-SQLite keeps a text in a column of numbers when it is told to, and no database knows our JSON or our states. A column
-that is added to the schema has to be added here too: a test compares the two.
+SQLite keeps a text in a column of numbers when it is told to, and no database knows our JSON or our states. The form of
+a column follows from its name; a column of the schema that has none is an error at import.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+from pydantic import TypeAdapter
+from sqlalchemy import Boolean
+
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.stored_json import read_json
 from langchain_tiered_memory.types.files import FILE_KINDS, Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
 from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
@@ -22,9 +25,44 @@ from langchain_tiered_memory.types.runs import FileOperation, TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    from sqlalchemy import RowMapping, Table
+    from sqlalchemy import Column, RowMapping, Table
 
     Columns: TypeAlias = Mapping[str, Any] | RowMapping
+
+
+_SURROGATE = "\\ud"
+"""How the escape of half a character begins."""
+_DAMAGED = "is not the JSON that is kept there"
+
+
+def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
+    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`.
+
+    Raises:
+        ValueError: when it is no text (SQLite lets bytes stand in a column of text), no JSON, or not of that type.
+    """
+    if not isinstance(value, str):
+        msg = "is no text"
+        raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did
+    try:
+        return _adapter(kind).validate_json(value, strict=True)
+    except ValueError as error:
+        if _SURROGATE in value:
+            return _with_lone_surrogates(value, kind)
+        raise ValueError(_DAMAGED) from error
+
+
+def _with_lone_surrogates(value: str, kind: Any) -> Any:  # noqa: ANN401 - as above
+    """Half a character, as odd texts have it, is JSON to Python's parser and none to pydantic's."""
+    try:
+        return _adapter(kind).validate_python(json.loads(value))
+    except ValueError as error:
+        raise ValueError(_DAMAGED) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,305 +142,68 @@ _SHARE = Form(lambda value: _is_number(value) and 0 <= value <= 1, "is no share 
 _FLAG = Form(lambda value: value in (0, 1) and not isinstance(value, float), "is neither true nor false")
 _COUNT = _whole(0)
 _PLACE = _whole(1)
-_MAPPING = _json(dict[str, Any])
 _ID = _hexadecimal(32)
-_FACT_ID = _hexadecimal(16)
-_CHECKSUM = _hexadecimal(64)
+
+_FORM_OF_COLUMNS: tuple[tuple[Form, str], ...] = (
+    (_PLACE, "session_key seq first_seq next_seq group_seq next_order access_order accesses entry_count mentions"),
+    (_PLACE, "passage_id forgotten forgotten_session removal target key passages.id summaries.level"),
+    (_PLACE, "summaries.last_seq windows.tokens migrations.number"),
+    (_COUNT, "epoch border entries tokens passages terms revisions summaries revision counter last_seq"),
+    (_COUNT, "checkpoint_seq size finished_tasks number dictionary deliveries samples level part start stop"),
+    (_COUNT, "source_tokens facts_read attempts summaries.calls input_tokens output_tokens"),
+    (_whole(), "modified_ns checkpoints.key outcomes.key"),
+    (_whole(-(2**63)), "removal_targets.seq"),
+    (_MOMENT, "accessed_at applied_at at begun_at changed_at checkpoint_at collected_at created_at crowded_at"),
+    (_MOMENT, "ended_at erased_at finished_at learned_at lease_until optimised_at replaced_at retry_at started_at"),
+    (_MOMENT, "undone_at written_at"),
+    (_NUMBER, "first_at last_at entries.at facts.at files.at passages.at"),
+    (_AMOUNT, "ratio seconds"),
+    (_SHARE, "weight kept_identifiers information_loss"),
+    (_WORDS, "value attribute subject text payload checkpointer lease_owner error model strategy reason scope"),
+    (_WORDS, "vector passages.terms calibrations.counter id meta.name migrations.name events.name"),
+    (_NAME, "session_id owner title begun_by message_id track name kind task answers call speaker phase task_id"),
+    (_NAME, "langgraph_id path tool"),
+    (_NAMES, "calls depends_on dependencies reasons summaries.sources"),
+    (_ID, "sessions.digest owner_digest id_digest summary_id parent_id seal call_digest path_digest task_digest"),
+    (_ID, "view summaries.id plans.name"),
+    (_hexadecimal(16), "facts.id superseded_by"),
+    (_hexadecimal(64), "digest checksum"),
+    (_hexadecimal(64, empty=True), "source_digest text_digest"),
+    (_KEYED_DIGEST, "forgotten_sessions.digest forgotten.id_digest track_digest words_digest said_digest"),
+    (_BYTES, "checkpoints.payload file_contents.payload file_dictionaries.payload"),
+    (_json(dict[str, Any]), "details report plan_before plan_after plans.payload outcomes.payload"),
+    (_json(dict[str, Zone]), "zones"),
+    (_json(dict[str, int]), "figures"),
+    (_json(tuple[Fact, ...]), "summaries.facts"),
+    (_json(tuple[int, ...]), "facts.sources instead_of"),
+    (_one_of(get_args(Role)), "role by"),
+    (_one_of((*get_args(Role), schema.WORKS, "")), "forgotten.role"),
+    (_one_of((schema.WAITS,)), "open_calls"),
+    (_one_of(tuple(SummaryState)), "summaries.state"),
+    (_one_of(tuple(FailureReason)), "summaries.reason"),
+    (_one_of(get_args(FactKind)), "facts.kind"),
+    (_one_of(get_args(FactStatus)), "status"),
+    (_one_of(get_args(TaskState)), "tasks.state"),
+    (_one_of(tuple(OutcomeKind)), "outcomes.kind"),
+    (_one_of(get_args(FileOperation)), "operation"),
+    (_one_of(get_args(Tier)), "tier"),
+    (_one_of(FILE_KINDS), "kept_files.kind"),
+    (_one_of(("raw", "zstd", "dense")), "form"),
+)
+"""The columns of each form, by their names in any table, or in one alone: `table.column` goes before `column`."""
+_BY_NAME = {name: form for form, names in _FORM_OF_COLUMNS for name in names.split()}
+
+
+def _form_of(column: Column[Any]) -> Form:
+    """The form of a column; a `KeyError` for one of a kind that has none yet."""
+    if isinstance(column.type, Boolean):
+        return _FLAG
+    of_this_table = f"{column.table.name.removeprefix('ltm_')}.{column.name}"
+    return _BY_NAME[of_this_table if of_this_table in _BY_NAME else column.name]
+
 
 FORMS: Mapping[str, Mapping[str, Form]] = {
-    "ltm_meta": {"name": _WORDS, "value": _WORDS},
-    "ltm_migrations": {"number": _PLACE, "name": _WORDS, "applied_at": _MOMENT},
-    "ltm_sessions": {
-        "key": _PLACE,
-        "digest": _ID,
-        "session_id": _NAME,
-        "owner_digest": _ID,
-        "owner": _NAME,
-        "title": _NAME,
-        "next_seq": _PLACE,
-        "epoch": _COUNT,
-        "entries": _COUNT,
-        "tokens": _COUNT,
-        "passages": _COUNT,
-        "terms": _COUNT,
-        "last_at": _NUMBER,
-        "created_at": _MOMENT,
-        "ended_at": _MOMENT,
-        "begun_by": _NAME,
-        "checkpointer": _WORDS,
-        "forgotten": _PLACE,
-    },
-    "ltm_entries": {
-        "session_key": _PLACE,
-        "seq": _PLACE,
-        "id_digest": _ID,
-        "message_id": _NAME,
-        "track": _NAME,
-        "role": _one_of(get_args(Role)),
-        "name": _NAME,
-        "kind": _NAME,
-        "task": _NAME,
-        "text": _WORDS,
-        "payload": _WORDS,
-        "digest": _CHECKSUM,
-        "tokens": _COUNT,
-        "counter": _COUNT,
-        "at": _NUMBER,
-        "calls": _NAMES,
-        "open_calls": _one_of((schema.WAITS,)),
-        "waits": _FLAG,
-        "answers": _NAME,
-        "group_seq": _PLACE,
-        "pinned": _FLAG,
-        "revision": _COUNT,
-        "summary_id": _ID,
-        "seal": _ID,
-    },
-    "ltm_revisions": {
-        "session_key": _PLACE,
-        "seq": _PLACE,
-        "revision": _COUNT,
-        "payload": _WORDS,
-        "digest": _CHECKSUM,
-        "replaced_at": _MOMENT,
-    },
-    "ltm_passages": {
-        "id": _PLACE,
-        "session_key": _PLACE,
-        "level": _COUNT,
-        "seq": _PLACE,
-        "summary_id": _ID,
-        "part": _COUNT,
-        "start": _COUNT,
-        "stop": _COUNT,
-        "track": _NAME,
-        "kind": _NAME,
-        "at": _NUMBER,
-        "scope": _WORDS,
-        "terms": _WORDS,
-        "vector": _WORDS,
-    },
-    "ltm_removed_vectors": {"passage_id": _PLACE},
-    "ltm_summaries": {
-        "id": _ID,
-        "session_key": _PLACE,
-        "level": _PLACE,
-        "track": _NAME,
-        "state": _one_of(tuple(SummaryState)),
-        "unfinished": _FLAG,
-        "sources": _NAMES,
-        "source_digest": _hexadecimal(64, empty=True),
-        "first_seq": _PLACE,
-        "last_seq": _PLACE,
-        "entry_count": _PLACE,
-        "first_at": _NUMBER,
-        "last_at": _NUMBER,
-        "source_tokens": _COUNT,
-        "parent_id": _ID,
-        "strategy": _WORDS,
-        "text": _WORDS,
-        "text_digest": _hexadecimal(64, empty=True),
-        "facts": _json(tuple[Fact, ...]),
-        "facts_read": _COUNT,
-        "tokens": _COUNT,
-        "counter": _COUNT,
-        "degraded": _FLAG,
-        "stale": _FLAG,
-        "touched": _FLAG,
-        "by_rules": _FLAG,
-        "wanted": _FLAG,
-        "attempts": _COUNT,
-        "error": _WORDS,
-        "model": _WORDS,
-        "calls": _COUNT,
-        "input_tokens": _COUNT,
-        "output_tokens": _COUNT,
-        "seconds": _AMOUNT,
-        "kept_identifiers": _SHARE,
-        "information_loss": _SHARE,
-        "reason": _one_of(tuple(FailureReason)),
-        "from_tools": _FLAG,
-        "created_at": _MOMENT,
-        "lease_owner": _WORDS,
-        "lease_until": _MOMENT,
-        "retry_at": _MOMENT,
-    },
-    "ltm_facts": {
-        "session_key": _PLACE,
-        "id": _FACT_ID,
-        "summary_id": _ID,
-        "track": _NAME,
-        "kind": _one_of(get_args(FactKind)),
-        "subject": _WORDS,
-        "attribute": _WORDS,
-        "value": _WORDS,
-        "text": _WORDS,
-        "by": _one_of(get_args(Role)),
-        "speaker": _NAME,
-        "seq": _PLACE,
-        "at": _NUMBER,
-        "sources": _json(tuple[int, ...]),
-        "weight": _SHARE,
-        "by_model": _FLAG,
-        "instead_of": _json(tuple[int, ...]),
-        "mentions": _PLACE,
-        "status": _one_of(get_args(FactStatus)),
-        "superseded_by": _FACT_ID,
-    },
-    "ltm_open_calls": {
-        "session_key": _PLACE,
-        "call_digest": _ID,
-        "seq": _PLACE,
-        "track": _NAME,
-        "call": _NAME,
-    },
-    "ltm_events": {
-        "key": _PLACE,
-        "id": _WORDS,
-        "session_key": _PLACE,
-        "name": _WORDS,
-        "at": _MOMENT,
-        "reason": _WORDS,
-        "details": _MAPPING,
-        "deliveries": _COUNT,
-    },
-    "ltm_forgotten_sessions": {
-        "key": _PLACE,
-        "digest": _KEYED_DIGEST,
-        "next_seq": _PLACE,
-        "epoch": _COUNT,
-        "checkpointer": _WORDS,
-    },
-    "ltm_forgotten": {
-        "forgotten_session": _PLACE,
-        "seq": _PLACE,
-        "revision": _COUNT,
-        "role": _one_of((*get_args(Role), schema.WORKS, "")),
-        "track_digest": _KEYED_DIGEST,
-        "id_digest": _KEYED_DIGEST,
-        "words_digest": _KEYED_DIGEST,
-        "said_digest": _KEYED_DIGEST,
-    },
-    "ltm_removals": {
-        "key": _PLACE,
-        "begun_at": _MOMENT,
-        "erased_at": _MOMENT,
-        "finished_at": _MOMENT,
-        "entries": _COUNT,
-        "revisions": _COUNT,
-        "summaries": _COUNT,
-        "passages": _COUNT,
-    },
-    "ltm_removal_targets": {"removal": _PLACE, "target": _PLACE, "seq": _whole(-(2**63))},
-    "ltm_plans": {
-        "session_key": _PLACE,
-        "name": _ID,
-        "epoch": _COUNT,
-        "border": _COUNT,
-        "payload": _MAPPING,
-        "written_at": _MOMENT,
-    },
-    "ltm_runs": {
-        "session_key": _PLACE,
-        "phase": _NAME,
-        "finished_tasks": _COUNT,
-        "zones": _json(dict[str, Zone]),
-        "started_at": _MOMENT,
-        "checkpoint_at": _MOMENT,
-        "checkpoint_seq": _COUNT,
-    },
-    "ltm_tasks": {
-        "session_key": _PLACE,
-        "task_digest": _ID,
-        "task_id": _NAME,
-        "track": _NAME,
-        "state": _one_of(get_args(TaskState)),
-        "depends_on": _NAMES,
-        "started_at": _MOMENT,
-        "first_seq": _PLACE,
-        "finished_at": _MOMENT,
-        "last_seq": _COUNT,
-        "number": _COUNT,
-    },
-    "ltm_checkpoints": {
-        "key": _whole(),
-        "id": _WORDS,
-        "session_key": _PLACE,
-        "track": _NAME,
-        "at": _MOMENT,
-        "reasons": _NAMES,
-        "last_seq": _COUNT,
-        "langgraph_id": _NAME,
-        "digest": _CHECKSUM,
-        "payload": _BYTES,
-        "archived": _FLAG,
-        "alone": _FLAG,
-    },
-    "ltm_outcomes": {
-        "key": _whole(),
-        "id": _WORDS,
-        "session_key": _PLACE,
-        "view": _ID,
-        "kind": _one_of(tuple(OutcomeKind)),
-        "at": _MOMENT,
-        "last_seq": _COUNT,
-        "payload": _MAPPING,
-        "plan_before": _MAPPING,
-        "plan_after": _MAPPING,
-        "undone_at": _MOMENT,
-    },
-    "ltm_files": {
-        "session_key": _PLACE,
-        "seq": _PLACE,
-        "path_digest": _ID,
-        "track": _NAME,
-        "path": _NAME,
-        "operation": _one_of(get_args(FileOperation)),
-        "tool": _NAME,
-        "at": _NUMBER,
-    },
-    "ltm_file_tiers": {
-        "session_key": _PLACE,
-        "next_order": _PLACE,
-        "collected_at": _MOMENT,
-        "optimised_at": _MOMENT,
-        "crowded_at": _MOMENT,
-        "figures": _json(dict[str, int]),
-        "report": _MAPPING,
-    },
-    "ltm_kept_files": {
-        "session_key": _PLACE,
-        "path_digest": _ID,
-        "path": _NAME,
-        "tier": _one_of(get_args(Tier)),
-        "pinned": _FLAG,
-        "kind": _one_of(FILE_KINDS),
-        "size": _COUNT,
-        "modified_ns": _whole(),
-        "checksum": _CHECKSUM,
-        "dependencies": _NAMES,
-        "changed_at": _MOMENT,
-        "accessed_at": _MOMENT,
-        "access_order": _PLACE,
-        "accesses": _PLACE,
-        "deleted": _FLAG,
-    },
-    "ltm_file_contents": {
-        "session_key": _PLACE,
-        "checksum": _CHECKSUM,
-        "size": _COUNT,
-        "form": _one_of(("raw", "zstd", "dense")),
-        "dictionary": _COUNT,
-        "payload": _BYTES,
-    },
-    "ltm_file_dictionaries": {
-        "session_key": _PLACE,
-        "number": _COUNT,
-        "digest": _CHECKSUM,
-        "payload": _BYTES,
-    },
-    "ltm_windows": {"model": _WORDS, "tokens": _PLACE, "learned_at": _MOMENT},
-    "ltm_calibrations": {"model": _WORDS, "counter": _WORDS, "ratio": _AMOUNT, "samples": _COUNT},
+    table.name: {column.name: _form_of(column) for column in table.columns} for table in schema.metadata.sorted_tables
 }
 """By table and column. A column that may be empty may be so whatever its form."""
 

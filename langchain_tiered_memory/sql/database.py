@@ -126,11 +126,7 @@ class Database(forks.AtFork):
         self.read_only = read_only
         self._file = (
             SqliteFile(
-                self.path,
-                label=self.label,
-                busy_seconds=self.busy_seconds,
-                mode=self.file_mode,
-                read_only=read_only,
+                self.path, label=self.label, busy_seconds=self.busy_seconds, mode=self.file_mode, read_only=read_only
             )
             if self.path is not None
             else None

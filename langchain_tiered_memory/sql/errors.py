@@ -61,7 +61,7 @@ _SQLITE: dict[int, type[StorageError]] = {
     sqlite3.SQLITE_PERM: ReadOnlyError,
 }
 _SQLITE_EXTENDED: dict[int, type[StorageError]] = {
-    sqlite3.SQLITE_IOERR_SHMSIZE: StorageFullError,  # the log's index could not be made as large as it has to be
+    sqlite3.SQLITE_IOERR_SHMSIZE: StorageFullError  # the log's index could not be made as large as it has to be
 }
 _POSTGRESQL: dict[str, type[StorageError]] = {
     "55P03": LockTimeoutError,  # lock_not_available

@@ -11,7 +11,19 @@ import uuid
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sqlalchemy import Connection, CreateTable, MetaData, UniqueConstraint, and_, func, insert, inspect, select, update
+from sqlalchemy import (
+    Connection,
+    CreateTable,
+    MetaData,
+    Table,
+    UniqueConstraint,
+    and_,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
@@ -59,17 +71,31 @@ def _first_schema(connection: Connection) -> None:
     connection.execute(insert(schema.meta).values(name="identity", value=uuid.uuid4().hex))
 
 
+def _columns_of(connection: Connection, table: Table) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns(table.name)}
+
+
+def _add_columns(connection: Connection, table: Table, *columns: str) -> None:
+    """Add columns, each with its type as SQL, that a table does not have yet."""
+    present = _columns_of(connection, table)
+    for column in columns:
+        if column.split()[0] not in present:
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
+
+
+def _create_tables(connection: Connection, *tables: Table) -> None:
+    schema.metadata.create_all(connection, tables=tables, checkfirst=True)
+
+
 def _guard(connection: Connection) -> None:
     """Runs, tasks, checkpoints, outcomes, touched files and learnt windows; three columns of summaries.
 
     A database that was made just now has them already: the first step makes the whole present schema.
     """
-    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
-    for column in ("information_loss FLOAT", "reason VARCHAR(32)", "from_tools BOOLEAN DEFAULT false NOT NULL"):
-        if column.split()[0] not in present:
-            connection.exec_driver_sql(f"ALTER TABLE {schema.summaries.name} ADD COLUMN {column}")
-    new = (schema.runs, schema.tasks, schema.checkpoints, schema.outcomes, schema.files, schema.windows)
-    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+    new = ("information_loss FLOAT", "reason VARCHAR(32)", "from_tools BOOLEAN DEFAULT false NOT NULL")
+    _add_columns(connection, schema.summaries, *new)
+    tables = (schema.runs, schema.tasks, schema.checkpoints, schema.outcomes, schema.files, schema.windows)
+    _create_tables(connection, *tables)
 
 
 def _ids_per_track(connection: Connection) -> None:
@@ -93,7 +119,7 @@ def _ids_per_track(connection: Connection) -> None:
         )
         return
     rebuilt = table.to_metadata(MetaData(), name=f"{table.name}_rebuilt")
-    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    there = _columns_of(connection, table)
     kept = ", ".join(one.name for one in table.columns if one.computed is None and one.name in there)
     connection.execute(CreateTable(rebuilt))
     connection.exec_driver_sql(
@@ -108,8 +134,7 @@ def _ids_per_track(connection: Connection) -> None:
 def _tracks(connection: Connection) -> None:
     """Ids are unique on a track; a session knows which sub-agent began it on its main track."""
     _ids_per_track(connection)
-    if "begun_by" not in {column["name"] for column in inspect(connection).get_columns(schema.sessions.name)}:
-        connection.exec_driver_sql(f"ALTER TABLE {schema.sessions.name} ADD COLUMN begun_by TEXT")
+    _add_columns(connection, schema.sessions, "begun_by TEXT")
 
 
 def _open_calls(connection: Connection) -> None:
@@ -126,26 +151,20 @@ def _open_calls(connection: Connection) -> None:
 
 def _forgetting(connection: Connection) -> None:
     """What was forgotten as keyed digests, and their key; removals that were begun; two columns of sessions."""
-    present = {column["name"] for column in inspect(connection).get_columns(schema.sessions.name)}
-    for column in ("checkpointer TEXT", "forgotten BIGINT"):
-        if column.split()[0] not in present:
-            connection.exec_driver_sql(f"ALTER TABLE {schema.sessions.name} ADD COLUMN {column}")
-    new = (schema.forgotten_sessions, schema.forgotten, schema.removals, schema.removal_targets)
-    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+    _add_columns(connection, schema.sessions, "checkpointer TEXT", "forgotten BIGINT")
+    _create_tables(connection, schema.forgotten_sessions, schema.forgotten, schema.removals, schema.removal_targets)
     connection.execute(insert(schema.meta).values(name=schema.FORGETTING_KEY, value=secrets.token_hex(32)))
 
 
 def _events(connection: Connection) -> None:
     """Add the table of events not yet acknowledged."""
-    schema.metadata.create_all(connection, tables=(schema.events,), checkfirst=True)
+    _create_tables(connection, schema.events)
 
 
 def _proofs(connection: Connection) -> None:
     """What counted a message or a summary, and a seal over what a message was given with: empty for those before."""
-    counter = "counter INTEGER"
-    for table, column in ((schema.entries, counter), (schema.entries, "seal VARCHAR(32)"), (schema.summaries, counter)):
-        if column.split()[0] not in {one["name"] for one in inspect(connection).get_columns(table.name)}:
-            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
+    _add_columns(connection, schema.entries, "counter INTEGER", "seal VARCHAR(32)")
+    _add_columns(connection, schema.summaries, "counter INTEGER")
 
 
 def _soundness(connection: Connection) -> None:
@@ -156,35 +175,24 @@ def _soundness(connection: Connection) -> None:
 
 def _facts(connection: Connection) -> None:
     """Facts are rows, and a summary says whether its facts were read: of those before, none were."""
-    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
-    if "facts_read" not in present:
-        connection.exec_driver_sql(
-            f"ALTER TABLE {schema.summaries.name} ADD COLUMN facts_read INTEGER DEFAULT '0' NOT NULL"
-        )
+    if "facts_read" not in _columns_of(connection, schema.summaries):
+        _add_columns(connection, schema.summaries, "facts_read INTEGER DEFAULT '0' NOT NULL")
         for index in schema.summaries.indexes:
             if index.name == schema.UNREAD_INDEX:
                 index.create(connection)
-    schema.metadata.create_all(connection, tables=(schema.facts,), checkfirst=True)
+    _create_tables(connection, schema.facts)
 
 
 def _file_tiers(connection: Connection) -> None:
     """Files of a run with their tiers and contents; whether a checkpoint is archived."""
-    if "archived" not in {column["name"] for column in inspect(connection).get_columns(schema.checkpoints.name)}:
-        connection.exec_driver_sql(
-            f"ALTER TABLE {schema.checkpoints.name} ADD COLUMN archived BOOLEAN DEFAULT false NOT NULL"
-        )
-    new = (schema.file_tiers, schema.kept_files, schema.file_contents, schema.file_dictionaries)
-    schema.metadata.create_all(connection, tables=new, checkfirst=True)
+    _add_columns(connection, schema.checkpoints, "archived BOOLEAN DEFAULT false NOT NULL")
+    _create_tables(connection, schema.file_tiers, schema.kept_files, schema.file_contents, schema.file_dictionaries)
 
 
 def _cost(connection: Connection) -> None:
     """A summary says whether rules wrote it until a model does, and whether a view wants that. Of those before: no."""
-    present = {column["name"] for column in inspect(connection).get_columns(schema.summaries.name)}
-    for column in ("by_rules", "wanted"):
-        if column not in present:
-            connection.exec_driver_sql(
-                f"ALTER TABLE {schema.summaries.name} ADD COLUMN {column} BOOLEAN DEFAULT false NOT NULL"
-            )
+    flag = "BOOLEAN DEFAULT false NOT NULL"
+    _add_columns(connection, schema.summaries, f"by_rules {flag}", f"wanted {flag}")
     for index in schema.summaries.indexes:
         if index.name == schema.BY_RULES_INDEX:
             index.create(connection, checkfirst=True)
@@ -202,14 +210,9 @@ def _scopes(connection: Connection) -> None:
     Messages that were given a kind are found without a walk through all others. Facts say whether a model worded them,
     and what they stand in the place of.
     """
-    known = {column["name"] for column in inspect(connection).get_columns(schema.facts.name)}
-    for name, form in (("by_model", "BOOLEAN DEFAULT false"), ("instead_of", "TEXT DEFAULT '[]'")):
-        if name not in known:
-            connection.exec_driver_sql(f"ALTER TABLE {schema.facts.name} ADD COLUMN {name} {form} NOT NULL")
-    if "alone" not in {column["name"] for column in inspect(connection).get_columns(schema.checkpoints.name)}:
-        connection.exec_driver_sql(
-            f"ALTER TABLE {schema.checkpoints.name} ADD COLUMN alone BOOLEAN DEFAULT false NOT NULL"
-        )
+    flag = "BOOLEAN DEFAULT false NOT NULL"
+    _add_columns(connection, schema.facts, f"by_model {flag}", "instead_of TEXT DEFAULT '[]' NOT NULL")
+    _add_columns(connection, schema.checkpoints, f"alone {flag}")
     for index in schema.entries.indexes:
         if index.name == schema.KINDS_INDEX:
             # Of two equal ones SQLite's planner takes the newest: the index over all messages must be older.

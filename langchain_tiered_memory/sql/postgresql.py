@@ -37,11 +37,7 @@ def create_postgresql(url: URL, *, seconds: float, read_only: bool) -> Engine:
     """
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": max(2, int(seconds))}
     engine = create_engine(
-        url,
-        pool_pre_ping=True,
-        pool_timeout=seconds,
-        isolation_level="READ COMMITTED",
-        connect_args=arguments,
+        url, pool_pre_ping=True, pool_timeout=seconds, isolation_level="READ COMMITTED", connect_args=arguments
     )
 
     @event.listens_for(engine, "connect")

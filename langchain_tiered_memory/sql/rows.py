@@ -6,17 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import DamagedRowError
-from langchain_tiered_memory.sql.column_forms import check, damage_in, key_of
+from langchain_tiered_memory.sql.column_forms import check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
-from langchain_tiered_memory.sql.schema import (
-    packed,
-    sessions,
-    unpacked,
-)
-from langchain_tiered_memory.sql.stored_json import read_json
-from langchain_tiered_memory.types.records import (
-    SessionRef,
-)
+from langchain_tiered_memory.sql.schema import packed, sessions, unpacked
+from langchain_tiered_memory.types.records import SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,12 +38,12 @@ FORGETTING_KEY = "forgetting_key"
 
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 
-meta = Table(
-    "ltm_meta",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+
+def _partial_index(name: str, table: Table, columns: str, *, where: ColumnElement[bool]) -> None:
+    Index(name, *(table.c[column] for column in columns.split()), sqlite_where=where, postgresql_where=where)
+
+
+meta = Table("ltm_meta", metadata, Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
 
 migrations = Table(
     "ltm_migrations",
@@ -121,45 +121,13 @@ entries = Table(
 )
 # SQLite's planner keeps no figures of its own and takes the index with the most equal columns: what these partial ones
 # are partial by stands among their columns, or they would lose to an index over all messages.
-_uncovered = entries.c.summary_id.is_(None)
-Index(
-    "ltm_entries_uncovered",
-    entries.c.session_key,
-    entries.c.summary_id,
-    entries.c.track,
-    entries.c.seq,
-    sqlite_where=_uncovered,
-    postgresql_where=_uncovered,
+_partial_index(
+    "ltm_entries_uncovered", entries, "session_key summary_id track seq", where=entries.c.summary_id.is_(None)
 )
-_open = entries.c.waits.is_(True)
-Index(
-    "ltm_entries_open",
-    entries.c.session_key,
-    entries.c.waits,
-    entries.c.track,
-    entries.c.seq,
-    sqlite_where=_open,
-    postgresql_where=_open,
-)
-_pinned = entries.c.pinned.is_(True)
-Index(
-    "ltm_entries_pinned",
-    entries.c.session_key,
-    entries.c.pinned,
-    entries.c.seq,
-    sqlite_where=_pinned,
-    postgresql_where=_pinned,
-)
-_of_kind = entries.c.kind.is_not(None)
+_partial_index("ltm_entries_open", entries, "session_key waits track seq", where=entries.c.waits.is_(True))
+_partial_index("ltm_entries_pinned", entries, "session_key pinned seq", where=entries.c.pinned.is_(True))
 KINDS_INDEX = "ltm_entries_kinds"
-Index(
-    KINDS_INDEX,
-    entries.c.session_key,
-    entries.c.track,
-    entries.c.seq,
-    sqlite_where=_of_kind,
-    postgresql_where=_of_kind,
-)
+_partial_index(KINDS_INDEX, entries, "session_key track seq", where=entries.c.kind.is_not(None))
 
 open_calls = Table(
     "ltm_open_calls",
@@ -205,13 +173,11 @@ passages = Table(
     sqlite_autoincrement=True,
 )
 _pending = passages.c.vector.is_(None)
-Index("ltm_passages_pending", passages.c.session_key, passages.c.id, sqlite_where=_pending, postgresql_where=_pending)
-Index("ltm_passages_queue", passages.c.id, sqlite_where=_pending, postgresql_where=_pending)
+_partial_index("ltm_passages_pending", passages, "session_key id", where=_pending)
+_partial_index("ltm_passages_queue", passages, "id", where=_pending)
 
 removed_vectors = Table(
-    "ltm_removed_vectors",
-    metadata,
-    Column("passage_id", BigKey, primary_key=True, autoincrement=False),
+    "ltm_removed_vectors", metadata, Column("passage_id", BigKey, primary_key=True, autoincrement=False)
 )
 
 summaries = Table(
@@ -265,49 +231,22 @@ summaries = Table(
     Index("ltm_summaries_state", "session_key", "state", "last_seq"),
     Index("ltm_summaries_parent", "parent_id"),
 )
-_unfinished = summaries.c.unfinished.is_(True)
-Index(
+_partial_index(
     "ltm_summaries_unfinished",
-    summaries.c.session_key,
-    summaries.c.unfinished,
-    summaries.c.level,
-    summaries.c.track,
-    summaries.c.first_seq,
-    sqlite_where=_unfinished,
-    postgresql_where=_unfinished,
+    summaries,
+    "session_key unfinished level track first_seq",
+    where=summaries.c.unfinished.is_(True),
 )
-_unsettled = summaries.c.retry_at.is_not(None)
-Index(
-    "ltm_summaries_unsettled",
-    summaries.c.session_key,
-    summaries.c.retry_at,
-    sqlite_where=_unsettled,
-    postgresql_where=_unsettled,
-)
-_written_by_rules = summaries.c.by_rules.is_(True)
+_partial_index("ltm_summaries_unsettled", summaries, "session_key retry_at", where=summaries.c.retry_at.is_not(None))
 BY_RULES_INDEX = "ltm_summaries_by_rules"
-Index(
-    BY_RULES_INDEX,
-    summaries.c.session_key,
-    summaries.c.level,
-    summaries.c.track,
-    summaries.c.wanted,
-    summaries.c.last_seq,
-    sqlite_where=_written_by_rules,
-    postgresql_where=_written_by_rules,
+_partial_index(
+    BY_RULES_INDEX, summaries, "session_key level track wanted last_seq", where=summaries.c.by_rules.is_(True)
 )
 # A planner only takes an index that is partial by a value where the query names that value itself, not a parameter.
 UNREAD = summaries.c.facts_read == literal_column("0")
 """Of a summary whose facts are to be read: a condition, as the index of them has it."""
 UNREAD_INDEX = "ltm_summaries_unread"
-Index(
-    UNREAD_INDEX,
-    summaries.c.session_key,
-    summaries.c.facts_read,
-    summaries.c.first_seq,
-    sqlite_where=UNREAD,
-    postgresql_where=UNREAD,
-)
+_partial_index(UNREAD_INDEX, summaries, "session_key facts_read first_seq", where=UNREAD)
 
 facts = Table(
     "ltm_facts",
@@ -442,15 +381,7 @@ files = Table(
     Column("at", Float, nullable=False),
     Index("ltm_files_track", "session_key", "track", "seq"),
 )
-_written = files.c.operation == "write"
-Index(
-    "ltm_files_written",
-    files.c.session_key,
-    files.c.operation,
-    files.c.path_digest,
-    sqlite_where=_written,
-    postgresql_where=_written,
-)
+_partial_index("ltm_files_written", files, "session_key operation path_digest", where=files.c.operation == "write")
 
 file_tiers = Table(
     "ltm_file_tiers",

@@ -9,13 +9,7 @@ from sqlalchemy import Connection, and_, bindparam, insert, select, update
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.open_call_rows import (
-    close_calls,
-    open_values,
-    unanswered,
-    waiting_for,
-    write_open,
-)
+from langchain_tiered_memory.sql.open_call_rows import close_calls, open_values, unanswered, waiting_for, write_open
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,
@@ -30,9 +24,13 @@ from langchain_tiered_memory.sql.schema import (
 )
 from langchain_tiered_memory.sql.session_rows import advance_epoch, insert_all
 from langchain_tiered_memory.transcript import derived_rows
-from langchain_tiered_memory.transcript.file_rows import touch_values, write_touches
-from langchain_tiered_memory.transcript.index_rows import drop_passages
-from langchain_tiered_memory.transcript.summary_ancestry import mark_ancestors_stale, read_again
+from langchain_tiered_memory.transcript.derived_rows import (
+    drop_passages,
+    mark_ancestors_stale,
+    read_again,
+    touch_values,
+    write_touches,
+)
 from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:

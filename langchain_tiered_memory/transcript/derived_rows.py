@@ -1,18 +1,34 @@
-"""Passages and summaries as rows, and back."""
+"""What is derived from messages as rows: passages, touched files, summaries. All of it in the caller's transaction."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection, delete, func, select, update
+
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.rows import from_json, names_in, packed_or_none, unpacked_or_none
-from langchain_tiered_memory.sql.schema import packed, passages, scope_of, storable, summaries
+from langchain_tiered_memory.sql.schema import (
+    digest_of,
+    files,
+    packed,
+    passages,
+    removed_vectors,
+    scope_of,
+    storable,
+    summaries,
+    unpacked,
+)
+from langchain_tiered_memory.sql.session_rows import insert_all, insert_if_absent
 from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, Spent, Summary, SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from sqlalchemy import ColumnElement
+
     from langchain_tiered_memory.sql.column_forms import Columns
+    from langchain_tiered_memory.types.drafts import FileTouch
 
 
 PASSAGE_COLUMNS = (
@@ -148,3 +164,88 @@ def summary(row: Columns) -> Summary:
         reason=row["reason"],
         created_at=row["created_at"],
     )
+
+
+TERM_COUNT = func.length(passages.c.terms) - func.length(func.replace(passages.c.terms, " ", "")) + 1
+"""Terms of one passage, counted by the database as `terms.count(" ") + 1` counts them here."""
+
+
+def drop_passages(connection: Connection, condition: ColumnElement[bool]) -> tuple[int, int]:
+    """Remove passages and note their vectors for removal. Returns how many, and how many terms they had."""
+    count, terms = connection.execute(
+        select(func.count(), func.coalesce(func.sum(TERM_COUNT), 0)).where(condition)
+    ).one()
+    if count:
+        noted = select(passages.c.id).where(condition)
+        connection.execute(insert_if_absent(connection, removed_vectors).from_select(["passage_id"], noted))
+        connection.execute(delete(passages).where(condition))
+    return int(count), int(terms)
+
+
+def ancestors(connection: Connection, summary_ids: Sequence[str]) -> list[str]:
+    """The given summaries and everything above them, lowest first. A damaged parent is no summary, and left out."""
+    found = dict.fromkeys(summary_ids)
+    level = list(found)
+    while level:
+        query = select(summaries.c.parent_id).where(summaries.c.id.in_(level), summaries.c.parent_id.is_not(None))
+        level = [one for one in dict.fromkeys(connection.scalars(query)) if isinstance(one, str) and one not in found]
+        found |= dict.fromkeys(level)
+    return list(found)
+
+
+def mark_ancestors_stale(connection: Connection, summary_ids: Sequence[str], *, now: float) -> None:
+    """Mark summaries and everything above them as made from an older text; due for a remake at once.
+
+    `touched` says the same to whoever is making one at this moment: its text will be stale when it is committed.
+    """
+    connection.execute(
+        update(summaries)
+        .where(summaries.c.id.in_(ancestors(connection, summary_ids)))
+        .values(stale=True, touched=True, retry_at=now)
+    )
+
+
+def read_again(connection: Connection, summary_id: str) -> None:
+    """Say that the facts of a summary's messages are to be read again."""
+    connection.execute(update(summaries).where(summaries.c.id == summary_id).values(facts_read=0))
+
+
+def touch_values(key: int, *, track: str, seq: int, at: float, touches: Sequence[FileTouch]) -> list[dict[str, Any]]:
+    """Rows for one message: one for each path, as it was touched last, but as written where it was written at all."""
+    by_path: dict[str, FileTouch] = {}
+    for touch in touches:
+        known = by_path.get(touch.path)
+        if known is None or known.operation != "write":
+            by_path[touch.path] = touch
+    return [
+        {
+            "session_key": key,
+            "seq": seq,
+            "path_digest": digest_of(path),
+            "track": packed(track),
+            "path": packed(path),
+            "operation": touch.operation,
+            "tool": packed(touch.tool),
+            "at": at,
+        }
+        for path, touch in by_path.items()
+    ]
+
+
+def write_touches(
+    connection: Connection, key: int, *, track: str, seq: int, at: float, touches: Sequence[FileTouch]
+) -> None:
+    """What an edited message touches takes the place of what it touched before."""
+    drop_touches(connection, key, [seq])
+    insert_all(connection, files, touch_values(key, track=track, seq=seq, at=at, touches=touches))
+
+
+def drop_touches(connection: Connection, key: int, seqs: Sequence[int]) -> None:
+    """Forget what messages touched; at most as many as fit one `IN (...)`."""
+    connection.execute(delete(files).where(files.c.session_key == key, files.c.seq.in_(list(seqs))))
+
+
+def touched_by(connection: Connection, key: int, seqs: Sequence[int]) -> list[str]:
+    """Paths of files that messages read or wrote, as they stand there; at most as many as fit one `IN (...)`."""
+    mine = (files.c.session_key == key, files.c.seq.in_(list(seqs)), files.c.operation.in_(("read", "write")))
+    return [unpacked(path) for path in dict.fromkeys(connection.scalars(select(files.c.path).where(*mine)))]

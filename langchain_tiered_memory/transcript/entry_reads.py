@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, select, union_all
 
@@ -27,8 +27,17 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
 
-Filter: TypeAlias = Literal["track", "after", "up_to", "roles", "limit"]
-"""What may bound a read of messages; each is the name of its parameter."""
+
+class Bounds(TypedDict, total=False):
+    """What may bound a read of messages; `None` bounds nothing. Each is the name of its parameter in SQL."""
+
+    track: str | None
+    after: int | None
+    """Only with `seq` above this."""
+    up_to: int | None
+    roles: Sequence[str] | None
+    limit: int | None
+
 
 _OF_SESSION = select(*entry_rows.ENTRY_COLUMNS).where(entries.c.session_key == bindparam("session"))
 _CONDITIONS = {
@@ -66,7 +75,7 @@ _PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
 
 
 @cache
-def _bounded(filters: frozenset[Filter], *, newest_first: bool) -> Select[Any]:
+def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
     query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
     query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
     return query.limit(bindparam("limit")) if "limit" in filters else query
@@ -76,25 +85,20 @@ def read_entries(
     connection: Connection,
     ref: SessionRef,
     *,
-    track: str | None = None,
-    after: int | None = None,
-    up_to: int | None = None,
-    roles: Sequence[str] | None = None,
     newest_first: bool = False,
-    limit: int | None = None,
     skip_damaged: bool = True,
+    **bounds: Unpack[Bounds],
 ) -> list[Entry]:
     """As `EntryReads.entries`, in the caller's transaction."""
-    given: dict[Filter, Any] = {"after": after, "up_to": up_to, "limit": limit}
-    given["track"] = packed(track) if track is not None else None
-    given["roles"] = list(roles) if roles is not None else None
-    named = {name: value for name, value in given.items() if value is not None}
+    named: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
+    if "track" in named:
+        named["track"] = packed(named["track"])
+    if "roles" in named:
+        named["roles"] = list(named["roles"])
     query = _bounded(frozenset(named), newest_first=newest_first)
-    parameters: dict[str, Any] = {str(name): value for name, value in named.items()}
     if not skip_damaged:
-        read = connection.execute(query, {"session": ref.key, **parameters})
-        return [entry_or_again(connection, row) for row in read]
-    return found(connection, ref, query, **parameters)
+        return [entry_or_again(connection, row) for row in connection.execute(query, {"session": ref.key, **named})]
+    return found(connection, ref, query, **named)
 
 
 def _part(number: int, query: Select[Any]) -> Select[Any]:
@@ -136,16 +140,6 @@ def read_required(
         parts[part].append(row)
     read = partial(entry_or_again, connection)
     return [sorted(readable(connection, rows, read), key=lambda entry: entry.seq) for rows in parts]
-
-
-def read_waiting_heads(connection: Connection, ref: SessionRef, *, track: str) -> list[Entry]:
-    """As `EntryReads.waiting_heads`, in the caller's transaction."""
-    return found(connection, ref, _WAITING, track=packed(track))
-
-
-def read_pinned(connection: Connection, ref: SessionRef) -> list[Entry]:
-    """As `EntryReads.pinned`, in the caller's transaction."""
-    return found(connection, ref, _PINNED)
 
 
 def read_named(connection: Connection, ref: SessionRef, message_ids: Sequence[str], *, track: str) -> dict[str, Entry]:
@@ -206,44 +200,21 @@ class EntryReads:
     database: Database
 
     def entries(
-        self,
-        ref: SessionRef,
-        *,
-        track: str | None = None,
-        after: int | None = None,
-        up_to: int | None = None,
-        roles: Sequence[str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        skip_damaged: bool = True,
+        self, ref: SessionRef, *, newest_first: bool = False, skip_damaged: bool = True, **bounds: Unpack[Bounds]
     ) -> list[Entry]:
         """Messages of a session in their order (or newest first), filtered.
 
         Args:
             ref: The session.
-            track: Only this track.
-            after: Only with `seq` above this.
-            up_to: Only with `seq` up to this.
-            roles: Only these roles.
             newest_first: Turn the order round; `limit` then takes the newest.
-            limit: How many at most.
             skip_damaged: Whether a message whose row cannot be read is left out, and told of. Else it is an error.
+            **bounds: What else bounds them.
 
         Raises:
             DamagedRowError: for such a message.
         """
         with self.database.read() as connection:
-            return read_entries(
-                connection,
-                ref,
-                track=track,
-                after=after,
-                up_to=up_to,
-                roles=roles,
-                newest_first=newest_first,
-                limit=limit,
-                skip_damaged=skip_damaged,
-            )
+            return read_entries(connection, ref, newest_first=newest_first, skip_damaged=skip_damaged, **bounds)
 
     def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these numbers, in order; numbers that are not there are left out."""
@@ -348,7 +319,7 @@ class EntryReads:
     def waiting_heads(self, ref: SessionRef, *, track: str) -> list[Entry]:
         """Messages with calls that have no result yet, newest first, as many as a late result may still join."""
         with self.database.read() as connection:
-            return read_waiting_heads(connection, ref, track=track)
+            return found(connection, ref, _WAITING, track=packed(track))
 
     def of_kinds(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[Entry]:
         """The newest messages of a track behind a number that were given a kind, newest first."""
@@ -358,4 +329,4 @@ class EntryReads:
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""
         with self.database.read() as connection:
-            return read_pinned(connection, ref)
+            return found(connection, ref, _PINNED)

@@ -42,7 +42,7 @@ _WORKED_ON = (
 )
 
 
-def _access(_digest: str, row: RowMapping, *, was_written: bool) -> FileAccess:
+def _access(row: RowMapping, *, was_written: bool) -> FileAccess:
     check(files, {name: row[name] for name in ("seq", "operation", "at")})
     return FileAccess(
         path=unpacked(row["path"]),
@@ -108,18 +108,8 @@ class Files:
             if has_older:
                 for part in chunks([one for one in newest if isinstance(one, str) and one not in written]):
                     written |= set(connection.scalars(once_written, asked | {"digests": part}))
-            found = readable(connection, newest.items(), lambda one: _access(*one, was_written=one[0] in written))
+            found = readable(connection, newest.items(), lambda one: _access(one[1], was_written=one[0] in written))
         return sorted(found, key=lambda one: (-one.seq, one.path))
-
-    def latest_accesses(self, ref: SessionRef, *, limit: int) -> list[FileAccess]:
-        """The latest accesses that read or wrote a file, oldest first: one path may come often."""
-        mine = and_(files.c.session_key == ref.key, files.c.operation.in_(("read", "write")))
-        newest = select(files).where(mine).order_by(files.c.seq.desc(), files.c.path_digest).limit(limit)
-        with self.database.read() as connection:
-            found = readable(
-                connection, connection.execute(newest).mappings(), lambda row: _access("", row, was_written=False)
-            )
-        return found[::-1]
 
     def turns(self, ref: SessionRef, seqs: Collection[int], *, track: str) -> dict[int, int]:
         """For each of these messages how many of the user's there were up to it on a track."""

@@ -1,4 +1,4 @@
-"""Transactional outbox: events written with what they tell of, until somebody has heard them.
+"""Who is told of events, and the outbox: events written with what they tell of, until somebody has heard them.
 
 A row is there from the commit that it belongs to until its event was told; a crash between the two leaves it, and the
 next open tells it again, under the same id. Each row is tried a few times and their number is bounded, so that a
@@ -8,25 +8,33 @@ listener that always raises fills no database.
 from __future__ import annotations
 
 import json
+import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
+from langchain_tiered_memory.errors import StorageError
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.reports import Event
+from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import from_json
 from langchain_tiered_memory.sql.schema import events, sessions, storable, unpacked
+from langchain_tiered_memory.text.scrubbing import told
 from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy import RowMapping
 
+    from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.sql.database import Database
+
 
 MOST_KEPT = 1000
 """Rows; the oldest go first. Far more than one process leaves behind, unless nobody ever hears it out."""
@@ -108,3 +116,103 @@ def _event(row: RowMapping) -> tuple[Event, int]:
         details=from_json(events, row, "details", dict[str, Any]),
     )
     return event, row["deliveries"]
+
+
+_KNOWN_NAMES = frozenset(str(name) for name in EventName)
+
+
+def deliver(runtime: Runtime, event: Event) -> None:
+    """Tell an event that a store has written down, and confirm it, unless a listener raised: then it comes again."""
+    ids = [event.id] if runtime.tell(event) else []
+    confirm(runtime, ids)
+
+
+def confirm(runtime: Runtime, ids: list[str] | None = None) -> None:
+    """Confirm these events, and those that a later listener was told. Blocking.
+
+    Where the database cannot take it now, they are told again by the next open.
+    """
+    heard = [*(ids or []), *runtime.listeners.heard_late()]
+    if heard:
+        with suppress(StorageError):
+            runtime.store.outbox.confirm(heard)
+
+
+def tell_left_over(runtime: Runtime) -> None:
+    """Tell what a process that ended did not get to tell; kept for those who listen from now on. Blocking."""
+    with suppress(StorageError):
+        for event in runtime.store.outbox.left_over():
+            if event.name not in _KNOWN_NAMES:
+                continue  # a later version's, or damaged
+            runtime.tell(event)
+            runtime.listeners.keep(event)
+
+
+logger = logging.getLogger("langchain_tiered_memory")
+
+
+class Listeners:
+    """Functions that are called with each event, in the thread where it happens."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._listeners: dict[int, Callable[[Event], object]] = {}
+        self._next = 0
+        self._kept: list[Event] = []
+        self._own: list[Callable[[Event], object]] = []
+        self._heard_late: set[str] = set()
+
+    def watch(self, own: Callable[[Event], object]) -> None:
+        """Have a part of this package told of each event from now on: it raises nothing, and takes nobody's place."""
+        self._own.append(own)
+
+    def keep(self, event: Event) -> None:
+        """Keep an event of an earlier process for whoever listens from now on."""
+        with self._lock:
+            self._kept.append(event)
+
+    def heard_late(self) -> list[str]:
+        """Ids of kept events that somebody was told since this was asked last."""
+        with self._lock:
+            heard, self._heard_late = sorted(self._heard_late), set()
+        return heard
+
+    def add(self, listener: Callable[[Event], object]) -> Callable[[], None]:
+        """Tell `listener` of what was kept, and of each event from now on. Returns the function that ends it."""
+        with self._lock:
+            number = self._next
+            self._next += 1
+            self._listeners[number] = listener
+            kept = list(self._kept)
+        for event in kept:
+            if _takes(listener, event):
+                with self._lock:
+                    self._heard_late.add(event.id)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.pop(number, None)
+
+        return end
+
+    def tell(self, event: Event) -> bool:
+        """Tell everyone. One that raises is logged, and told of the next event again.
+
+        Returns:
+            Whether none of them raised.
+        """
+        for own in self._own:
+            own(event)
+        with self._lock:
+            present = list(self._listeners.values())
+        taken = [_takes(listener, event) for listener in present]
+        return all(taken)
+
+
+def _takes(listener: Callable[[Event], object], event: Event) -> bool:
+    try:
+        listener(event)
+    except Exception as error:  # noqa: BLE001 - the seam: a listener is the user's, the turn is not
+        logger.warning("a listener raised at the event %s: %s", event.name, told(error))
+        return False
+    return True

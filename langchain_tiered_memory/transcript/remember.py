@@ -1,4 +1,9 @@
-"""Takes messages in: read, counted and cut once, then written in one transaction. Durable when it returns."""
+"""Takes messages in: read, counted and cut once, then written in one transaction. Durable when it returns.
+
+An answer's id is no name: one from a cache carries the id of the call that filled it, and some models give every answer
+the same. In a conversation that is written turn by turn (`as_turn`) an answer with a known id is therefore neither the
+old one nor its edit. The id of anything else was chosen by whoever says it, who may say it once more.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,21 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.messages.codec import coerce
-from langchain_tiered_memory.messages.ingest import draft_of, redacted_as_kept
+from langchain_tiered_memory.messages.codec import coerce, encode
+from langchain_tiered_memory.messages.groups import overlap
+from langchain_tiered_memory.messages.ingest import draft_of, redacted, redacted_as_kept
+from langchain_tiered_memory.messages.message_text import role_of
 from langchain_tiered_memory.models.message_counting import Calibration
 from langchain_tiered_memory.transcript.derived_writes import write_if_possible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import Appended, Incoming
+
 
 When = dt.datetime | float
 """A moment: a `datetime` (naive ones are taken as UTC) or seconds since the epoch."""
@@ -155,3 +165,65 @@ def _calibrate(runtime: Runtime, session_id: str, incoming: Sequence[Incoming], 
         # The messages are written by now, and acknowledged: the next answer teaches the same.
         keep = runtime.store.plans.set_calibration
         write_if_possible(runtime, session_id, keep, model, counter, ratio=after.ratio, samples=after.samples)
+
+
+_NEW_ID_CHARS = 12
+
+
+def as_turn(
+    runtime: Runtime,
+    session_id: str,
+    track: str,
+    messages: Sequence[BaseMessage],
+    *,
+    renamed: Callable[[int], str] | None = None,
+    settled: frozenset[str] = frozenset(),
+    may_be_again: bool = True,
+) -> tuple[list[BaseMessage], frozenset[str]]:
+    """The messages of a turn, with answers under ids that the track does not have yet, but for those written again.
+
+    Gives with them the ids that the track must not have yet.
+
+    Args:
+        runtime: The memory.
+        session_id: Which session.
+        track: Which line of it.
+        messages: What was said, each with an id.
+        renamed: The id of the answer at a place, where its own is taken; a random one, if not given.
+        settled: Ids that this turn has given its messages before.
+        may_be_again: Whether a beginning that the track ends with, the same ids and words, is a write tried once more.
+    """
+    transcript = runtime.store.transcript
+    ref = transcript.find(session_id)
+    known: set[str] = set()
+    again = 0
+    if ref is not None and messages:
+        found = transcript.by_id(ref, [str(one.id) for one in messages], track=track)
+        known = {entry.id for entry in found}
+        if known and may_be_again:
+            newest = transcript.entries(ref, track=track, newest_first=True, limit=len(messages))
+            said = [(str(one.id), _digest(runtime, one)) for one in messages]
+            again = overlap(said, [(entry.id, entry.digest) for entry in reversed(newest)])
+    named: list[BaseMessage] = []
+    new_ids: set[str] = set()
+    for place, message in enumerate(messages):
+        message_id = str(message.id)
+        if place < again or message_id in settled or role_of(message) != "assistant":
+            known.add(message_id)
+            named.append(message)
+        elif message_id not in known:
+            known.add(message_id)
+            new_ids.add(message_id)
+            named.append(message)
+        elif renamed is not None:
+            named.append(message.model_copy(update={"id": renamed(place)}))
+        else:
+            message_id = f"{message_id}-{uuid.uuid4().hex[:_NEW_ID_CHARS]}"
+            new_ids.add(message_id)
+            named.append(message.model_copy(update={"id": message_id}))
+    return named, frozenset(new_ids)
+
+
+def _digest(runtime: Runtime, message: BaseMessage) -> str:
+    redact = runtime.settings.redact
+    return encode(message if redact is None else redacted(message, redact)).digest

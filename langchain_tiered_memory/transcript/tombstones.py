@@ -161,11 +161,7 @@ class Tombstones:
         return self.database.forgetting_key
 
     def _found(
-        self,
-        session_id: str,
-        column: ColumnElement[Any],
-        wanted: dict[bytes, Any],
-        tracks: Collection[str] | None,
+        self, session_id: str, column: ColumnElement[Any], wanted: dict[bytes, Any], tracks: Collection[str] | None
     ) -> frozenset[Any]:
         if not wanted:
             return frozenset()

@@ -136,13 +136,7 @@ class ViewReads(EntryReads):
 
         with self.database.read() as connection:
             first, prompts, asked, latest, heads, pinned = read_required(
-                connection,
-                ref,
-                track=track,
-                goals=1 + most,
-                prompts=opening,
-                users=users + most,
-                newest=newest + most,
+                connection, ref, track=track, goals=1 + most, prompts=opening, users=users + most, newest=newest + most
             )
         goal = on(first)[:1]
         return MustEntries(

@@ -1,5 +1,6 @@
 """What the verbs take and give, as frozen values."""
 
+from langchain_tiered_memory.types.arguments import Scope
 from langchain_tiered_memory.types.contexts import Context, Detail, Section
 from langchain_tiered_memory.types.files import (
     CollectionReport,
@@ -36,7 +37,6 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
-from langchain_tiered_memory.types.scopes import Scope
 
 __all__ = [
     "Alert",

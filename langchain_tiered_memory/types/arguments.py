@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
 MOST = 2**63
 """Whole numbers of a database end before it."""
 
@@ -48,3 +50,23 @@ ChromaPlace: TypeAlias = Annotated[
 FilePath: TypeAlias = Annotated[str | Path, Such("a path: a string or a Path, not empty", is_path)]
 FilePaths: TypeAlias = FilePath | Sequence[FilePath]
 """One path, or several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A track that keeps to itself, with or without a sight of its parent's.
+
+    A handle with a scope sees and changes its own track alone: contexts, `search`, `facts` and `expand` say nothing of
+    another one, and what is the whole session's (`end`, `restore`, forgetting it) is refused.
+
+        memory.session("run", track="researcher", scope=Scope(sight_tokens=800))
+    """
+
+    sight_tokens: Amount = 0
+    """What each context and each search may tell of the parent's track, in tokens; 0 for nothing. Read-only."""
+    parent: Name = DEFAULT_TRACK
+    """The track that is seen so: of the agent that calls this one."""
+
+    def sight_from(self, track: str) -> str | None:
+        """The track that a handle on `track` has a sight of; `None` where it has none, as of itself."""
+        return self.parent if self.sight_tokens and self.parent != track else None

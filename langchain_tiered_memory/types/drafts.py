@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.types.records import added
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -136,13 +138,7 @@ class Removed:
 
     def __add__(self, other: Removed) -> Removed:
         """Both together."""
-        return Removed(
-            entries=self.entries + other.entries,
-            revisions=self.revisions + other.revisions,
-            summaries=self.summaries + other.summaries,
-            passages=self.passages + other.passages,
-            session_ids=self.session_ids + other.session_ids,
-        )
+        return added(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

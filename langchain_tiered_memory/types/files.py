@@ -13,15 +13,7 @@ FileState: TypeAlias = Literal["new", "unchanged", "changed", "deleted"]
 """Not kept before; as it was kept; another content than was kept; kept, and gone from the disk."""
 
 MoveReason: TypeAlias = Literal[
-    "opened",
-    "least_recently_used",
-    "unused",
-    "pinned",
-    "cleanup",
-    "restored",
-    "deleted",
-    "limits",
-    "rest",
+    "opened", "least_recently_used", "unused", "pinned", "cleanup", "restored", "deleted", "limits", "rest"
 ]
 """Why a file changed its tier: it was opened; another took its place; nobody opened it for its tier's time; it was
 pinned; the tiers were nearly full; a checkpoint was restored; it is gone from the

@@ -6,9 +6,14 @@ Times are seconds since the epoch in UTC. Tokens are the counter's raw figures u
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Sum = TypeVar("Sum", bound="DataclassInstance")
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 """Who speaks: LangChain's message types folded to the five that matter to a provider."""
@@ -185,6 +190,12 @@ class Fact:
     """Ids of the messages that state it, where `Session.facts` gives it."""
 
 
+def added(one: Sum, other: Sum) -> Sum:
+    """A record of figures, each field the sum of both."""
+    names = [field.name for field in fields(one)]
+    return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """What model calls took."""
@@ -198,12 +209,7 @@ class Spent:
 
     def __add__(self, other: Spent) -> Spent:
         """Both together."""
-        return Spent(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            seconds=self.seconds + other.seconds,
-        )
+        return added(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ THREADS_MAY = {
     "runs/files/hot_cache.py": "notes accesses from any thread",
     "runs/files/monitor.py": "notes measures from any thread",
     "runs/files/returns.py": "notes what was opened again, from any thread",
-    "transcript/listeners.py": "subscribes from any thread",
+    "transcript/outbox.py": "subscribes from any thread",
     "context/sections/registry.py": "sections are registered and asked for from any thread",
     "context/view_cache.py": "remembers views for every thread that asks",
     "sessions/opening.py": "opens the index once, whoever asks first",

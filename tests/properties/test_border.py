@@ -31,8 +31,7 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.memory import Run, Session, TieredMemory
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.types.arguments import Such
-from langchain_tiered_memory.types.scopes import Scope
+from langchain_tiered_memory.types.arguments import Scope, Such
 from tests.memory_builders import open_memory
 
 if TYPE_CHECKING:

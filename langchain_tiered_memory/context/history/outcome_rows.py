@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from langchain_tiered_memory.sql import rows
-from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.column_forms import check, read_json
 from langchain_tiered_memory.sql.schema import digest_of, outcomes, packed, storable, unpacked
-from langchain_tiered_memory.sql.stored_json import read_json
 from langchain_tiered_memory.types.outcomes import Outcome
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from langchain_tiered_memory.context.history.outcome_rows import insert_outcome,
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.runs.plans import drop_plan, write_plan
 from langchain_tiered_memory.runs.run_rows import locked_session
+from langchain_tiered_memory.sql.column_forms import read_json
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import digest_of, entries, outcomes, packed, plans
 from langchain_tiered_memory.sql.session_rows import lock_session
-from langchain_tiered_memory.sql.stored_json import read_json
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind
 

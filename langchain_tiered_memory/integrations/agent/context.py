@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.scopes import Scope
 
 logger = logging.getLogger("langchain_tiered_memory")
 

@@ -15,8 +15,12 @@ from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
 from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
-from langchain_tiered_memory.types.arguments import Count, Name, Words  # noqa: TC001
-from langchain_tiered_memory.types.scopes import Scope  # noqa: TC001
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Count,
+    Name,
+    Scope,
+    Words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.integrations.checks import MemorySource
     from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring
+    from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.scopes import Scope
 
 
 _CONTEXTS_KEPT = 16

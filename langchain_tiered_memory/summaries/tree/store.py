@@ -20,7 +20,7 @@ from langchain_tiered_memory.summaries.facts.reading import READER_VERSION
 from langchain_tiered_memory.summaries.facts.rows import take_up, write_facts
 from langchain_tiered_memory.summaries.tree.rule_rows import BY_RULES, RuleRows, leased, outdated_by_rules, reserve
 from langchain_tiered_memory.transcript import derived_rows
-from langchain_tiered_memory.transcript.index_rows import drop_passages
+from langchain_tiered_memory.transcript.derived_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT
 from langchain_tiered_memory.types.drafts import SummaryPlan, Written, counter_mark, digest_of_summary

@@ -31,7 +31,7 @@ from langchain_tiered_memory.text.identifiers import kept_share
 from langchain_tiered_memory.text.sentences import sentences
 from langchain_tiered_memory.text.similarity import near_duplicates
 from langchain_tiered_memory.text.terms import analyse
-from langchain_tiered_memory.transcript.delivery import deliver
+from langchain_tiered_memory.transcript.outbox import deliver
 from langchain_tiered_memory.types.drafts import Written
 from langchain_tiered_memory.types.outcomes import OF_THE_ANSWER
 from langchain_tiered_memory.types.records import Spent
