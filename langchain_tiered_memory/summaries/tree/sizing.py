@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.summaries.marks import is_kept
 from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
+from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.truncation import most_chars
 
@@ -32,6 +33,8 @@ LEAST_TOKENS = 40
 
 _LASTS = 10.0
 """How much more than its wording a line weighs of which its writer says that it must last: the others go first."""
+_ORIENTS = 3.0
+"""How much more a line of an overview with names weighs: as much as wording such as a decision's adds."""
 _MAX_CHARS_PER_TOKEN = 200  # no tokenizer packs more of a real text into one token
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+\S|\*\*[^*\n]+\*\*:?[ \t]*$)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S")
@@ -108,11 +111,15 @@ def cut_to_size(text: str, *, max_tokens: int, count_text: Callable[[str], int])
 
 
 def _weighed(line: _Line, tokens: int) -> Unit:
-    """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in."""
+    """A line as the extractive condenser weighs it: by its wording, what it names and the section it stands in.
+
+    What must last comes first, then an overview that names whom or what the rest is about.
+    """
     known = kind_of_heading(line.heading) if line.heading else None
     kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
-    lasts = _LASTS if is_kept(line.text) else 1.0
-    return Unit(line.text, kind, 0, tokens, weight=lasts * cue_weight(line.text))
+    orients = known == "overview" and names(line.text)
+    more = _LASTS if is_kept(line.text) else _ORIENTS if orients else 1.0
+    return Unit(line.text, kind, 0, tokens, weight=more * cue_weight(line.text))
 
 
 def _lines(text: str) -> Iterator[_Line]:

@@ -78,6 +78,16 @@ def test_figures_and_decisions_stay_before_chat_wherever_they_stand(most: int) -
     assert cut.lines == 7 - sum(line[:1] not in ("", "#") for line in kept) > 0
 
 
+def test_the_overview_stays_which_says_whom_the_rest_is_about() -> None:
+    overview = "## Overview\n- Kate, a student, and Emily became friends."
+    told = [f"- Kate decided on trip {number}: 2,{number}00 euros, paid to agency F-{number}." for number in range(9)]
+    text = "\n".join([overview, "## Key outcomes", *told])
+    cut = cut_to_size(text, max_tokens=60, count_text=words)
+    assert cut.text.startswith(overview)
+    assert "decided on trip" in cut.text
+    assert cut.lines > 0
+
+
 def test_no_heading_is_left_without_content() -> None:
     cut = cut_to_size(
         "## Overview\nAll is well here.\n\n## Notes\n## Empty\n- only one more bullet of words",
