@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 both = pytest.mark.parametrize("call_style", CALL_STYLES)
 SAID = re.compile(r"^(?:<m [^>\n]*>|<source [^>\n]*>\n?)(.+)$", re.MULTILINE)
+MORE = "more that must last has no room here"
 KEPT = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
 TASK, DONE = "Somebody tells Olga about the lanterns of the berth.", "Olga heard about the lanterns today."
 BOAT, MOVED = "The mooring of boat {n} is berth {n}0.", "The mooring of boat 3 moved: berth 77 instead of berth 30."
@@ -92,6 +93,46 @@ def test_what_must_last_is_in_every_view_and_its_mark_in_none(call_style: CallSt
             view = "\n".join(str(one.text) for one in told(call_style, session.context, "", max_tokens=budget).messages)
             assert "[keep]" not in view
         assert all(f"berth {number}0" in view for number in range(1, 9))
+
+
+@both
+def test_a_list_that_leaves_out_what_must_last_says_so(call_style: CallStyle) -> None:
+    def listed(*said: BaseMessage) -> str:
+        with opened() as memory:
+            session = memory.session("s")
+            told(call_style, session.add_messages, list(said))
+            told(call_style, session.flush)
+            view = told(call_style, session.context, "", max_tokens=700)
+            assert view.tokens <= 700
+            return str(view.section("facts").text)
+
+    plain = [HumanMessage(f"The tide of day {n} was {n}4 cm below the old quay.", id=f"t{n}") for n in range(90)]
+    assert MORE in listed(*boats(80))
+    few = listed(*boats(4), *plain)
+    assert "berth 40" in few
+    assert MORE not in few
+
+
+@both
+def test_nothing_is_added_to_what_a_model_says_that_was_shown_what_was_kept(call_style: CallStyle) -> None:
+    weighed = [HumanMessage(f"The mooring of boat {n} holds 4,7{n}2 kg in all.", id=f"w{n}") for n in range(1, 9)]
+
+    def brief(messages: Sequence[BaseMessage]) -> str:
+        def write(prompt: str) -> str:
+            lines = [line for line in SAID.findall(prompt) if "berth" in line]
+            return "\n".join(f"- [keep] {line}" for line in lines) or "- The moorings were weighed."
+
+        return in_parts(messages, write) or write(str(messages[-1].text))
+
+    with open_memory(model=ScriptedModel(answers=brief), settings=quick_settings(eager=True)) as memory:
+        session = memory.session("s")
+        told(call_style, session.add_messages, boats(12))
+        told(call_style, session.flush)
+        told(call_style, session.add_messages, [*weighed, *boats(8, start=40)])
+        told(call_style, session.flush)
+        stored = store_of(memory).tree.newest(ref_of(session), level=1, up_to=99, limit=99)
+        assert any("were weighed" in one.text for one in stored), "a summary without a mark"
+        assert not any("lso said" in one.text for one in stored)
 
 
 @both

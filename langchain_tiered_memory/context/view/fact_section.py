@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _CANDIDATES_EACH = 6
 """Facts that are looked at for each that may find room, the weightiest: so many that rarity decides among them, and no
 more, however long the session is."""
-_TOKENS_EACH = 12
-"""Of a fact as it is listed, about."""
+_TOKENS_EACH, _SHORT_TOKENS = 12, 8
+"""Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
 _RECORD_SHARE, _RECORD_AT_WORK = 0.6, 0.2
 """Of a view, what summaries and facts take together before a fact that must last is left out: little of the talk itself
 is needed word for word. With half, 5 in 100 of what a reader marked in 1,000 messages had no room in 4,000 tokens. An
@@ -35,7 +35,7 @@ _SAID_SHARE = 0.2
 condensation nothing to free."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
-_MORE = "[{count} more that must last have no room here; search finds them]"
+_MORE = "[more that must last has no room here; search finds it]"
 """Said of what a model marked: whoever reads the list would take it for whole."""
 _LEAST_TOKENS = 24
 """Less room holds no fact beside the section's frame."""
@@ -83,22 +83,21 @@ def facts_of_view(
         track=inputs.track if inputs.alone else None,
         without=inputs.off,
         limit=_CANDIDATES_EACH * (most // _TOKENS_EACH + 1),
-        alike=most // _TOKENS_EACH + 1,
+        alike=most // _SHORT_TOKENS + 1,
         first=corrections,
     )
+    note = count(_MORE) + 1 if any(map(_must_last, found)) else 0
     chosen = chosen_facts(
         found,
-        room=left,
-        lasting_room=most,
+        room=max(left - note, 0),
+        lasting_room=most - note,
         count_text=count,
         told=prose,
         first=corrections,
     )
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
-    unsaid = sum(not is_told for is_told in stated_in(prose, left_out))
-    note = _MORE.format(count=unsaid)
-    return f"{listed}\n{note}" if chosen and unsaid and count(listed) + count(note) < most else listed
+    return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
 
 
 def _must_last(fact: Fact) -> bool:

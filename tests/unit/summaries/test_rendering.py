@@ -72,6 +72,13 @@ def test_a_degraded_or_stale_summary_says_so() -> None:
     assert ", provisional, before an edit]" in summary_block(summary("x", degraded=True, stale=True))
 
 
+def test_no_view_shows_a_note_on_a_name_and_each_one_on_a_figure() -> None:
+    shown = summary_block(
+        summary("- Luna is a cat [not in the source: Luna].\n- It costs 940 [not in the source: 940].")
+    )
+    assert shown.endswith("\n- Luna is a cat.\n- It costs 940 [not in the source: 940].")
+
+
 def test_a_summary_in_short_says_that_there_is_more() -> None:
     lines = ("- We chose SQLite for order 4711.", "- beans", "- and more beans", "- tea")
     shown = short_block(summary("\n".join(["## Themes", *lines])))
