@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from langchain_tiered_memory.types.outcomes import GuardReport
-    from langchain_tiered_memory.types.records import LeftOut
+from langchain_tiered_memory.types.outcomes import GuardReport  # noqa: TC001 - read at the border, as is the next
+from langchain_tiered_memory.types.records import LeftOut  # noqa: TC001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

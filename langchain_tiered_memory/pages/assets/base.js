@@ -109,7 +109,7 @@ const summaryLink = (id, text) => link(text || short(id), `summaries/${id}`);
 function later(title, build, attributes) {
   const box = h("details", attributes, h("summary", null, title));
   box.addEventListener("toggle", () => {
-    if (box.open && box.childElementCount === 1) box.append(build());
+    if (box.open && box.childElementCount === 1) box.append(...[build()].flat());
   });
   return box;
 }

@@ -18,10 +18,10 @@ const SHOWN = {
 function viewAt(track, seq) {
   const mine = data.outcomes.filter((one) => one.track === track && (one.before !== null || one.after !== null));
   const past = mine.filter((one) => one.last_seq < seq);
-  if (past.length) return { decision: past[0], view: past[0].after === null ? null : data.views[past[0].after], after: true };
-  const next = mine[mine.length - 1];
-  if (next) return { decision: next, view: next.before === null ? null : data.views[next.before], after: false };
-  return { decision: null, view: null, after: false };
+  const next = mine[mine.length - past.length - 1] || null;
+  const decision = past[0] || null;
+  const place = decision ? decision.after : next && next.before;
+  return { decision, next, view: place === null || place === undefined ? null : data.views[place] };
 }
 
 const decidedFor = (track, seq, before) =>
@@ -128,13 +128,13 @@ function callReport(call) {
   const title = asked ? [`Call ${count(call.place + 1)} of ${count(call.of)}`, h("span", { class: "soft" }, ` · turn ${count(turn)} · wrote `), messageLink(asked.seq), h("span", { class: "soft" }, ` · `, time(asked.at))]
     : ["The next call", h("span", { class: "soft" }, ` · after ${plural(call.of, "call")}: what would stand there now`)];
   const decided = decidedFor(track, call.seq, call.before);
-  const saved = data.checkpoints.filter((one) => one.track === track && one.last_seq < call.seq && one.last_seq >= call.before);
+  const saved = data.checkpoints.filter((one) => one.state && one.state.view && one.track === track && one.last_seq < call.seq && one.last_seq >= call.before);
   return [
     h("h3", null, title),
     note(exactness(call)),
     mixture(counted),
     decided.length ? h("p", null, "Decided for this call: ", decided.map((one, at) => [at ? "; " : "", link(outcomeTitle(one), `decisions/${one.id}`)]), ".") : null,
-    saved.length ? h("p", null, "A checkpoint was made here, with the messages as they stood: ",
+    saved.length ? h("p", null, "A checkpoint kept the messages of the view at this call: ",
       saved.map((one, at) => [at ? ", " : "", link(one.reasons.join(", ").replaceAll("_", " "), `checkpoints/${one.id}`)]), ".") : null,
     askWhy(call),
     view && view.stretches.length ? later(`How older messages were told: ${plural(view.stretches.length, "piece")}`, () => stretchTable(view)) : null,
@@ -146,13 +146,17 @@ function callReport(call) {
   ];
 }
 
-function exactness({ decision, view, after }) {
-  const beside = " What each request adds is not kept: system prompt, tools, what recall found, goal and pins of that moment.";
-  if (!decision) return `No decision about this track's view is kept, so nothing was condensed: every message stood word for word.${beside}`;
-  if (!view && after) return `The view changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What is shown below cannot be told.`;
-  const undone = after && decision.undone_at ? ` That condensation was undone on ${when(decision.undone_at)}: calls after that were shown the view before it.` : "";
-  if (!after) return `Nothing was condensed by then that is still kept: this is what the first decision that is kept found.${beside}`;
-  return `Rebuilt from the view as decided at message ${count(decision.last_seq)}. Which messages stood there, which summaries and in which form, is exact; a summary's words are today's.${undone}${beside}`;
+function exactness({ decision, next, view }) {
+  const beside = " Not kept is what each request adds: system prompt, tools, what recall found, goal and pins of that moment.";
+  if (!decision && !next) return `No decision about this track's view is kept: nothing was condensed, and every message stood word for word.${beside}`;
+  if (!decision) return `This is what the first decision that is kept, at message ${count(next.last_seq)}, found.${beside}`;
+  if (!view) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What follows cannot be told.";
+  const at = `This is the view as decided at message ${count(decision.last_seq)}.`;
+  const undone = decision.undone_at ? ` That was undone on ${when(decision.undone_at)}: calls after that were shown what stood before it.` : "";
+  const until = !next ? " It is the last decision: a pin, an edit or a removal since may have changed the view."
+    : next.before === decision.after ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
+      : ` The decision at message ${count(next.last_seq)} found another one: in between a pin, an edit or a removal changed it, or calls with another budget had a view of their own.`;
+  return `${at}${undone}${until}${beside}`;
 }
 
 function tally(call) {

@@ -97,14 +97,16 @@ function checkpointBody(one) {
       ["Track", words(one.track)],
       ["Window", state.used_tokens ? `${count(state.used_tokens)} of ${plural(state.limit_tokens, "token")}` : null],
       ["Phase", one.phase && words(one.phase)],
-      ["Tasks", one.tasks.length ? one.tasks.map((task) => `${task.id} (${task.state})`).join(", ") : null],
+      ["Tasks", one.tasks.length ? words([...one.tasks.filter((task) => task.state !== "finished").map((task) => `${task.id} (${task.state})`),
+        `${count(one.tasks.filter((task) => task.state === "finished").length)} finished`].join(", ")) : null],
       ["Pinned messages", one.pinned.length ? count(one.pinned.length) : null],
       ["Given with it", one.given && Object.keys(one.given).length ? h("code", null, words(JSON.stringify(one.given))) : null],
       ["Hot files", one.tiers && one.tiers.hot.length ? words(one.tiers.hot.join(", ")) : null],
     ]),
     sums.length ? later(`Checksums of ${plural(sums.length, "file")}`, () => table("SHA-256", ["file", "checksum"], sums.map(([path, sum]) => [words(path), h("code", null, sum.slice(0, 16))]))) : null,
     state.pruning && state.pruning.length ? later(`${plural(state.pruning.length, "group")} that would have left next`, () => table("Planned", ["from message", "why"], state.pruning.map((row) => [messageLink(row.first_seq), words(row.reason)]))) : null,
-    later(`The ${plural(one.messages.length, "message")} of the last view, as they stood`, () => saidList(one.messages)));
+    later(state.view ? `The ${plural(one.messages.length, "message")} of the view, as they stood` : `The ${plural(one.messages.length, "message")} that were the newest`,
+      () => [state.left_out ? note(`${plural(state.left_out, "message")} more had no room in the checkpoint.`) : "", saidList(one.messages)]));
 }
 
 function checkpointsView() {
