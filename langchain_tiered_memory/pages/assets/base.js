@@ -120,7 +120,7 @@ function table(caption, columns, rows) {
     h("th", { scope: "col", class: numeric[at] ? "number" : null }, name.replace(/^#/, "")));
   const body = rows.map((row) =>
     h("tr", null, row.map((cell, at) => h("td", { class: numeric[at] ? "number" : null }, cell))));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     h("table", null, h("caption", null, caption), h("thead", null, h("tr", null, heads)), h("tbody", null, body)));
 }
 

@@ -118,7 +118,7 @@ function checkpointsView() {
 
 function filesView() {
   const of = (tier) => data.files.filter((one) => one.tier === tier);
-  const columns = ["file", "kind", "#size", "#opened", "last opened", ""];
+  const columns = ["file", "kind", "#size", "#opened", "last opened", "state"];
   const row = (one) => [h("code", null, words(one.path)), one.kind, bytes(one.size), count(one.accesses), time(one.accessed_at),
     [one.pinned ? badge("pinned", "pin") : null, one.deleted ? badge("deleted", "warn") : null]];
   const about = { hot: "in use now", warm: "used lately", cold: "kept for the session" };

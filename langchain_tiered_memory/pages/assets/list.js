@@ -1,5 +1,5 @@
-// A long list of which only what is near the screen is there: in pieces that are filled when they come near, and
-// emptied, at the height that they had, when they are far.
+// A long list of which only the beginning and what is near the screen is there: in pieces that are filled when they come
+// near, and emptied, at the height that they had, when they are far.
 
 const PIECE = 40;
 
@@ -26,24 +26,7 @@ class LongList {
     }
     this.host.replaceChildren(...this.pieces.map((one) => one.node));
     if (this.pieces.length) this.put(this.pieces[0]);
-    this.pieces.forEach((one) => this.watch.observe(one.node));
-  }
-
-  // More at the end: the last piece is made anew, and those behind it are new.
-  more(items) {
-    const last = this.pieces[this.pieces.length - 1];
-    const from = last && this.items.length % PIECE ? last.from : this.items.length;
-    this.items = items;
-    if (last && from === last.from && last.filled) this.put(last);
-    for (let at = from === (last && last.from) ? from + PIECE : from; at < items.length; at += PIECE) {
-      const node = h("div", { class: "piece" });
-      const piece = { node, from: at, filled: false };
-      node.piece = piece;
-      this.pieces.push(piece);
-      this.host.append(node);
-      this.put(piece);
-      this.watch.observe(node);
-    }
+    this.pieces.slice(1).forEach((one) => this.watch.observe(one.node));
   }
 
   turn({ target, isIntersecting }) {
