@@ -33,8 +33,11 @@ FLAGS = (
 )  # fmt: skip
 
 
-def full_session(where: Path, name: str = SESSION) -> dict[int, Context]:
-    """Fill a session; gives what each call got, by the number of the message that the assistant wrote."""
+def full_session(where: Path, name: str = SESSION, *, unpinned: bool = False) -> dict[int, Context]:
+    """Fill a session; gives what each call got, by the number of the message that the assistant wrote.
+
+    With `unpinned` it ends with its last call: nothing stands between the last condensation and its undoing.
+    """
     clock = FrozenClock(NOW)
     got: dict[int, Context] = {}
     with open_memory(where, clock=clock) as memory:
@@ -47,6 +50,8 @@ def full_session(where: Path, name: str = SESSION) -> dict[int, Context]:
             session.add_messages([answer], at=clock())
             session.flush()
             got[session.entries()[-1].seq] = context
+        if unpinned:
+            return got
         session.add_messages([HumanMessage("The budget of the quay is 4,200 euros.", id="edited")], at=clock())
         session.add_messages([HumanMessage("The budget of the quay is 5,900 euros.", id="edited")], at=clock())
         call = {"name": "read_file", "args": {"path": f"/srv/{HOSTILE}"}, "id": "call"}

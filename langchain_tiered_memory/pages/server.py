@@ -61,7 +61,14 @@ _OWN_SITE = (None, "none", "same-origin")
 """What `Sec-Fetch-Site` may say; a client that is no browser says nothing."""
 
 
-def application(reading: TieredMemory, writing: OpenToWrite | None, *, token: str, port: int) -> ASGIApp:
+def application(
+    reading: TieredMemory,
+    writing: OpenToWrite | None,
+    *,
+    token: str,
+    port: int,
+    stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
     """The pages of a memory.
 
     Args:
@@ -69,8 +76,9 @@ def application(reading: TieredMemory, writing: OpenToWrite | None, *, token: st
         writing: Opens it for one change; `None` where nobody may change anything.
         token: Stands in every address: `http://127.0.0.1:<port>/<token>/`.
         port: Of this machine's own address.
+        stopping: Whether the server is about to end: whoever listens for what is new is let go then.
     """
-    pages = _Pages(reading=reading, writing=writing)
+    pages = _Pages(reading=reading, writing=writing, stopping=stopping)
     routes = [
         Route("/", pages.sessions),
         Route("/page", pages.page),
@@ -123,6 +131,7 @@ class _Pages:
 
     reading: TieredMemory
     writing: OpenToWrite | None
+    stopping: Callable[[], bool]
 
     async def sessions(self, request: Request) -> Response:
         """The sessions, each with a link to its page."""
@@ -181,7 +190,7 @@ class _Pages:
         async def told() -> AsyncIterator[str]:
             last = known
             yield ": following\n\n"
-            while True:
+            while not self.stopping():
                 try:
                     stamp = await off_loop(_stamp, session)
                 except TieredMemoryError:

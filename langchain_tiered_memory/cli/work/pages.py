@@ -59,11 +59,19 @@ def serve_pages(db: str, *, port: int, read_only: bool) -> None:
         quiet = Settings(tree=TreeSettings(background=False))
         has_vectors = embedder_of(memory) is not None
         writing = partial(open_memory, db, no_embeddings=not has_vectors, must_exist=True, settings=quiet)
-        app = application(memory, None if read_only else writing, token=token, port=port)
+        servers: list[uvicorn.Server] = []
+        app = application(
+            memory,
+            None if read_only else writing,
+            token=token,
+            port=port,
+            stopping=lambda: any(one.should_exit for one in servers),
+        )
         out().print(f"http://{_LOOPBACK}:{port}/{token}/", markup=False, soft_wrap=True)
         err().print("For a browser on this machine; Ctrl-C ends it.", style="dim")
         # The access log would hold the token.
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
+            app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=5
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        servers.append(uvicorn.Server(config))
+        servers[0].run(sockets=[listening])
