@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from benchmarks.chromium import chromium, find_chromium
 from langchain_tiered_memory.testing import FrozenClock
 from tests.memory_builders import NOW, open_memory, tool_turn, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Browser
 
     from langchain_tiered_memory.types.contexts import Context
 
@@ -27,10 +29,6 @@ HOSTILE = (
 )
 RIGHT_TO_LEFT = "\N{RIGHT-TO-LEFT OVERRIDE}gnp.exe\N{POP DIRECTIONAL FORMATTING}"
 SESSION = f"harbour {HOSTILE}"
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 
 
 def full_session(where: Path, name: str = SESSION, *, unpinned: bool = False) -> dict[int, Context]:
@@ -86,23 +84,14 @@ def multiplied(content: dict[str, Any], messages: int) -> dict[str, Any]:
     return content | {"entries": {"columns": columns, "rows": grown}}
 
 
-def chromium_path() -> str:
-    """Where Chromium is. Without it the test is skipped; in CI it fails."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None and os.environ.get("CI"):
-        pytest.fail("CI must look at pages in Chromium: apt-get install chromium", pytrace=False)
-    if found is None:
-        pytest.skip("there is no Chromium here")
-    return found
-
-
 @contextmanager
-def chromium() -> Iterator[Any]:
-    """A browser of a test's own."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
-        try:
-            yield browser
-        finally:
-            browser.close()
+def browser_here() -> Iterator[Browser]:
+    """A browser of a test's own. Without Chromium the test is skipped; in CI it fails."""
+    pytest.importorskip("playwright.sync_api")
+    program = find_chromium()
+    if program is None and os.environ.get("CI"):
+        pytest.fail("CI must look at pages in Chromium: apt-get install chromium", pytrace=False)
+    if program is None:
+        pytest.skip("there is no Chromium here")
+    with chromium(program) as browser:
+        yield browser

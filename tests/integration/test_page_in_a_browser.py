@@ -9,7 +9,7 @@ import pytest
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document
-from tests.page_builders import BUDGET, HOSTILE, SESSION, chromium, full_session, multiplied
+from tests.page_builders import BUDGET, HOSTILE, SESSION, browser_here, full_session, multiplied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ MANY = 3000
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with chromium() as found:
+    with browser_here() as found:
         yield found
 
 

@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.cli.app import run
 from tests.memory_builders import open_memory
-from tests.page_builders import SESSION, chromium, full_session
+from tests.page_builders import SESSION, browser_here, full_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +194,7 @@ def command(where: Path) -> Iterator[str]:
 
 
 def test_in_a_browser_a_person_follows_pins_and_forgets(where: Path) -> None:
-    with chromium() as browser, command(where) as address:
+    with browser_here() as browser, command(where) as address:
         page = browser.new_page()
         wrong: list[str] = []
         page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -6,7 +6,7 @@ let mayChange = false;
 const FINISHED = new Set(["active", "superseded", "archived"]);
 
 function indexed(raw) {
-  const found = { ...raw, bySeq: new Map(), byId: new Map(), summary: new Map(), below: new Map(), under: new Map() };
+  const found = { ...raw, bySeq: new Map(), byId: new Map(), summary: new Map(), below: new Map(), under: new Map(), chains: new Map() };
   found.entries = [];
   take(found, raw.entries);
   for (const one of raw.summaries) found.summary.set(one.id, one);
@@ -59,10 +59,13 @@ function matches(entries, wanted, keep) {
 
 // From a message up: every summary that stands for it.
 function chain(entry) {
+  const known = data.chains.get(entry.summary);
+  if (known) return known;
   const ids = [];
   for (let id = entry.summary; id && data.summary.has(id) && !ids.includes(id); id = data.summary.get(id).parent_id) {
     ids.push(id);
   }
+  data.chains.set(entry.summary, ids);
   return ids;
 }
 
