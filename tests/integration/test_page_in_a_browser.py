@@ -162,7 +162,9 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
 ) -> None:
     folder, got = written
     with TieredMemory.open(folder / "memory.db", embeddings=None, read_only=True) as memory:
-        by_id = {one.id: one.seq for one in memory.session(SESSION).entries() if one.track == "main"}
+        entries = [one for one in memory.session(SESSION).entries() if one.track == "main"]
+    by_id = {one.id: one.seq for one in entries}
+    written_by = [one.seq for one in entries if one.role == "assistant"]
     seqs = sorted(got)
     with Opened(browser, folder / "page.html", "messages") as opened:
         page = opened.page
@@ -172,6 +174,7 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
                 "link", name="What the model saw"
             ).click()
             page.wait_for_selector(f"main h3 >> text=№ {seq}")
+            assert page.inner_text("main h3").startswith(f"Call {written_by.index(seq) + 1} of {len(written_by)}")
             page.locator("summary", has_text="that stood word for word").click()
             page.wait_for_selector(".call article")
             recent = got[seq].section("recent")

@@ -27,8 +27,8 @@ function viewAt(track, seq, asked) {
   const decision = past[0] || null;
   const undone = Boolean(decision && decision.undone_at && (!asked || asked.at >= decision.undone_at));
   const told = decision || next;
-  const place = !told ? null : decision && !undone ? decision.after : told.before;
-  return { decision, next, undone, place, lost: Boolean(told) && told.after === null, view: place === null ? null : data.views[place] };
+  const index = !told ? null : decision && !undone ? decision.after : told.before;
+  return { decision, next, undone, index, lost: Boolean(told) && told.after === null, view: index === null ? null : data.views[index] };
 }
 
 const decidedFor = (track, seq, before) =>
@@ -160,7 +160,7 @@ function callReport(call) {
   ];
 }
 
-function exactness({ decision, next, undone, place, lost }) {
+function exactness({ decision, next, undone, index, lost }) {
   const beside = " Not kept is what each request adds: system prompt, tools, what recall found, goal and pins of that moment.";
   if (!decision && !next) return `No decision about this track's view is kept: nothing was condensed, and every message stood word for word.${beside}`;
   if (lost) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What stood in this call cannot be told.";
@@ -168,7 +168,7 @@ function exactness({ decision, next, undone, place, lost }) {
   const at = undone ? `The decision at message ${count(decision.last_seq)} was undone: this is the view as it stood before.`
     : `This is the view as decided at message ${count(decision.last_seq)}.`;
   const until = !next ? " It is the last decision: a pin, an edit or a removal since may have changed the view."
-    : next.before === place ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
+    : next.before === index ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
       : ` The decision at message ${count(next.last_seq)} found another one: in between a pin, an edit or a removal changed it, or calls with another budget had a view of their own.`;
   return `${at}${until}${beside}`;
 }
