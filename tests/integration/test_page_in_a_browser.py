@@ -173,8 +173,8 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
             page.locator(f"article[aria-label^='Message {seq},']").get_by_role(
                 "link", name="What the model saw"
             ).click()
-            page.wait_for_selector(f"main h3 >> text=№ {seq}")
-            assert page.inner_text("main h3").startswith(f"Call {written_by.index(seq) + 1} of {len(written_by)}")
+            page.wait_for_selector(f"#call-title >> text=№ {seq}")
+            assert page.inner_text("#call-title").startswith(f"Call {written_by.index(seq) + 1} of {len(written_by)}")
             page.locator("summary", has_text="that stood word for word").click()
             page.wait_for_selector(".call article")
             recent = got[seq].section("recent")
@@ -189,7 +189,7 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
         page.get_by_role("button", name="Ask").click()
         assert "came after this call" in page.inner_text(".answer")
         page.get_by_role("button", name="Before").click()
-        assert f"№ {seqs[-1]}" not in page.inner_text("main h3")
+        assert f"№ {seqs[-1]}" not in page.inner_text("#call-title")
         assert opened.wrong == []
 
 
@@ -202,7 +202,7 @@ def test_where_a_plan_is_not_known_any_more_the_page_says_so_and_shows_nothing_i
         memory.session(SESSION).forget(message_ids=["q2"])
         (tmp_path / "page.html").write_text(memory.session(SESSION).page(), encoding="utf-8")
     with Opened(browser, tmp_path / "page.html", f"calls/{max(got)}") as opened:
-        assert f"№ {max(got)}" in opened.page.inner_text("main h3")
+        assert f"№ {max(got)}" in opened.page.inner_text("#call-title")
         assert "its plan is not known any more" in opened.page.inner_text(".call")
         assert opened.page.locator(".call .legend, .call details").count() == 0
 

@@ -95,7 +95,7 @@ function callView() {
   const state = { track: data.about.track, place: 0, why: "" };
   const tracks = choice("call-track", data.tracks.map((one) => [one, one]));
   const number = h("input", { type: "number", id: "call-number", min: "1", inputmode: "numeric" });
-  const title = h("h3", { "aria-live": "polite" });
+  const title = h("h3", { id: "call-title", "aria-live": "polite" });
   const result = h("div", { class: "call" });
   const back = button("← Before", () => { state.place -= 1; draw(); });
   const forth = button("Next →", () => { state.place += 1; draw(); });
