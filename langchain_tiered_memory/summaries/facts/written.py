@@ -16,7 +16,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.unsourced import with_names
 from langchain_tiered_memory.summaries.facts.clauses import clauses, normalised, trimmed
 from langchain_tiered_memory.summaries.facts.reading import (
     LEAST_WEIGHT,
@@ -28,7 +27,15 @@ from langchain_tiered_memory.summaries.facts.reading import (
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, instead_of, is_kept, without_marks
+from langchain_tiered_memory.summaries.marks import (
+    NOTE,
+    SAID,
+    STILL_OPEN,
+    TOOL_MARK,
+    instead_of,
+    is_kept,
+    without_marks,
+)
 from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
@@ -166,7 +173,7 @@ def _lines(text: str) -> Iterator[_Line]:
         if kind == "overview" and mark is None:
             continue
         is_below = mark is not None and line[:1] in " \t"
-        plain = (with_names(unmarked.removeprefix(TOOL_MARK)) or "").strip()
+        plain = "" if NOTE in unmarked else unmarked.removeprefix(TOOL_MARK).strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""
