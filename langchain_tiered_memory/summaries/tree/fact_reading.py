@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
-from langchain_tiered_memory.summaries.facts.written import facts_of_summary, facts_written, has_statements, stated_in
+from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import RULES, is_kept
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
         text: What it says.
         entries: Its messages.
         known: What rules read in them.
-        by_rules: Whether these count, those that the text states counted once more, with what it states besides. Else
-            the text's own statements do; of `known` the goal alone, and where nothing is marked, as not every model
-            follows its instructions, what is sure and not stated.
+        by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do;
+            of `known` the goal alone, and where nothing is marked, as not every model follows its instructions, what
+            is sure and not stated.
     """
     if not by_rules:
         is_marked = is_kept(text)
@@ -106,7 +106,7 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
             if fact.kind == "goal" or not is_told
         )
         return (*besides, *facts_written(text, entries))
-    told, taken_up = facts_of_summary(text, entries, known)
-    again = frozenset(taken_up)
-    counted = (replace(fact, mentions=fact.mentions + 1) if fact.id in again else fact for fact in known)
-    return (*counted, *told)
+    return tuple(
+        replace(fact, mentions=fact.mentions + 1) if is_told else fact
+        for fact, is_told in zip(known, stated_in(text, known), strict=True)
+    )

@@ -21,7 +21,7 @@ from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.facts.written import facts_of_summary
+from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
@@ -136,8 +136,9 @@ def commit(
         found = facts_from(written.text, work.entries, work.facts, by_rules=is_read_by_rules(written))
         written = replace(written, facts=found)
     else:
-        _, taken_up = facts_of_summary(written.text, (), work.facts)
-        written = replace(written, taken_up=tuple(taken_up))
+        told = stated_in(written.text, work.facts)
+        taken_up = tuple(fact.id for fact, is_told in zip(work.facts, told, strict=True) if is_told)
+        written = replace(written, taken_up=taken_up)
     now = runtime.now()
     attempt = f"rules:{now}" if written.by_rules else f"{summary.attempts}"
     event = runtime.event(
