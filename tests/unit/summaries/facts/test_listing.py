@@ -127,7 +127,8 @@ def test_each_day_stands_above_what_was_said_on_it_and_its_year_once() -> None:
 
 def test_notes_of_a_model_under_one_label_share_a_line_with_their_days() -> None:
     notes = facts_written(
-        "- [keep] Ana's adoption: as a single parent\n- [keep] Ana's adoption: interviews passed\n- [keep] The ferry: 640",
+        "- [keep] Ana's adoption: as a single parent\n- [keep] Ana's adoption: interviews passed\n"
+        "- [keep] The ferry: 640",
         [
             entry(1, "Ana will adopt as a single parent, the ferry is 640"),
             entry(2, "Ana passed the adoption interviews"),
