@@ -26,8 +26,8 @@ from langchain_tiered_memory.context.request import (
     request_inputs_of,
     with_learnt_window,
 )
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.section_report import account
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
 from langchain_tiered_memory.context.view.repeated_reads import tell_repeated, without_astray
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError

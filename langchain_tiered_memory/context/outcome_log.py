@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed
-from langchain_tiered_memory.context.history.cost_ledger import cost_of
+from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed
+from langchain_tiered_memory.context.history.ledgers import cost_of
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.cover import nodes_of

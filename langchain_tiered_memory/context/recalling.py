@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
 from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
 from langchain_tiered_memory.recall.recall import Recalled, recall
-from langchain_tiered_memory.recall.summary_search import find_summaries
+from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.drafts import SearchFilters

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library
+from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library, ViewQuestion
 from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, split
-from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
 from langchain_tiered_memory.context.said import Said, said_last

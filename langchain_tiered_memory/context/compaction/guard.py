@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
-from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target, slides_only
-from langchain_tiered_memory.context.compaction.forecast import needed
+from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target
+from langchain_tiered_memory.context.compaction.condensing import needed, slides_only
 from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
 from langchain_tiered_memory.context.compaction.shrinking import pruning_plan
+from langchain_tiered_memory.context.compaction.zones import alert_for, zone_of
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
 from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.context.view_cache import ViewStanding
@@ -42,8 +42,7 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Proposal, ViewQuestion
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime

@@ -20,7 +20,7 @@ from langchain_tiered_memory.runs.checkpoints import last_sound
 from langchain_tiered_memory.sql.schema import digest_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
+    from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion
     from langchain_tiered_memory.context.layout import Part, Piece
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import StepKind

@@ -9,16 +9,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.masking import masks
-from langchain_tiered_memory.context.compaction.pruning import prune
+from langchain_tiered_memory.context.compaction.masking import masks, same_looks
+from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
-from langchain_tiered_memory.context.compaction.pruning_kinds import priority_of
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
-from langchain_tiered_memory.context.view.call_fingerprints import same_looks
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.compaction.scoring import Priority
+    from langchain_tiered_memory.context.compaction.pruning import Priority
     from langchain_tiered_memory.summaries.tree.cover import GapReason
     from langchain_tiered_memory.types.records import Entry, Group
 

@@ -2,16 +2,22 @@
 
 A plan is kept until the recent part outgrows its room. Then the border moves over finished level-1 summaries in one
 big step: new nodes are appended behind the old ones while the cover's cap allows, else the cover is made anew.
+
+A view that a provider compacted begins with what it made, and nothing before that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view, record_room
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
+from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
+from langchain_tiered_memory.messages.content_blocks import compacts
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,3 +157,31 @@ def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[
     behind = [first for _, first, last in found if last > border]
     tail_from = min([border + 1, *behind])
     return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
+
+
+_NAMED: str = "compaction"
+"""In the payload of every message that has such a block: most need not be decoded."""
+
+
+def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
+    newest = next((entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.provider)), None)
+    if newest is None or newest.seq <= rendered.plan.since:
+        return rendered
+    border = newest.seq - 1
+    plan = ViewPlan(
+        border=border,
+        tail_from=newest.seq,
+        since=newest.seq,
+        ratio=inputs.ratio,
+        masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
+        facts=facts_of_view(inputs, (), border=border, room=inputs.allocation.facts),
+        always=kept_by_kind(inputs, rendered.plan),
+    )
+    return with_files(inputs, render_view(inputs, plan))
+
+
+def _has_compaction(entry: Entry, reader: str | None) -> bool:
+    if entry.role != "assistant" or _NAMED not in entry.payload:
+        return False
+    return compacts(message_or_stand_in(entry)[0], reader=reader)

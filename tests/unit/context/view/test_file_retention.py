@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
 from langchain_tiered_memory.context.compaction.growth import filled_as_pays
-from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.request import Request, inputs_maker, request_inputs_of
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
