@@ -11,8 +11,8 @@ from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, S
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
     from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.policy import Rooms
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ViewSettings
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
     from langchain_tiered_memory.types.outcomes import GuardReport
+    from langchain_tiered_memory.types.policies import Mode
     from langchain_tiered_memory.types.records import Entry, LeftOut, SessionRef, Summary
 
 
@@ -52,7 +53,7 @@ class AssemblyInputs:
 
     runtime: Runtime
     ref: SessionRef
-    allocation: BudgetAllocation
+    rooms: Rooms
     required: RequiredMessages
     track: str
     room: int
@@ -67,10 +68,6 @@ class AssemblyInputs:
     """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
     provider: str | None = None
     """Of the request's model, where that is known: whose compactions it reads."""
-    works_on_files: bool = False
-    """Whether this track is an agent's run that touched files."""
-    touches_files: bool = False
-    """Whether a file was read or written among the newest messages, be it only once."""
     reworded: frozenset[str] = frozenset()
     """Ids of messages whose words the caller changes before they are sent."""
     look: ViewSettings | None = None
@@ -81,17 +78,17 @@ class AssemblyInputs:
 class Assembly:
     """The part of a context that stays byte for byte until the next condensation."""
 
-    allocation: BudgetAllocation
+    rooms: Rooms
     ratio: float
     """Billed per raw token, as the split took it."""
     report: GuardReport
+    mode: Mode
+    """Of the request, now that its view is known."""
     pieces: tuple[Piece, ...] = ()
     items: tuple[CoverItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     plan: ViewPlan | None = None
     """Of the view; `None` where there is none."""
-    in_loop: bool = False
-    """Whether an agent is at work: then recall stays as it is until the user speaks again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +105,8 @@ class ViewQuestion:
     """Billed per raw token, as calibration knows it now."""
     foreground_seconds: float
     """How long missing summaries may be waited for when the view does not fit."""
+    mode: Mode
     look: ViewSettings | None = None
-    minimal: bool = False
-    """Show the essentials alone."""
     forced: bool = False
     """Condense whether or not it is due: for a preview."""
     prepared: tuple[tuple[int, str], ...] = ()
@@ -160,9 +156,9 @@ class Proposal:
 
 def billed(inputs: AssemblyInputs, view_tokens: int) -> int:
     """Billed tokens of a request whose view takes so many raw ones: fixed part and recall's room besides."""
-    return math.ceil((inputs.allocation.fixed + view_tokens + inputs.allocation.recall) * inputs.ratio)
+    return math.ceil((inputs.rooms.fixed + view_tokens + inputs.rooms.recall) * inputs.ratio)
 
 
 def raw_room(inputs: AssemblyInputs, billed_tokens: int) -> int:
     """Raw tokens for the view in a request of so many billed ones."""
-    return math.floor(billed_tokens / inputs.ratio) - inputs.allocation.fixed - inputs.allocation.recall
+    return math.floor(billed_tokens / inputs.ratio) - inputs.rooms.fixed - inputs.rooms.recall

@@ -65,7 +65,11 @@ def outcome_of(
     tokens = rendered.tokens if pieces is None else sum(piece.tokens for piece in pieces)
     messages = len(rendered.tail) if pieces is None else sum(piece.part == "recent" for piece in pieces)
     kind = proposal.kind
-    if kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED) and CUTTING_STEPS & set(steps) and not question.minimal:
+    if (
+        kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
+        and CUTTING_STEPS & set(steps)
+        and "minimal" not in question.mode
+    ):
         kind = OutcomeKind.TRUNCATED  # it did not fit as it was
     if kind is OutcomeKind.NOT_NEEDED:
         return Outcome(

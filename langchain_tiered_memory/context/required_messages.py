@@ -108,7 +108,7 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
         return ()
     current = store.runs.current_task(inputs.ref, inputs.track)
     tasks = store.runs.tasks(inputs.ref, newest_finished=_FINISHED_TASKS) if current is not None else []
-    room = inputs.allocation.pins - sum(one.tokens for one in inputs.required.pinned)
+    room = inputs.rooms.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
     chosen: list[Entry] = []
     for one in sorted(entries.values(), key=lambda one: (_priority(one), -one.seq)):
         if current is not None and task_of([one], tasks) not in (None, current):

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed, raw_room
-from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.compaction.condensing import (
     NOTHING,
     PREVIEWED,
@@ -36,6 +35,7 @@ from langchain_tiered_memory.context.compaction.shrinking import (
 )
 from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
 from langchain_tiered_memory.context.compaction.zones import zone_of
+from langchain_tiered_memory.context.policy import no_room_beside
 from langchain_tiered_memory.context.view.file_retention import with_more_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.planning import begun_by_compaction
@@ -77,8 +77,8 @@ def propose(
     # What is beyond the share that was chosen leaves in any case: it is no reason for an alert.
     judged = used if question.window.most is None else min(used, question.window.most)
     zone = zone_of(judged, question.window.limit, settings=runtime.settings.guard)
-    if inputs.allocation.is_full:  # no smaller view helps: nobody waits for a summary
-        why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
+    if inputs.rooms.is_full:  # no smaller view helps: nobody waits for a summary
+        why = no_room_beside(inputs.rooms.fixed, question.window.limit, ratio=inputs.ratio)
         return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
     due_at = _due_at(inputs, question, start, percent=percent)
@@ -149,13 +149,12 @@ def _shows_all(plan: ViewPlan) -> bool:
 
 def _without_recall(inputs: AssemblyInputs) -> AssemblyInputs:
     """The inputs with recall's room given to the view: a history that fits is shown whole. What is left is recall's."""
-    kept = replace(inputs.allocation, recall=inputs.allocation.sections)
-    return replace(inputs, allocation=kept, room=inputs.room + _of_recall(inputs))
+    return replace(inputs, rooms=inputs.rooms.without_recall(), room=inputs.room + _of_recall(inputs))
 
 
 def _of_recall(inputs: AssemblyInputs) -> int:
     """What is set aside for recall alone: registered sections keep theirs."""
-    return inputs.allocation.recall - inputs.allocation.sections
+    return inputs.rooms.recall - inputs.rooms.sections
 
 
 def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:

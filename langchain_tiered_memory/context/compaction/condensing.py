@@ -99,7 +99,7 @@ def standing_before(inputs: AssemblyInputs, tail: Sequence[Entry], *, grows_by: 
     if inputs.look is not None:
         last = len(tail) - inputs.look.last_messages
         return tail[last - 1].seq if last > 0 else 0
-    stays = max(inputs.allocation.keep, inputs.allocation.recent_least) - grows_by
+    stays = max(inputs.rooms.keep, inputs.rooms.recent_least) - grows_by
     for entry in reversed(tail):
         stays -= entry.tokens
         if stays < 0:

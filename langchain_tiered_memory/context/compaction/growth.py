@@ -172,7 +172,7 @@ def filled_as_pays(
     """
     settings = inputs.runtime.settings
     full = _full(inputs, question, percent=percent)
-    filled = max(full - inputs.allocation.spared, 1)
+    filled = max(full - inputs.rooms.spared, 1)
     target = fill_target(
         full=full,
         least=_least(inputs, filled),
@@ -204,7 +204,7 @@ def best_size(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedVie
         return None
     # What stands before the recent messages stays about as large; it is more than the least in some views.
     least = _least(inputs, _full(inputs, question, percent=percent))
-    after = max(least, start.head_tokens + inputs.allocation.keep)
+    after = max(least, start.head_tokens + inputs.rooms.keep)
     return pays_from(after, _rates(inputs, question, start), extra_share=settings.extra_share)
 
 
@@ -227,7 +227,7 @@ def _full(inputs: AssemblyInputs, question: ViewQuestion, *, percent: float) -> 
 
 def _least(inputs: AssemblyInputs, full: int) -> int:
     """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
-    if not inputs.touches_files:
+    if not inputs.rooms.mode.shows_parts:
         return 0
     settings = inputs.runtime.settings.room
     least = settings.working_tokens + round(settings.least_share * full)

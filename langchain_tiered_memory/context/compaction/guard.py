@@ -110,7 +110,7 @@ def _tell_of_provider(runtime: Runtime, ref: SessionRef, question: ViewQuestion,
     """Say that a view had to be made smaller here which the provider was to compact; once for each plan left."""
     before = proposal.before
     fitted = before is not None and before.tokens <= proposal.inputs.room
-    if runtime.settings.condensation.strategies.primary != "provider" or question.minimal or fitted:
+    if runtime.settings.condensation.strategies.primary != "provider" or "minimal" in question.mode or fitted:
         return
     if runtime.view_cache.first_time(("provider_not_compacted", ref.key, question.name, proposal.kept)):
         runtime.report(
@@ -126,7 +126,7 @@ def _tell_of_provider(runtime: Runtime, ref: SessionRef, question: ViewQuestion,
 
 def _note_need(runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal) -> None:
     """Write down what the view needs, or soon will, in a model's words."""
-    if question.minimal or not runtime.condenser.writes_later or slides_only(runtime):
+    if "minimal" in question.mode or not runtime.condenser.writes_later or slides_only(runtime):
         return
     wish = needed(proposal)
     known = ("wish", ref.key, question.track, wish.up_to) if wish is not None else None
@@ -168,7 +168,7 @@ def _with_pruning_plan(
     """In the danger zone a plan of what would leave is made, and kept for as long as the view's own plan holds."""
     inputs, rendered = proposal.inputs, proposal.rendered
     still = zone_of(proposal.tokens, question.window.limit, settings=inputs.runtime.settings.guard)
-    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.allocation.is_full:
+    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.rooms.is_full:
         return replace(standing, pruning=(), pruning_of=None)
     of = (ref.epoch, rendered.plan.to_json())
     if standing.pruning_of == of:

@@ -13,6 +13,7 @@ from langchain_tiered_memory.context.compaction.masking import masks, same_looks
 from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 _LINE_TOKENS = 32
 """A line that names what was left out."""
-_DEFENDED_SHARE = 0.5
-"""Of their shares of the budget, what facts and cover keep where the messages that must be shown do not fit."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
 _FINISHED_TASKS = 8
@@ -62,7 +61,7 @@ def masked_view(
         tokens_to_free=rendered.tokens - target,
         twins=twins,
         least_tokens=least,
-        limit_tokens=inputs.allocation.total,
+        limit_tokens=inputs.rooms.total,
     )
     if not batch:
         return rendered, ()
@@ -133,7 +132,7 @@ def _required(inputs: AssemblyInputs, groups: Sequence[Group], *, since: int) ->
     return (
         recent.held
         | {since}
-        | _newest([group for group in groups if group.first_seq in always], room=inputs.allocation.pins)
+        | _newest([group for group in groups if group.first_seq in always], room=inputs.rooms.of("pinned"))
         | frozenset(
             group.first_seq
             for group in groups
@@ -344,8 +343,8 @@ def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
     if leaner.tokens <= inputs.room:
         return leaner
-    allocation = inputs.allocation
-    least = round(_DEFENDED_SHARE * allocation.facts), round(_DEFENDED_SHARE * allocation.cover)
+    rooms = inputs.rooms
+    least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
     return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
 
 

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.layout import Piece, ours, shortened
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.content_blocks import CALL_TYPES, call_id_in, requested_calls
@@ -33,16 +34,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.records import Entry
 
-_SHARE = 0.05
-"""Of a view's room, for each such message."""
-_LEAST_TOKENS = 120
-"""What it may take in any room."""
-
 
 def with_shorter_held(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the kept messages that make calls cut to a small share of the room, arguments head and tail."""
     plan = rendered.plan
-    most = max(round(_SHARE * inputs.room), _LEAST_TOKENS)
+    most = max(round(NUMBERS.held_call_share * inputs.room), NUMBERS.held_call_tokens)
     long = {
         entry.seq: most - OVERHEAD_TOKENS
         for entry in rendered.tail

@@ -30,21 +30,13 @@ if TYPE_CHECKING:
 _PAGE = 64
 _FIRST_STEPS = 16
 """Messages behind the first user message among which a call of a tool says that it set a task."""
-_WORKING_SHARE = 0.125
-"""Of the budget, what at most remains of the recent messages of an agent at work on files: what it needs of them are
-parts of files, and those are chosen for themselves (`file_parts`). On recorded runs half as many messages and twice as
-many parts held more of what the next edits needed, near and far."""
 
 
 def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    cap = inputs.allocation.cover
-    if inputs.works_on_files:
-        settings, total = inputs.runtime.settings.files, inputs.allocation.total
-        least = min(settings.least_cover_tokens, round(settings.least_cover_share * total))
-        cap = min(cap, max(least, round(settings.cover_share * total)))
+    cap = inputs.rooms.cover
     appended: tuple[CoverItem, ...] | None = None
     if inputs.look is not None and inputs.look.levels is not None:
         appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
@@ -74,7 +66,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
             inputs,
             appended,
             border=border,
-            room=inputs.allocation.facts,
+            room=inputs.rooms.of("facts"),
             lasting_room=record_room(inputs, appended),
         ),
         always=kept_by_kind(inputs, previous),
@@ -124,10 +116,7 @@ def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple
 def _keep_from(inputs: AssemblyInputs) -> int:
     """The first of the newest messages that a condensation leaves as they are."""
     messages = inputs.look.last_messages if inputs.look is not None else None
-    kept = inputs.allocation.keep
-    if inputs.works_on_files:
-        kept = min(kept, round(_WORKING_SHARE * inputs.allocation.total))
-    tokens = max(kept, inputs.allocation.recent_least)
+    tokens = max(inputs.rooms.stays, inputs.rooms.recent_least)
     first, up_to = 0, None
     while True:
         page = inputs.runtime.store.transcript.entries(
@@ -175,7 +164,7 @@ def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> Rende
         since=newest.seq,
         ratio=inputs.ratio,
         masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
-        facts=facts_of_view(inputs, (), border=border, room=inputs.allocation.facts),
+        facts=facts_of_view(inputs, (), border=border, room=inputs.rooms.of("facts")),
         always=kept_by_kind(inputs, rendered.plan),
     )
     return with_files(inputs, render_view(inputs, plan))
