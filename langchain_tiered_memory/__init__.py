@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory import _moved
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
@@ -141,14 +140,13 @@ __all__ = [
     "zone_in",
 ]
 
-_moved.install()
-
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Import a public name when it is first used (PEP 562)."""
     home = _HOME_OF.get(name)
     if home is None:
-        return _moved.former_name(name)
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from langchain_tiered_memory.context.sections.reads import SectionReads
+    from langchain_tiered_memory.context.sections.rendering import SectionReads
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
     from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, ThresholdAdvice, Zone
     from langchain_tiered_memory.types.records import Group

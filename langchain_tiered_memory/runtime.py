@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.sections.registry import SectionRegistry
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.recall.outage import IndexOutage
+from langchain_tiered_memory.recall.indexing import IndexOutage
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed

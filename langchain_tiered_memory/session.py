@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.context.history.measure import measure
+from langchain_tiered_memory.context.history.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
@@ -22,8 +22,7 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     require_own,
     search_within,
 )
-from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
-from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
+from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
 from langchain_tiered_memory.recall.fusion import idf_of
-from langchain_tiered_memory.recall.indexing import brought_up, queue_lost, report_outage, usable_index
-from langchain_tiered_memory.recall.outage import is_left_alone
+from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
 from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import GuardReport
+    from langchain_tiered_memory.types.policies import ViewPolicy
     from langchain_tiered_memory.types.records import LeftOut
 
 
@@ -68,6 +69,8 @@ class Context:
     """How many of `messages`, from the front, stay byte for byte until the next condensation."""
     guard: GuardReport
     """The window, its zone, and what was done to make the request fit."""
+    policy: ViewPolicy
+    """What the request is, and how much room each section has: `print(context.policy)`."""
 
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` where the context has none."""

@@ -12,7 +12,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "telemetry", "types", "text"},
+    {"_version", "events", "telemetry", "types", "text"},
     {"errors", "border"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -58,7 +58,7 @@ THREADS_MAY = {
     "sql/": "connections are for every thread",
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
     "maintenance/worker.py": "is the background thread",
-    "recall/outage.py": "asks a silent server again behind the questions",
+    "recall/indexing.py": "asks a silent server again behind the questions",
     "maintenance/file_collector.py": "is a run's background thread",
     "runs/files/hot_cache.py": "notes accesses from any thread",
     "runs/files/monitor.py": "notes measures from any thread",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.sections.reads import SectionReads
+from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.extensions import SectionQuestion
+from langchain_tiered_memory.recall.search import search
+from langchain_tiered_memory.runs.accessed_files import accessed_files
+from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
+from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -18,7 +23,72 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Request, RequestInputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.files import KeptFile, Tier
+    from langchain_tiered_memory.types.records import Entry, Hit, SessionRef
+    from langchain_tiered_memory.types.runs import FileAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionReads:
+    """Reads one session for a section; each call is a read of its own."""
+
+    runtime: Runtime
+    ref: SessionRef
+    track: str
+    off: frozenset[int]
+    """Numbers of messages that are not on this branch: they are never given."""
+
+    def messages(self, limit: int, *, roles: Sequence[str] | None = None) -> list[Entry]:
+        """The newest messages of the track, oldest first.
+
+        Args:
+            limit: How many at most.
+            roles: Only these, such as `("user",)`.
+        """
+        found = self.runtime.store.transcript.entries(
+            self.ref, track=self.track, roles=roles, newest_first=True, limit=limit + len(self.off)
+        )
+        return [entry for entry in found if entry.seq not in self.off][:limit][::-1]
+
+    def search(self, query: str, *, k: int = 10, levels: Sequence[int] | None = None) -> list[Hit]:
+        """The best hits of the track over messages (level 0) and summaries, as `Session.search` gives them."""
+        filters = SearchFilters(tracks=(self.track,))
+        found = search(self.runtime, self.ref.session_id, query, k=k, levels=levels, filters=filters)
+        return [hit for hit in found if hit.seq not in self.off]
+
+    def files(self, limit: int) -> list[FileAccess]:
+        """Files that the track touched, the latest first, one access for each."""
+        return accessed_files(self.runtime, self.ref, track=self.track, limit=limit, off=self.off)
+
+    def kept_files(self, tier: Tier | None = None, *, limit: int | None = None) -> list[KeptFile]:
+        """Files that runs of the session keep, the last opened first."""
+        return self.runtime.store.kept_files.files(self.ref, tier=tier, limit=limit)
+
+    def kept_content(self, path: str) -> bytes | None:
+        """What is kept of a file; no tier changes.
+
+        Raises:
+            DamagedFileError: when it is not what was kept.
+        """
+        return self.runtime.store.kept_files.content(self.ref, path)
+
+    def is_unchanged(self, file: KeptFile) -> bool:
+        """Whether a kept file is on the disk as it is kept.
+
+        Told by size and time where these prove it, else by the content; a name that somebody gave, which is no path on
+        this disk, counts as unchanged.
+        """
+        if file.deleted or not PurePath(file.path).is_absolute():
+            return not file.deleted
+        disk, place = self.runtime.store.disk, kept_place(file)
+        try:
+            look = disk.look(place)
+            if file.modified_ns not in (None, UNSETTLED_NS) or look.size != file.size:
+                return is_unchanged(file, look)
+            return disk.read(place, most_bytes=file.size, now=self.runtime.now()).checksum == file.checksum
+        except (FileGoneError, FileRefusedError):
+            return False
+
 
 _SLACK_TOKENS = 2
 """Blocks may count as a little more together than apart."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_tiered_memory.context.budget.asides import STEP_TOKENS, Aside, stepped, unseen_in
+from langchain_tiered_memory.integrations.agent.called_models import STEP_TOKENS, Aside, stepped, unseen_in
 
 
 def test_nothing_is_left_free_before_anything_was_added() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.budget.thresholds import Threshold, configured_percent, due, threshold_of
+from langchain_tiered_memory.context.compaction.thresholds import Threshold, configured_percent, due, threshold_of
 from langchain_tiered_memory.settings import ThresholdSettings
 from langchain_tiered_memory.types.outcomes import ThresholdAdvice, Window
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.budget.adaptive import CLOSE_MESSAGES, advice
+from langchain_tiered_memory.context.compaction.thresholds import CLOSE_MESSAGES, advice
 from langchain_tiered_memory.settings import ThresholdSettings
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, ThresholdAdvice
 
