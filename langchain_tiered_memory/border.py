@@ -78,8 +78,7 @@ def checked_verbs(interface: Interface) -> Interface:
     for name, member in list(vars(interface).items()):
         if name.startswith("_") or not isinstance(member, types.FunctionType) or hasattr(member, "__wrapped__"):
             continue
-        if len(inspect.signature(member).parameters) > 1:  # more than `self`
-            setattr(interface, name, _with_check(member, ArgumentError))
+        setattr(interface, name, _with_check(member, ArgumentError))
     return interface
 
 
@@ -146,7 +145,8 @@ class _Border:
         """The arguments as the verb is to have them."""
         placed = self._placed
         if len(args) > len(placed):
-            self._refuse(f"{len(args)} arguments came by position, and it takes {', '.join(placed)} so")
+            given, so = (len(args) - 1, placed[1:]) if placed[:1] == ("self",) else (len(args), placed)
+            self._refuse(f"{given} arguments came by position, and it takes {', '.join(so) or 'none'} so")
         by_place = [self._one(name, value) for name, value in zip(placed, args, strict=False)]
         by_name = {name: self._one(name, value) for name, value in named.items()}
         for name in self._required:
@@ -161,7 +161,7 @@ class _Border:
         elif name in self._placed:
             return value  # `self`
         else:
-            self._refuse(f"it has no argument {name!r}, but {', '.join(checks)}")
+            self._refuse(f"it has no argument {name!r}, but {', '.join(checks) or 'none'}")
         try:
             return check(value) if check is not None else value
         except _Refused as refused:

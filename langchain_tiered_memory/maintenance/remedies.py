@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Connection, DefaultClause, Table, select
+from sqlalchemy import Boolean, Connection, DefaultClause, Integer, Select, Table, select, type_coerce
 
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
@@ -131,6 +131,13 @@ def remedy_for(  # noqa: PLR0911 - a line per rule
     if column in starting:
         return Remedy(table, key, {column: starting[column]})
     return Remedy(table, key, None) if _short(table) in _DROPPED.split() else None
+
+
+def as_kept(table: Table) -> Select[Any]:
+    """All rows, flags as the numbers that they are kept as: read as flags, any number is one."""
+    return select(
+        *(type_coerce(one, Integer).label(one.name) if isinstance(one.type, Boolean) else one for one in table.columns)
+    )
 
 
 PAGE = 500

@@ -18,10 +18,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.detail import detail_of
 from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, expand_within, refuse_whole_session
-from langchain_tiered_memory.types.arguments import (
-    Count,  # noqa: TC001
-    Name,  # noqa: TC001
-)
+from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Detail
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 
@@ -124,7 +121,7 @@ class ViewVerbs(SessionCore):
         *,
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
         profile: Name | None = None,
@@ -176,7 +173,7 @@ class ViewVerbs(SessionCore):
         *,
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
     ) -> ViewDiff:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -24,8 +24,14 @@ class Such:
 
 
 def is_path(value: object) -> bool:
-    """Whether this can be the path of a file: not empty, and without a NUL, which no file system takes."""
-    return isinstance(value, str | Path) and str(value) != "" and "\0" not in str(value)
+    """Whether this can be the path of a file: not empty, and without what no file system takes, such as a NUL."""
+    if not isinstance(value, str | Path) or str(value) == "" or "\0" in str(value):
+        return False
+    try:
+        str(value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
@@ -45,6 +51,20 @@ ChromaPlace: TypeAlias = Annotated[
     Such(
         "None, a path, a URL or a chromadb client",
         lambda given: given is None or is_path(given) or hasattr(given, "get_or_create_collection"),
+    ),
+]
+Tool: TypeAlias = Annotated[
+    Any,
+    Such(
+        "a tool: a dict, a function, a class or a BaseTool",
+        lambda given: isinstance(given, Mapping) or callable(given) or hasattr(given, "args_schema"),
+    ),
+]
+ModelOrName: TypeAlias = Annotated[
+    Any,
+    Such(
+        "a chat model, its name or None",
+        lambda given: given is None or isinstance(given, str) or callable(getattr(given, "invoke", None)),
     ),
 ]
 FilePath: TypeAlias = Annotated[str | Path, Such("a path: a string or a Path, not empty", is_path)]

@@ -106,3 +106,19 @@ def test_a_headline_names_subjects_of_the_overview_and_nobody_who_speaks() -> No
     line = headline_of(summary(CHAT), count_text=COUNT)
     assert "pottery class" in line
     assert "Mel" not in line
+
+
+def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldom() -> None:
+    said = "the bolts came late and the register says so."
+    text = "\n".join(
+        [
+            "Ann and the assistant talked about bolts.",
+            f"- Ann: q0 {said}",
+            f"- assistant: answer {said}",
+            *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
+        ]
+    )
+    assert shortened(text, share=0.35).splitlines() == [
+        "Ann and the assistant talked about bolts.",
+        f"- Ann: q0 {said}",
+    ]
