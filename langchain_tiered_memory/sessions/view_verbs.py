@@ -13,7 +13,7 @@ from langchain_tiered_memory.context.budget.threshold_resolution import advised
 from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
 from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session
-from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
@@ -30,7 +30,7 @@ class ViewVerbs(SessionCore):
         *,
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
         profile: Name | None = None,
@@ -82,7 +82,7 @@ class ViewVerbs(SessionCore):
         *,
         max_tokens: int | None = None,
         system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
         model: str | Runnable[Any, Any] | None = None,
         view: str = "default",
     ) -> ViewDiff:
