@@ -126,7 +126,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
     asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """What was stated on any track of this session, as far as it is condensed: a short clause each.
+        """What was stated on any track of this session: a short clause each.
+
+        Of messages that are not summarised yet it is read by rules when it is asked for, of the newest thousand.
 
         Args:
             query: Those whose words match it best, best first; without one the weightiest, and of those the newest.
