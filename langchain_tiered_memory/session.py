@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
+from langchain_tiered_memory.forgetting.langgraph_threads import adelete_thread, delete_thread
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
@@ -24,11 +24,10 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
 )
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
-from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.forgetting.langgraph_threads import DeleteThread
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
@@ -39,7 +38,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
 
     def add_messages(
         self,
-        messages: Iterable[BaseMessage | Any],
+        messages: Iterable[MessageLike],
         *,
         at: When | Sequence[When] | None = None,
         kind: Name | None = None,
@@ -73,7 +72,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
 
     async def aadd_messages(
         self,
-        messages: Iterable[BaseMessage | Any],
+        messages: Iterable[MessageLike],
         *,
         at: When | Sequence[When] | None = None,
         kind: Name | None = None,
@@ -126,7 +125,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
     asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """What was stated on any track of this session, as far as it is condensed: a short clause each.
+        """What was stated on any track of this session: a short clause each.
+
+        Of messages that are not summarised yet it is read by rules when it is asked for, of the newest thousand.
 
         Args:
             query: Those whose words match it best, best first; without one the weightiest, and of those the newest.
@@ -175,7 +176,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         self,
         *,
         message_ids: Sequence[str] | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
     ) -> Receipt:
         """Remove messages of this track, or the whole session, with everything derived from them.
 
@@ -200,7 +201,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         self,
         *,
         message_ids: Sequence[str] | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
     ) -> Receipt:
         """See `forget`."""
         return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
@@ -240,7 +241,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         require_own(self.core, [message_id])
         store.transcript.set_pin(ref, message_id, pinned=pinned, track=self.track)
 
-    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
+    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Checkpointer | None) -> Flow[Receipt]:
         runtime = self.core.checked
         if message_ids is None:
             refuse_whole_session(self.core, "forget() without message_ids")
@@ -266,16 +267,3 @@ def _seconds(moment: dt.datetime | None) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
-
-
-def delete_thread(call: DeleteThread) -> None:
-    """Delete a thread."""
-    call.saver.delete_thread(call.thread_id)
-
-
-async def adelete_thread(call: DeleteThread) -> None:
-    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
-    try:
-        await call.saver.adelete_thread(call.thread_id)
-    except NotImplementedError:
-        await run_in_executor(None, call.saver.delete_thread, call.thread_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.driver import Flow, HostCall
+from langchain_tiered_memory.driver import Flow, HostCall, off_loop
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,19 @@ class DeleteThread(HostCall):
 
     saver: Any
     thread_id: str
+
+
+def delete_thread(call: DeleteThread) -> None:
+    """Delete a thread."""
+    call.saver.delete_thread(call.thread_id)
+
+
+async def adelete_thread(call: DeleteThread) -> None:
+    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
+    try:
+        await call.saver.adelete_thread(call.thread_id)
+    except NotImplementedError:
+        await off_loop(call.saver.delete_thread, call.thread_id)
 
 
 def refuse_what_is_no_checkpointer(saver: object) -> None:

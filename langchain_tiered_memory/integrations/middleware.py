@@ -61,7 +61,7 @@ try:
         PrivateStateAttr,
     )
 except ImportError as error:
-    _MISSING = "TieredMemoryMiddleware needs langchain 1.x: pip install 'langchain-tiered-memory[agents]'"
+    _MISSING = "TieredMemoryMiddleware needs langchain 1.x: `pip install langchain`"
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
     from langchain_tiered_memory.types.outcomes import GuardReport
     from langchain_tiered_memory.types.policies import ViewPolicy
     from langchain_tiered_memory.types.records import LeftOut
@@ -50,8 +52,8 @@ class Detail:
 class Context:
     """What one model call gets."""
 
-    messages: list[Any]
-    """`BaseMessage`s, valid for any provider."""
+    messages: list[BaseMessage]
+    """Valid for any provider."""
     tokens: int
     """Of the whole request: system prompt, tool schemas and messages; calibrated for the model, if it is known."""
     raw_tokens: int

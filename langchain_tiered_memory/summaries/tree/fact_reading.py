@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
+_READ_ON_DEMAND = 1000
+"""Messages. What waits for its summary is mostly far less: the rest of one chunk on each track."""
 _SURE = 0.2
 """The weight from which a fact that rules read counts beside a model's statements. Of two conversations that a reader
 condensed, 31 and 22 stretches of talk had nothing marked: nine such facts and none."""
@@ -62,6 +64,14 @@ def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool
     facts = facts_of_summary_again(runtime, now, summary)
     runtime.store.facts.replace(now, summary, facts, tokens=tokens, counter=counter)
     return True
+
+
+def facts_not_kept_yet(runtime: Runtime, ref: SessionRef) -> list[Fact]:
+    """What rules read now in the newest messages that no summary stands for: it is kept when they are summarised."""
+    tracks: dict[str, list[Entry]] = {}
+    for entry in reversed(runtime.store.transcript.not_summarised(ref, limit=_READ_ON_DEMAND)):
+        tracks.setdefault(entry.track, []).append(entry)
+    return [fact for entries in tracks.values() for fact in facts_of_chunk(entries)]
 
 
 def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) -> tuple[Fact, ...]:
