@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
     from langchain_tiered_memory.integrations.state import TieredState, zone_in
+    from langchain_tiered_memory.integrations.store import TieredStore
     from langchain_tiered_memory.integrations.tools import memory_tools
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings
@@ -71,6 +72,7 @@ _HOMES = {
     ),
     "integrations.retriever": "TieredMemoryRetriever",
     "integrations.state": "TieredState zone_in",
+    "integrations.store": "TieredStore",
     "integrations.tools": "memory_tools",
     "memory": "TieredMemory",
     "models.embeddings": "MiniLMEmbeddings",

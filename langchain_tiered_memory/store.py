@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.history.outcome_store import Outcomes
 from langchain_tiered_memory.forgetting.row_removal import Removal
+from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from langchain_tiered_memory.maintenance.relations import Relations
 from langchain_tiered_memory.models.window_store import Windows
@@ -62,6 +63,7 @@ class SqlStore:
         self.outbox = Outbox(database)
         self.files = Files(database)
         self.windows = Windows(database)
+        self.items = Items(database)
         self.checksums = Checksums(own)
         self.kept_files = KeptFiles(database)
         self.disk = Disk(own, wait)

@@ -219,7 +219,7 @@ class _Verbs:
         track, scope = self._seen(config, str(named))
         return self.memory.session(
             str(named),
-            user=self.user if self.user is not None else user_of(configurable, self.user_key),
+            user=self.user if self.user is not None else user_of(config, self.user_key),
             track=self.track or track or DEFAULT_TRACK,
             scope=self.scope or scope,
         )
