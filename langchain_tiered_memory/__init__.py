@@ -121,6 +121,7 @@ __all__ = [
     "TieredMemoryMiddleware",
     "TieredMemoryRetriever",
     "TieredState",
+    "TieredStore",
     "TreeSettings",
     "VerifyReport",
     "Zone",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Callable, Sequence  # noqa: TC003
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
@@ -10,6 +11,8 @@ from langchain_core.embeddings import Embeddings  # noqa: TC002
 from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import run_in_executor
 
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import arun, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.engine import Engine
@@ -21,9 +24,10 @@ from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
-from langchain_tiered_memory.session import Session, adelete_thread, delete_thread
+from langchain_tiered_memory.session import Session, seconds_of
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.opening import open_runtime
 from langchain_tiered_memory.settings import Settings  # noqa: TC001
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
@@ -38,12 +42,14 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Seconds,
     SessionId,
 )
+from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
     from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Receipt, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import Fact, Hit
 
 __all__ = ["Run", "Session", "TieredMemory"]
 
@@ -239,6 +245,52 @@ class TieredMemory:
 
     asessions = off_loop_twin(sessions)
 
+    def search(
+        self,
+        query: str,
+        *,
+        user: Name,
+        k: Count = 10,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+    ) -> list[Hit]:
+        """The messages of all of a user's sessions that answer a question best, best first.
+
+        Args:
+            query: The question, or words of what is looked for.
+            user: Whose sessions; what no user was named for is nobody's, and never found here.
+            k: How many at most.
+            since: Only what was said at this time or later; a time without a zone is UTC.
+            until: Only what was said at this time or before.
+
+        Returns:
+            Hits with their `session_id`. Each text once; of more than 500 sessions those spoken in last.
+        """
+        filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
+        return search_across(self.core.runtime, user, query, k=k, filters=filters)
+
+    asearch = off_loop_twin(search)
+
+    def facts(self, query: str | None = None, *, user: Name, k: Count = 50, superseded: bool = False) -> list[Fact]:
+        """What holds for a user, as their sessions state it: preferences, constraints, names, standing orders.
+
+        Only what users say of themselves on the main track of a session counts, not what points at the matter in hand.
+        What they said later of the same matter takes the place of what they said before, whichever session it was in.
+
+        Args:
+            query: Only what shares words with it, best first; without one the weightiest come first.
+            user: Whose sessions.
+            k: How many at most.
+            superseded: Whether those are given too that do not hold any more.
+
+        Returns:
+            Facts with their `session_id` and `message_ids`: `memory.session(fact.session_id).forget(message_ids=...)`
+            removes one with its messages, and a later word of the user corrects it.
+        """
+        return facts_of_user(self.core.runtime, user, query, k=k, superseded_too=superseded)
+
+    afacts = off_loop_twin(facts)
+
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
 
@@ -277,25 +329,35 @@ class TieredMemory:
         session_id: SessionId | None = None,
         user: Name | None = None,
         checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
-        """Remove a session, or every session of a user, with everything derived from it.
+        """Remove a session, or a user: every session with everything derived from it, and the user's items.
 
         What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it.
 
         Args:
             session_id: Which session.
-            user: Whose sessions.
+            user: Whose sessions, and whose items of `TieredStore`.
             checkpointer: LangGraph's checkpointer, to have the threads of these names deleted there too.
+            store: Another store of LangGraph, to have the user's items deleted there too.
+            namespaces: Which of its namespaces are the user's, such as `[("memories", "zoe")]`, all below included.
 
         Raises:
-            InvalidInputError: when neither or both are named, or the checkpointer cannot delete a thread.
+            InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or it is not
+                said what of the store is the user's.
             StorageError: when the database cannot remove it now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
         flow = forget_sessions(
-            self.core.writable_runtime(), session_id=session_id, user=user, checkpointer=checkpointer
+            self.core.writable_runtime(),
+            session_id=session_id,
+            user=user,
+            checkpointer=checkpointer,
+            store=store,
+            namespaces=namespaces,
         )
-        return run(flow, take=delete_thread)
+        return run(flow, take=take_out)
 
     async def aforget(
         self,
@@ -303,12 +365,19 @@ class TieredMemory:
         session_id: SessionId | None = None,
         user: Name | None = None,
         checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
         """See `forget`."""
         flow = forget_sessions(
-            self.core.writable_runtime(), session_id=session_id, user=user, checkpointer=checkpointer
+            self.core.writable_runtime(),
+            session_id=session_id,
+            user=user,
+            checkpointer=checkpointer,
+            store=store,
+            namespaces=namespaces,
         )
-        return await arun(flow, take=adelete_thread)
+        return await arun(flow, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are 
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.history.measure import measure
@@ -15,6 +14,7 @@ from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -29,7 +29,6 @@ from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds
 from langchain_tiered_memory.types.drafts import SearchFilters
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.forgetting.langgraph_threads import DeleteThread
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
 
@@ -120,7 +119,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None, since=_seconds(since), until=_seconds(until)
+            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
         )
         return search_within(self.core, query, k=k, levels=levels, filters=filters)
 
@@ -195,7 +194,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        return run(self._forget(message_ids, checkpointer), take=delete_thread)
+        return run(self._forget(message_ids, checkpointer), take=take_out)
 
     async def aforget(
         self,
@@ -204,7 +203,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
     ) -> Receipt:
         """See `forget`."""
-        return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
+        return await arun(self._forget(message_ids, checkpointer), take=atake_out)
 
     def metrics(self) -> SessionMetrics:
         """The session in figures; with a scope, this track alone."""
@@ -263,20 +262,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         return receipt
 
 
-def _seconds(moment: dt.datetime | None) -> float | None:
+def seconds_of(moment: dt.datetime | None) -> float | None:
+    """A moment as seconds since the epoch; one without a zone is UTC."""
     if moment is None:
         return None
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
-
-
-def delete_thread(call: DeleteThread) -> None:
-    """Delete a thread."""
-    call.saver.delete_thread(call.thread_id)
-
-
-async def adelete_thread(call: DeleteThread) -> None:
-    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
-    try:
-        await call.saver.adelete_thread(call.thread_id)
-    except NotImplementedError:
-        await run_in_executor(None, call.saver.delete_thread, call.thread_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.across.store import Across
 from langchain_tiered_memory.context.history.outcome_store import Outcomes
 from langchain_tiered_memory.forgetting.row_removal import Removal
 from langchain_tiered_memory.items.store import Items
@@ -64,6 +65,7 @@ class SqlStore:
         self.files = Files(database)
         self.windows = Windows(database)
         self.items = Items(database)
+        self.across = Across(database)
         self.checksums = Checksums(own)
         self.kept_files = KeptFiles(database)
         self.disk = Disk(own, wait)

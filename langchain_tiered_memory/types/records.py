@@ -188,6 +188,8 @@ class Fact:
     """The fact that took its place."""
     message_ids: tuple[str, ...] = ()
     """Ids of the messages that state it, where `Session.facts` gives it."""
+    session_id: str = ""
+    """The session that states it, where `TieredMemory.facts` gives it."""
 
 
 def added(one: Sum, other: Sum) -> Sum:
@@ -323,6 +325,8 @@ class Hit:
     kind: str | None = None
     name: str | None = None
     tokens: int = 0
+    session_id: str = ""
+    """The session that it stands in, where `TieredMemory.search` gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

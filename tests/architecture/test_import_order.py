@@ -47,6 +47,7 @@ STORES = {
     "context/history/",
     "forgetting/",
     "items/store.py",
+    "across/store.py",
     "maintenance/",
     "models/window_store.py",
 }

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.recall.search import search
 from langchain_tiered_memory.runs.accessed_files import accessed_files
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.files import KeptFile, Tier
-    from langchain_tiered_memory.types.records import Entry, Hit, SessionRef
+    from langchain_tiered_memory.types.records import Entry, Fact, Hit, SessionRef
     from langchain_tiered_memory.types.runs import FileAccess
 
 
@@ -30,6 +32,8 @@ class SectionReads:
     track: str
     off: frozenset[int]
     """Numbers of messages that are not on this branch: they are never given."""
+    user: str | None = None
+    """Who asks; `None` where nobody says, and for a sub-agent that keeps to its own track."""
 
     def messages(self, limit: int, *, roles: Sequence[str] | None = None) -> list[Entry]:
         """The newest messages of the track, oldest first.
@@ -48,6 +52,21 @@ class SectionReads:
         filters = SearchFilters(tracks=(self.track,))
         found = search(self.runtime, self.ref.session_id, query, k=k, levels=levels, filters=filters)
         return [hit for hit in found if hit.seq not in self.off]
+
+    def elsewhere(self, query: str, *, k: int = 10) -> list[Hit]:
+        """The best messages of the user's other sessions; none where it is not said whose session this is."""
+        if self.user is None:
+            return []
+        return search_across(self.runtime, self.user, query, k=k, besides=self.ref.session_id)
+
+    def facts_of_user(self, query: str | None = None, *, k: int = 50) -> list[Fact]:
+        """What holds for the user, as their other sessions state it; none where it is not said whose session this is.
+
+        What this session states itself is not given, and takes the place of what others say of the same matter.
+        """
+        if self.user is None:
+            return []
+        return facts_of_user(self.runtime, self.user, query, k=k, besides=self.ref.session_id)
 
     def files(self, limit: int) -> list[FileAccess]:
         """Files that the track touched, the latest first, one access for each."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.sections.reads import SectionReads
-from langchain_tiered_memory.extensions import SectionQuestion
+from langchain_tiered_memory.extensions import SectionQuestion, SectionText
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
 from langchain_tiered_memory.types.records import LeftOut
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Request, RequestInputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.contexts import Source
     from langchain_tiered_memory.types.records import SessionRef
 
 _SLACK_TOKENS = 2
@@ -34,6 +35,8 @@ class RenderedSection:
     """Fenced; empty where nothing is shown."""
     tokens: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    sources: tuple[Source, ...] = ()
+    """What it rests on that stands in other sessions."""
 
 
 def as_standing(section: RenderedSection) -> RenderedSection:
@@ -67,7 +70,8 @@ def render_sections(
     if not chosen.own or request.view == "minimal":
         return ()
     runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
-    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off)
+    user = None if request.alone else request.user
+    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off, user=user)
     found: list[RenderedSection] = []
     for section, share in zip(chosen.own, chosen.shares, strict=True):
         cap = min(round(share * total), room)
@@ -101,7 +105,9 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
     )
     if not isinstance(answer, Given):
         return _without(name, cap, answer.why)
-    said = (answer.value[0] or "").strip()
+    given = answer.value[0]
+    said = ((given.text if isinstance(given, SectionText) else given) or "").strip()
+    sources = given.sources if isinstance(given, SectionText) else ()
     text, is_cut = _within(said, lambda part: _tokens(runtime, name, part) + _SLACK_TOKENS <= cap)
     if not text:
         return (
@@ -111,7 +117,8 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
         )
     block = section_block(name, text)
     left = (LeftOut(what=name, reason="longer than its share: cut at the end of a line", tokens=0),) if is_cut else ()
-    return RenderedSection(name=name, cap=cap, text=block, tokens=_tokens(runtime, name, text), left_out=left)
+    tokens = _tokens(runtime, name, text)
+    return RenderedSection(name=name, cap=cap, text=block, tokens=tokens, left_out=left, sources=sources)
 
 
 def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
@@ -134,5 +141,5 @@ def _without(name: str, cap: int, why: str) -> RenderedSection:
     return RenderedSection(name=name, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
 
 
-def _as_text(answer: object) -> tuple[str | None] | None:
-    return (answer,) if answer is None or isinstance(answer, str) else None
+def _as_text(answer: object) -> tuple[str | SectionText | None] | None:
+    return (answer,) if answer is None or isinstance(answer, str | SectionText) else None
