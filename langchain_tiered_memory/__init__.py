@@ -14,6 +14,7 @@ from langchain_tiered_memory import _moved
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.context.sections.other_sessions import OtherSessions
     from langchain_tiered_memory.errors import (
         BudgetError,
         CondensationError,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, Task
 
 _HOMES = {
+    "context.sections.other_sessions": "OtherSessions",
     "errors": (
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
@@ -105,6 +107,7 @@ __all__ = [
     "MemoryCheckpoint",
     "MiniLMEmbeddings",
     "NotFoundError",
+    "OtherSessions",
     "Outcome",
     "OutcomeKind",
     "Receipt",

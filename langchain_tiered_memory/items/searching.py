@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_tiered_memory.errors import IndexUnavailableError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.items.matching import is_meant
+from langchain_tiered_memory.items.values import as_json
 from langchain_tiered_memory.recall.fusion import bm25
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.sql.schema import digest_of
@@ -42,8 +43,10 @@ def put_items(runtime: Runtime, reach: Reach, drafts: Sequence[ItemDraft]) -> No
     """
     embeddings = runtime.embeddings()
     vectors: dict[Place, list[bytes]] | None = None
+    read = [one for one in drafts if one.value is not None]
+    for one in read:
+        as_json(one)  # nothing is embedded of what cannot be written
     if embeddings is not None:
-        read = [one for one in drafts if one.value is not None]
         made = _vectors_of(runtime, embeddings, [(one.value or {}, one.fields) for one in read])
         if made is not None:
             vectors = {(one.namespace, one.name): own for one, own in zip(read, made, strict=True)}
