@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.context.sections.other_sessions import OtherSessions
     from langchain_tiered_memory.errors import (
         BudgetError,
         CondensationError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
     from langchain_tiered_memory.integrations.state import TieredState, zone_in
+    from langchain_tiered_memory.integrations.store import TieredStore
     from langchain_tiered_memory.integrations.tools import memory_tools
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, Task
 
 _HOMES = {
+    "context.sections.other_sessions": "OtherSessions",
     "errors": (
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
@@ -70,6 +73,7 @@ _HOMES = {
     ),
     "integrations.retriever": "TieredMemoryRetriever",
     "integrations.state": "TieredState zone_in",
+    "integrations.store": "TieredStore",
     "integrations.tools": "memory_tools",
     "memory": "TieredMemory",
     "models.embeddings": "MiniLMEmbeddings",
@@ -102,6 +106,7 @@ __all__ = [
     "MemoryCheckpoint",
     "MiniLMEmbeddings",
     "NotFoundError",
+    "OtherSessions",
     "Outcome",
     "OutcomeKind",
     "Receipt",
@@ -118,6 +123,7 @@ __all__ = [
     "TieredMemoryMiddleware",
     "TieredMemoryRetriever",
     "TieredState",
+    "TieredStore",
     "TreeSettings",
     "VerifyReport",
     "Zone",

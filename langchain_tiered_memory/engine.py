@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.driver import Flow, pause
 from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Fact, Hit
 
 _POLL_SECONDS = 0.01
 _LINES_REMEMBERED = 1000
@@ -125,9 +129,32 @@ class Engine:
         """See there."""
         return doctor(self.writable_runtime())
 
-    def forget(self, *, session_id: str | None, user: str | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
+    def forget(
+        self,
+        *,
+        session_id: str | None,
+        user: str | None,
+        checkpointer: Any,  # noqa: ANN401 - LangGraph's own
+        store: Any,  # noqa: ANN401 - as above
+        namespaces: Sequence[Sequence[str]],
+    ) -> Flow[Receipt]:
         """See there."""
-        return forget_sessions(self.writable_runtime(), session_id=session_id, user=user, checkpointer=checkpointer)
+        return forget_sessions(
+            self.writable_runtime(),
+            session_id=session_id,
+            user=user,
+            checkpointer=checkpointer,
+            store=store,
+            namespaces=namespaces,
+        )
+
+    def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
+        """See there."""
+        return search_across(self.runtime, user, query, k=k, filters=filters)
+
+    def facts(self, user: str, query: str | None, *, k: int, superseded_too: bool) -> list[Fact]:
+        """See there."""
+        return facts_of_user(self.runtime, user, query, k=k, superseded_too=superseded_too)
 
     def report(self, name: EventName, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401 - figures of any kind
         """Send an event; a memory that was closed still can, for what failed because of that."""

@@ -5,15 +5,16 @@ Importing this module is light: the engine, SQLAlchemy and LangChain's models ar
 
 from __future__ import annotations
 
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
 import importlib
-from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Callable, Sequence  # noqa: TC003
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.forgetting.langgraph_threads import adelete_thread, delete_thread
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
     ChromaPlace,
@@ -26,7 +27,8 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Seconds,
     SessionId,
 )
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+    from langchain_tiered_memory.types.records import Fact, Hit
 
 _READ_LATER = {
     "Embeddings": "langchain_core.embeddings",
@@ -263,6 +266,52 @@ class TieredMemory:
 
     asessions = off_loop_twin(sessions)
 
+    def search(
+        self,
+        query: str,
+        *,
+        user: Name,
+        k: Count = 10,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+    ) -> list[Hit]:
+        """The messages of all of a user's sessions that answer a question best, best first.
+
+        Args:
+            query: The question, or words of what is looked for.
+            user: Whose sessions; what no user was named for is nobody's, and never found here.
+            k: How many at most.
+            since: Only what was said at this time or later; a time without a zone is UTC.
+            until: Only what was said at this time or before.
+
+        Returns:
+            Hits with their `session_id`. Each text once; of more than 500 sessions those spoken in last.
+        """
+        filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
+        return self.core.search(user, query, k=k, filters=filters)
+
+    asearch = off_loop_twin(search)
+
+    def facts(self, query: str | None = None, *, user: Name, k: Count = 50, superseded: bool = False) -> list[Fact]:
+        """What holds for a user, as their sessions state it: preferences, constraints, names, standing orders.
+
+        Only what users say of themselves on the main track of a session counts, not what points at the matter in hand.
+        What they said later of the same matter takes the place of what they said before, whichever session it was in.
+
+        Args:
+            query: Only what shares words with it, best first; without one the weightiest come first.
+            user: Whose sessions.
+            k: How many at most.
+            superseded: Whether those are given too that do not hold any more.
+
+        Returns:
+            Facts with their `session_id` and `message_ids`: `memory.session(fact.session_id).forget(message_ids=...)`
+            removes one with its messages, and a later word of the user corrects it.
+        """
+        return self.core.facts(user, query, k=k, superseded_too=superseded)
+
+    afacts = off_loop_twin(facts)
+
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
 
@@ -301,23 +350,30 @@ class TieredMemory:
         session_id: SessionId | None = None,
         user: Name | None = None,
         checkpointer: Checkpointer | None = None,
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
-        """Remove a session, or every session of a user, with everything derived from it.
+        """Remove a session, or a user: every session with everything derived from it, and the user's items.
 
         What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it.
 
         Args:
             session_id: Which session.
-            user: Whose sessions.
+            user: Whose sessions, and whose items of `TieredStore`.
             checkpointer: LangGraph's checkpointer, to have the threads of these names deleted there too.
+            store: Another store of LangGraph, to have the user's items deleted there too.
+            namespaces: Which of its namespaces are the user's, such as `[("memories", "zoe")]`, all below included.
 
         Raises:
-            InvalidInputError: when neither or both are named, or the checkpointer cannot delete a thread.
+            InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or it is not
+                said what of the store is the user's.
             StorageError: when the database cannot remove it now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        flow = self.core.forget(session_id=session_id, user=user, checkpointer=checkpointer)
-        return run(flow, take=delete_thread)
+        flow = self.core.forget(
+            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
+        )
+        return run(flow, take=take_out)
 
     async def aforget(
         self,
@@ -325,10 +381,14 @@ class TieredMemory:
         session_id: SessionId | None = None,
         user: Name | None = None,
         checkpointer: Checkpointer | None = None,
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
         """See `forget`."""
-        flow = self.core.forget(session_id=session_id, user=user, checkpointer=checkpointer)
-        return await arun(flow, take=adelete_thread)
+        flow = self.core.forget(
+            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
+        )
+        return await arun(flow, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""

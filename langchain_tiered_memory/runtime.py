@@ -19,6 +19,8 @@ from langchain_tiered_memory.transcript.outbox import Listeners
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from langchain_core.embeddings import Embeddings
+
     from langchain_tiered_memory.models.message_counting import RememberedCounts
     from langchain_tiered_memory.models.surroundings import Surroundings
     from langchain_tiered_memory.protocols import Clock, VectorIndex
@@ -42,6 +44,10 @@ class Runtime:
     """Has summaries written."""
     open_index: Callable[[], VectorIndex | None]
     """The vector index, opened on first use; `None` where search is lexical only."""
+    embeddings: Callable[[], Embeddings | None]
+    """What embeds, chosen on first use; `None` where search is lexical only."""
+    embedder: Callable[[], str]
+    """Fingerprint of what embeds; raises whatever that raises when it is first asked."""
     sign: Callable[[], str]
     """Who signs leases: unique to this opened memory in this process, a forked child included."""
     surroundings: Surroundings

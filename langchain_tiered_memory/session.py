@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Iterable, Sequence  # noqa: TC003
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
@@ -13,8 +13,8 @@ from langchain_tiered_memory.context.history.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
-from langchain_tiered_memory.forgetting.langgraph_threads import adelete_thread, delete_thread
 from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -26,6 +26,7 @@ from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import seconds_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
@@ -118,7 +119,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None, since=_seconds(since), until=_seconds(until)
+            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
         )
         return search_within(self.core, query, k=k, levels=levels, filters=filters)
 
@@ -195,7 +196,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        return run(self._forget(message_ids, checkpointer), take=delete_thread)
+        return run(self._forget(message_ids, checkpointer), take=take_out)
 
     async def aforget(
         self,
@@ -204,7 +205,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         checkpointer: Checkpointer | None = None,
     ) -> Receipt:
         """See `forget`."""
-        return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
+        return await arun(self._forget(message_ids, checkpointer), take=atake_out)
 
     def metrics(self) -> SessionMetrics:
         """The session in figures; with a scope, this track alone."""
@@ -261,9 +262,3 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         )
         self.core.wake()
         return receipt
-
-
-def _seconds(moment: dt.datetime | None) -> float | None:
-    if moment is None:
-        return None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()

@@ -268,6 +268,7 @@ class SessionEngine:
             view=view,
             branch=tuple(branch) if branch is not None else None,
             alone=alone or self.scope is not None,
+            user=self.user,
             sight=self.scope,
             **asked,
         )

@@ -99,7 +99,8 @@ def recalling(
     standing = _still_standing(runtime, ref, request_inputs, shown)
     last = request_inputs.required.last_user
     version = request_inputs.sections.version
-    key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, rooms.figures, version)
+    asked = (request_inputs.query, last.seq if last is not None else 0)
+    key = (ref.epoch, request_inputs.elsewhere, *asked, rooms.figures, version)
     own = room
     in_loop = "loop" in shown.mode
     if in_loop:
@@ -164,15 +165,16 @@ def keep_standing(
             *standing,
             Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows, sections=recalled.sections),
         )
-    runtime.view_cache.keep_standing(ref.key, request_inputs.name, _standing_key(ref, shown), standing)
+    key = _standing_key(ref, request_inputs, shown)
+    runtime.view_cache.keep_standing(ref.key, request_inputs.name, key, standing)
 
 
 def _may_stand(shown: Assembly) -> bool:
     return shown.plan is not None and not {"recall", "minimal"} & set(shown.mode.names)
 
 
-def _standing_key(ref: SessionRef, shown: Assembly) -> Hashable:
-    return ref.epoch, shown.plan
+def _standing_key(ref: SessionRef, request_inputs: RequestInputs, shown: Assembly) -> Hashable:
+    return ref.epoch, request_inputs.elsewhere, shown.plan
 
 
 def _asks(request: Request, request_inputs: RequestInputs) -> bool:
@@ -186,9 +188,8 @@ def _still_standing(
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
     if not _may_stand(shown):
         return ()
-    kept: tuple[Standing, ...] = (
-        runtime.view_cache.standing(ref.key, request_inputs.name, _standing_key(ref, shown)) or ()
-    )
+    key = _standing_key(ref, request_inputs, shown)
+    kept: tuple[Standing, ...] = runtime.view_cache.standing(ref.key, request_inputs.name, key) or ()
     place = recall_position(shown.pieces)
     asked = shown.pieces[place].entry if place < len(shown.pieces) else None
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)

@@ -16,7 +16,7 @@ from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -53,6 +53,8 @@ class Request:
     """The same as numbers of the messages that are *not* on it, where somebody has these."""
     alone: bool = False
     """Whether other tracks are not shown: the messages are a conversation of their own."""
+    user: str | None = None
+    """Who asks, where the handle says so: only then may anything of other sessions be shown."""
     sight: Scope | None = None
     """What else of the session is shown, where other tracks are not: a part of the parent's."""
     langgraph_checkpoint_id: str | None = None
@@ -87,6 +89,9 @@ class RequestInputs:
     """What recall may take beside what the user said last."""
     sections: ChosenSections = field(default_factory=ChosenSections)
     """What a user registered."""
+    elsewhere: Hashable = None
+    """How the user's other sessions stand, where a section tells of them: another one when what they say may not be
+    shown any more as it was."""
 
     def rooms(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> Rooms:
         """The policy resolved for a ratio of billed to raw tokens."""
@@ -147,6 +152,8 @@ def request_inputs_of(
         said = said_last(
             runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
         )
+    chosen = runtime.sections.chosen
+    crosses = request.user is not None and any(getattr(one, "crosses_sessions", False) for one in chosen.own)
     return RequestInputs(
         system=system,
         fixed=fixed,
@@ -164,7 +171,8 @@ def request_inputs_of(
         ),
         name=name,
         said=said,
-        sections=runtime.sections.chosen,
+        sections=chosen,
+        elsewhere=runtime.store.across.stamp(str(request.user), besides=ref.session_id) if crosses and ref else None,
     )
 
 

@@ -106,7 +106,14 @@ def account(
             )
         )
     sections += [
-        Section(name=one.name, tokens=one.tokens, cap=one.cap, left_out=one.left_out, text=one.text)
+        Section(
+            name=one.name,
+            tokens=one.tokens,
+            cap=one.cap,
+            left_out=one.left_out,
+            text=one.text,
+            sources=one.sources,
+        )
         for one in registered
     ]
     return tuple(sections)

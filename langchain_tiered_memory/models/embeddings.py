@@ -230,15 +230,18 @@ def resolve_embeddings(choice: Embeddings | str | None) -> Embeddings | None:
     return MiniLMEmbeddings(found) if found is not None else None
 
 
-def fingerprint_of(embeddings: Embeddings) -> str:
+def fingerprint_of(embeddings: Embeddings | None) -> str:
     """A name that two embedders share only if their vectors may stand in one index; equal in every process.
 
     An embedder's own `fingerprint` is taken as it is. Of others: the class, the attributes that usually name the
-    model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the embedder.
+    model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the embedder;
+    no embedder has an empty one.
 
     Raises:
         Exception: whatever the embedder raises on that text.
     """
+    if embeddings is None:
+        return ""
     inner = getattr(embeddings, "underlying_embeddings", None)
     if isinstance(inner, Embeddings):
         return fingerprint_of(inner)

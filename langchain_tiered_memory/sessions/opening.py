@@ -18,7 +18,7 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.chat_models import models_in
-from langchain_tiered_memory.models.embeddings import named_embeddings, resolve_embeddings
+from langchain_tiered_memory.models.embeddings import fingerprint_of, named_embeddings, resolve_embeddings
 from langchain_tiered_memory.models.message_counting import RememberedCounts
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.surroundings import look_around
@@ -114,6 +114,8 @@ def open_runtime(
         now=now,
         condenser=engine,
         open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
+        embeddings=chosen_embeddings,
+        embedder=cache(lambda: fingerprint_of(chosen_embeddings())),
         sign=_signature(),
         surroundings=look_around(
             embeddings,

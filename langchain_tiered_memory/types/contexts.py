@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a line of a context rests on that stands in another session of the same user."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+    fact_id: str | None = None
+    """The fact that the line tells; `None` where it quotes a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """One part of a context, and its account."""
 
@@ -27,6 +37,8 @@ class Section:
     left_out: tuple[LeftOut, ...] = ()
     text: str = ""
     """What the section says, where it is a text of ours; empty for messages shown in their own place."""
+    sources: tuple[Source, ...] = ()
+    """Of a section that tells of the user's other sessions: what each of its lines rests on."""
     not_shown: int = 0
     """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
     and have no room, or whose summary also stands for another branch."""

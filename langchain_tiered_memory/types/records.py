@@ -188,6 +188,8 @@ class Fact:
     """The fact that took its place."""
     message_ids: tuple[str, ...] = ()
     """Ids of the messages that state it, where `Session.facts` gives it."""
+    session_id: str = ""
+    """The session that states it, where `TieredMemory.facts` gives it."""
 
 
 def added(one: Sum, other: Sum) -> Sum:
@@ -323,6 +325,8 @@ class Hit:
     kind: str | None = None
     name: str | None = None
     tokens: int = 0
+    session_id: str = ""
+    """The session that it stands in, where `TieredMemory.search` gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,3 +342,10 @@ class LeftOut:
 def utc(seconds: float) -> dt.datetime:
     """A time of ours as an aware `datetime`."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
+
+
+def seconds_of(moment: dt.datetime | None) -> float | None:
+    """A moment as seconds since the epoch; one without a zone is UTC."""
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()

@@ -22,6 +22,7 @@ ORDER = (
     {"transcript"},
     {"summaries"},
     {"recall", "runs"},
+    {"items", "across"},
     {"context"},
     {"forgetting"},
     {"maintenance"},
@@ -45,6 +46,8 @@ STORES = {
     "runs/",
     "context/history/",
     "forgetting/",
+    "items/store.py",
+    "across/store.py",
     "maintenance/",
     "models/window_store.py",
 }
