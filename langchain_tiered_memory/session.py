@@ -14,6 +14,8 @@ from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.pages.content import content_of
+from langchain_tiered_memory.pages.document import document
 from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
@@ -25,6 +27,7 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import seconds_of
 
@@ -220,6 +223,24 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
     async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
         """See `flush`."""
         return await arun(self.core.engine.flush(self.session_id, timeout))
+
+    def page(self, *, contexts: Sequence[Context] = ()) -> str:
+        """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
+
+        It stands alone: no request leaves it, and what a message says stays text. Nothing is written by making it. What
+        each past call was shown is told as far as decisions about views are kept.
+
+        Args:
+            contexts: What `context` gave for calls of this track, to be shown word for word with their accounts.
+
+        Raises:
+            NotFoundError: when the session has no message.
+            InvalidInputError: for a handle with a scope.
+        """
+        refuse_whole_session(self.core, "page")
+        return document(content_of(self, contexts=contexts))
+
+    apage = off_loop_twin(page)
 
     def end(self) -> None:
         """Close the session: its highest summaries are archived. A further message opens it again."""

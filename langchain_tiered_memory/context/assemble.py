@@ -28,7 +28,7 @@ from langchain_tiered_memory.context.request import (
     with_learnt_window,
 )
 from langchain_tiered_memory.context.required_messages import kept_by_kind
-from langchain_tiered_memory.context.section_report import account
+from langchain_tiered_memory.context.section_report import COMPACTED, account
 from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
 from langchain_tiered_memory.context.view.repeated_reads import tell_repeated, without_astray
@@ -198,7 +198,7 @@ def _as_bound(inputs: AssemblyInputs, plan: ViewPlan, decided: Decided) -> Rooms
 def _compacted(plan: ViewPlan) -> tuple[LeftOut, ...]:
     """What the provider's own compaction stands for, where a view begins with one."""
     told = f"1-{plan.since - 1}"
-    return (LeftOut(what=told, reason="compacted by the provider"),) if plan.since > 1 else ()
+    return (LeftOut(what=told, reason=COMPACTED),) if plan.since > 1 else ()
 
 
 def _asked_alone(inputs: AssemblyInputs, request: Request) -> tuple[Piece, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, gaps_of
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, gaps_of, in_order
 from langchain_tiered_memory.types.contexts import Section
+from langchain_tiered_memory.types.outcomes import ShownView, Stretch
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.sections.rendering import RenderedSection
+    from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.policies import ViewPolicy
 
 
@@ -25,6 +27,8 @@ _REASONS: dict[GapReason, str] = {
 _CUT = "too large: shown head and tail"
 
 
+COMPACTED = "compacted by the provider"
+"""Why nothing of ours tells of what is before a provider's own compaction."""
 POINTED = "its text stands there"
 """Ends the reason of a result in whose place a view has a pointer."""
 
@@ -32,6 +36,35 @@ POINTED = "its text stands there"
 def reason_of(gap: Gap) -> str:
     """Why a gap is one."""
     return _REASONS[gap.why] if gap.why is not None else "not condensed yet"
+
+
+def shown_by(plan: ViewPlan) -> ShownView:
+    """What a plan shows, for a person: no text of a summary, which may be another one by now."""
+    stretches = [_stretch(item) for item in in_order((*plan.items, *plan.left_spans))]
+    if plan.since > 1:
+        before = plan.since - 1
+        told = Stretch(first_seq=1, last_seq=before, messages=before, shown="untold", reason=COMPACTED)
+        stretches.insert(0, told)
+    return ShownView(
+        stretches=tuple(stretches),
+        whole_from=plan.tail_from,
+        left_groups=plan.left,
+        kept_groups=plan.kept,
+        cut=tuple(seq for seq, _ in plan.masked),
+        quoted=tuple(dict.fromkeys((*plan.queries, *plan.always))),
+        facts=plan.facts,
+        files=plan.files,
+        parts=plan.parts,
+    )
+
+
+def _stretch(item: CoverItem) -> Stretch:
+    first, last, messages = item.first_seq, item.last_seq, item.entry_count
+    if isinstance(item, Gap):
+        return Stretch(first_seq=first, last_seq=last, messages=messages, shown="untold", reason=reason_of(item))
+    shown: Literal["whole", "short", "headline", "joined"] = "joined" if isinstance(item, Joint) else item.resolution
+    ids = item.ids if isinstance(item, Joint) else (item.id,)
+    return Stretch(first_seq=first, last_seq=last, messages=messages, shown=shown, summary_ids=ids, tokens=item.tokens)
 
 
 def account(

@@ -17,8 +17,13 @@ from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.recall.detail import detail_of
-from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, expand_within, refuse_whole_session
-from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001
+from langchain_tiered_memory.sessions.scoped_verbs import (
+    SessionCore,
+    expand_within,
+    of_own_track,
+    refuse_whole_session,
+)
+from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Detail
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.records import SessionRef, Summary
 
 _MOST_NAMED = 10
 """Tracks that are named in a warning."""
@@ -51,6 +56,32 @@ class TrackVerbs(SessionCore):
         return [_decoded(entry) for entry in found]
 
     amessages = off_loop_twin(messages)
+
+    def entries(self, *, after: Amount = 0, limit: Count | None = None) -> list[Entry]:
+        """The stored messages of every track, in order: number, time, tokens, kind, pin, and what each says.
+
+        With a scope they are its track's. A message that is damaged is left out, and told of as an event.
+
+        Args:
+            after: Only those with a higher number (`Entry.seq`): what came since.
+            limit: The most to give; `None`: all.
+        """
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
+        if ref is None:
+            return []
+        found: list[Entry] = store.transcript.entries(ref, track=self.core.only_track, after=after, limit=limit)
+        return found
+
+    aentries = off_loop_twin(entries)
+
+    def summaries(self) -> list[Summary]:
+        """Every summary of the session, by level and place, unfinished ones too; with a scope its track's own."""
+        store = self.core.checked.store
+        ref = store.transcript.find(self.session_id)
+        return of_own_track(self.core, store.tree.all(ref)) if ref is not None else []
+
+    asummaries = off_loop_twin(summaries)
 
     def tracks(self) -> list[str]:
         """The tracks of this session that have messages, in the order in which they began.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.types.outcomes import GuardReport  # noqa: TC001 - read at the border, as is the next
+from langchain_tiered_memory.types.records import LeftOut  # noqa: TC001
+
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.types.outcomes import GuardReport
     from langchain_tiered_memory.types.policies import ViewPolicy
-    from langchain_tiered_memory.types.records import LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

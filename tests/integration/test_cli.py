@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = (
     "replay", "ask", "eval", "inspect", "facts", "verify", "reindex", "doctor", "export", "import", "forget", "status",
-    "setup",
+    "setup", "page", "serve",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 

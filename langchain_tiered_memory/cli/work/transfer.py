@@ -28,14 +28,14 @@ def export_sessions(db: str, wanted: Sequence[str], *, out: Path | None) -> None
     """
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
         sessions = [existing_session(memory, name) for name in wanted or memory.sessions()]
-        written = 0
-        with _written(out) as file, progress("exporting", len(sessions)) as step:
+        count = 0
+        with written(out) as file, progress("exporting", len(sessions)) as step:
             for session in sessions:
                 for entry in entries_of(memory, session.session_id):
                     file.write(export_line(session.session_id, entry) + "\n")
-                    written += 1
+                    count += 1
                 step()
-    err().print(f"{plural(written, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
+    err().print(f"{plural(count, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
 
 
 def import_file(
@@ -133,7 +133,7 @@ def forget_target(db: str, target: Target, *, to_json: bool) -> None:
 
 
 @contextmanager
-def _written(path: Path | None) -> Iterator[IO[str]]:
+def written(path: Path | None) -> Iterator[IO[str]]:
     """The file to write to, for its owner alone; a file appears under its name only when it is complete."""
     if path is None:
         yield sys.stdout

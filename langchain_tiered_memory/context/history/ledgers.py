@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.section_report import reason_of
+from langchain_tiered_memory.context.section_report import reason_of, shown_by
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
@@ -278,6 +278,8 @@ def diff_of(
         came=tuple(came),
         text_before=_text(before, summaries),
         text_after=_text(after, summaries),
+        before=shown_by(before) if before is not None else None,
+        after=shown_by(after) if after is not None else None,
     )
 
 
