@@ -25,6 +25,7 @@ from langchain_tiered_memory.session import Session, adelete_thread, delete_thre
 from langchain_tiered_memory.session_engine import SessionEngine
 from langchain_tiered_memory.sessions.file_run import Run
 from langchain_tiered_memory.sessions.opening import open_runtime
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.settings import Settings  # noqa: TC001
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
 from langchain_tiered_memory.transcript.outbox import tell_left_over
@@ -42,6 +43,7 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Receipt, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
 
@@ -49,7 +51,7 @@ __all__ = ["Run", "Session", "TieredMemory"]
 
 
 @checked_verbs
-class TieredMemory:
+class TieredMemory(ShownHandle):
     """A memory: one database, its index, and the judges that were chosen when it was opened.
 
     Open one with `TieredMemory.open`; it may serve any number of sessions, threads and tasks. Several processes may
@@ -339,6 +341,14 @@ class TieredMemory:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.aclose()
+
+    def _name(self) -> str:
+        return self.core.label
+
+    def _looked_up(self) -> Sheet:
+        from langchain_tiered_memory.display.sessions import memory  # noqa: PLC0415 - as of `Shown`
+
+        return memory(self)
 
     def __copy__(self) -> Self:
         """Itself, as `copy.deepcopy` gives it: there is one database, and one background thread."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.display.shown import Shown
+
 if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.records import Spent
 
 
@@ -44,8 +47,8 @@ class Progress:
     of: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VerifyReport(Shown):
     """What `verify()` looked at and what it found."""
 
     sessions: int
@@ -63,6 +66,11 @@ class VerifyReport:
     def healthy(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import verify_report  # noqa: PLC0415 - as of `Shown`
+
+        return verify_report(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +90,8 @@ class DoctorReport:
         return not self.left
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Receipt(Shown):
     """What `forget()` removed, and what it cannot promise."""
 
     session_ids: tuple[str, ...]
@@ -96,6 +104,11 @@ class Receipt:
     """Places where bytes of the forgotten text may outlive this call, LangGraph's checkpointer among them where one was
     seen with the session; empty where a scan finds nothing."""
     at: float
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import receipt  # noqa: PLC0415 - as of `Shown`
+
+        return receipt(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +164,8 @@ class LevelMetrics:
         return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionMetrics:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SessionMetrics(Shown):
     """Sizes, costs, ratios."""
 
     session_id: str
@@ -173,3 +186,8 @@ class SessionMetrics:
     kept_identifiers: float | None
     information_loss: float | None
     """Mean over the level-1 summaries; see `Summary.information_loss`."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import metrics  # noqa: PLC0415 - as of `Shown`
+
+        return metrics(self)

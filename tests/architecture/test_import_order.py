@@ -12,7 +12,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "telemetry", "types", "text"},
+    {"_moved", "_version", "events", "telemetry", "types", "text", "display"},
     {"errors", "border"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
