@@ -109,6 +109,7 @@ class Engine:
             tokens=context.tokens,
             limit=guard.window.limit,
             zone=guard.zone.value,
+            needed_tokens=guard.used_tokens,
             sections={section.name: section.tokens for section in context.sections},
         )
         self.contexts.note(session_id, size)

@@ -79,16 +79,27 @@ def _block(block: Block) -> str:
 
 
 def _bar(bar: Bar) -> str:
+    colours = _colours(bar)
     parts = "".join(
         f'<div title="{_told(part.name)}: {number(part.amount)}" style="width:{100 * part.amount / bar.width:.2f}%;'
         f'background:{colour};box-sizing:border-box;border-right:1px solid rgba(255,255,255,.8)"></div>'
-        for part, colour in zip(bar.parts, _colours(bar), strict=True)
+        for part, colour in zip(bar.parts, colours, strict=True)
         if part.amount > 0
     )
+    own = {part.name: colour for part, colour in zip(bar.parts, colours, strict=True)}
+    legend = (
+        ""
+        if bar.is_named_below
+        else " ".join(
+            f'<span style="margin-right:1em;white-space:nowrap">{_mark(own[name])}{_told(name)} {number(amount)}</span>'
+            for name, amount in bar.sums().items()
+        )
+    )
+    box = f"display:flex;height:16px;border:{_LINE};border-radius:3px;overflow:hidden;background:rgba(128,128,128,.12)"
     return (
         f'<div style="{_CAPTION}">{_told(bar.caption)}</div>'
-        f'<div role="img" aria-label="{_told(bar.told())}" style="display:flex;height:16px;border:{_LINE};'
-        f'border-radius:3px;overflow:hidden;background:rgba(128,128,128,.12)">{parts}</div>'
+        f'<div role="img" aria-label="{_told(bar.told())}" style="{box}">{parts}</div>'
+        f'<div aria-hidden="true">{legend}</div>'
     )
 
 
@@ -115,10 +126,13 @@ def _table(block: Table) -> str:
 
 
 def _row_marks(block: Table) -> list[str]:
-    """A square in the colour that the row has in a bar."""
+    return [_mark(COLOURS.get(colour, colour)) for colour in block.colours] or [""] * len(block.rows)
+
+
+def _mark(colour: str) -> str:
+    """A square in the colour of a bar's part."""
     style = "display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.4em"
-    marks = [f'<span aria-hidden="true" style="{style};background:{COLOURS.get(c, c)}"></span>' for c in block.colours]
-    return marks or [""] * len(block.rows)
+    return f'<span aria-hidden="true" style="{style};background:{colour}"></span>'
 
 
 def _side(block: Table, place: int) -> str:
@@ -130,7 +144,7 @@ def _cell(block: Table, row: tuple[Cell, ...], place: int, mark: str) -> str:
     value = row[place]
     said = "\u2013" if value is None or value == "" else _told(value) if isinstance(value, str) else number(value)
     tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-    style = f"{_CELL}{_side(block, place)};font-weight:400;overflow-wrap:anywhere"
+    style = f"{_CELL}{_side(block, place)};font-weight:400;overflow-wrap:break-word"
     return f'<{tag}{scope} style="{style}">{mark if place == 0 else ""}{said}</{tag}>'
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MESSAGES_SHOWN = 60
 """Of a context's messages: the first few, and the last ones."""
 _FIRST = 5
+_ID = 12
 _STRETCHES = 60
 """Of a strip of zones."""
 
@@ -49,6 +50,7 @@ def context(one: Context) -> Sheet:
         caption="what takes the room",
         parts=tuple(Part(name=section.name, amount=section.tokens) for section in shown),
         total=one.max_tokens,
+        is_named_below=True,
     )
     sections = table(
         "what is in",
@@ -90,8 +92,13 @@ def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
     """A table of what is not shown, if anything is not."""
     if not found:
         return (Words(text="nothing was left out"),)
-    rows = [(name, brief(one.what, 40), one.reason, one.tokens or None) for name, one in found]
+    rows = [(name, _briefly(one.what), one.reason, one.tokens or None) for name, one in found]
     return (table("what stayed out", ("section", "what", "why", "tokens"), rows, most=20),)
+
+
+def _briefly(what: str) -> str:
+    """A span, or as much of an id as `expand` and `pin` need to find it."""
+    return brief(what, 40) if "-" in what else what[:_ID]
 
 
 def _coloured(one: Table, colours: tuple[str, ...]) -> Table:
@@ -162,7 +169,7 @@ def outcomes(found: Sequence[Outcome]) -> Sheet:
 
 def ledger(found: Sequence[LedgerRow]) -> Sheet:
     """What left the views, newest first."""
-    rows = [(brief(one.what, 40), one.reason + (", came back" if one.undone else ""), one.tokens) for one in found]
+    rows = [(_briefly(one.what), one.reason + (", came back" if one.undone else ""), one.tokens) for one in found]
     about = f"{plural(len(found), 'thing')} left the views; all of it is still in the transcript"
     return Sheet(kind="Ledger", about=about, blocks=(table("newest first", ("what", "why", "tokens"), rows),))
 
@@ -171,7 +178,7 @@ def view_diff(one: ViewDiff) -> Sheet:
     """What a condensation took out of a view, what stands there instead, and both texts."""
     sheet = outcome(one.outcome)
     left = [("view", left) for left in one.left]
-    came = [(brief(item.what, 12), item.reason, item.tokens or None) for item in one.came]
+    came = [(item.reason if item.tokens else f"{item.what}: {item.reason}", item.tokens or None) for item in one.came]
     fewer = one.outcome.tokens_before - one.outcome.tokens_after
     sizes = (Part(name="kept", amount=one.outcome.tokens_after), Part(name="freed", amount=max(fewer, 0)))
     return Sheet(
@@ -181,7 +188,7 @@ def view_diff(one: ViewDiff) -> Sheet:
         blocks=(
             Bar(caption="the request before it", parts=sizes),
             *left_out(left),
-            table("what came instead", ("what", "for what", "tokens"), came, most=20),
+            table("what came instead", ("what", "tokens"), came, most=20),
             Changes(caption="what stands for older history", before=one.text_before, after=one.text_after),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.display.contexts import zones
@@ -24,12 +25,15 @@ def tiers(one: TierSizes) -> Sheet:
     packed = f", compressed {one.compression:.1f} to 1" if one.compression else ""
     about = f"{plural(sum(one.files.values()), 'file')}, hot and warm {percent(one.utilisation)} full{packed}"
     bar = Bar(
-        caption="files by tier", parts=tuple(Part(name=tier, amount=n) for tier, n in one.files.items()), unit="files"
+        caption="files by tier",
+        parts=tuple(Part(name=tier, amount=n) for tier, n in one.files.items()),
+        unit="files",
+        is_named_below=True,
     )
     return Sheet(
         kind="TierSizes",
         about=about,
-        blocks=(bar, table("tiers", ("tier", "files", "kB", "full"), rows)),
+        blocks=(bar, replace(table("tiers", ("tier", "files", "kB", "full"), rows), colours=tuple(one.files))),
     )
 
 

@@ -49,6 +49,8 @@ class Bar:
     total: float = 0.0
     """What the whole width stands for; the parts' own sum, if that is more."""
     unit: str = "tokens"
+    is_named_below: bool = False
+    """Whether a table with the same colours follows, which names the parts."""
 
     @property
     def width(self) -> float:

@@ -205,6 +205,8 @@ class ContextSize:
     limit: int
     """What the window leaves for it."""
     zone: str
+    needed_tokens: int = 0
+    """Of the same request before anything was done to make it fit: what its zone is judged by."""
     sections: dict[str, int] = field(default_factory=dict)
     """Its tokens by section."""
 
