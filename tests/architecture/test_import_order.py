@@ -28,7 +28,7 @@ ORDER = (
     {"store", "runtime"},
     {"sessions", "engine", "session_engine"},
     {"memory", "session"},
-    {"integrations", "conversations", "testing"},
+    {"integrations", "conversations", "testing", "plots"},
     {"cli", "evaluation"},
     {"__init__", "__main__"},
 )
