@@ -73,8 +73,8 @@ class VerifyReport(Shown):
         return verify_report(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DoctorReport(Shown):
     """What `doctor()` found, and what became of it."""
 
     found: tuple[Problem, ...]
@@ -88,6 +88,11 @@ class DoctorReport:
     def healthy(self) -> bool:
         """Whether nothing is wrong any more."""
         return not self.left
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import doctor_report  # noqa: PLC0415 - as of `Shown`
+
+        return doctor_report(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -124,8 +129,8 @@ class FlushReport:
     and not begun counts as one piece for each session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryStatus:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MemoryStatus(Shown):
     """What a memory is made of on this machine, and what it lacks there."""
 
     versions: dict[str, str]
@@ -146,6 +151,11 @@ class MemoryStatus:
     """Passages that search knows, by words or by meaning."""
     gaps: tuple[str, ...]
     """What works with less than it could: what, why, and what to do."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import status  # noqa: PLC0415 - as of `Shown`
+
+        return status(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

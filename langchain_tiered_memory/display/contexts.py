@@ -164,7 +164,7 @@ def outcomes(found: Sequence[Outcome]) -> Sheet:
         for one in found
     ]
     columns = ("outcome", "tokens before", "after", "messages left", "why")
-    return Sheet(kind="Outcomes", about=f"{len(found)}", blocks=(table("newest first", columns, rows),))
+    return Sheet(kind="Outcomes", about=f"{len(found)}", blocks=(table("decisions, newest first", columns, rows),))
 
 
 def ledger(found: Sequence[LedgerRow]) -> Sheet:
@@ -216,7 +216,7 @@ def costs(one: CostLedger) -> Sheet:
         kind="CostLedger",
         about=f"{spent:,} tokens spent, {one.saved_tokens:,} saved{money}",
         notes=(f"prompt caches began anew {plural(one.prefix_breaks, 'time')}",),
-        blocks=(table("condensations, newest first, in tokens", columns, rows),),
+        blocks=(table("condensations, newest first, in tokens", columns, rows, most=12),),
     )
 
 

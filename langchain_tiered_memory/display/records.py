@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.display.sheet import Cell
-    from langchain_tiered_memory.reports import Receipt, SessionMetrics, VerifyReport
+    from langchain_tiered_memory.reports import DoctorReport, MemoryStatus, Receipt, SessionMetrics, VerifyReport
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree
 
@@ -205,8 +205,8 @@ def metrics(one: SessionMetrics) -> Sheet:
     )
     return Sheet(
         kind="SessionMetrics",
-        about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the summaries on top of "
-        f"them save {percent(one.overall_ratio)}",
+        about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "
+        f"summaries save {percent(one.overall_ratio)} of them",
         notes=tuple(notes),
         blocks=(table("summaries", ("", "summaries", "of tokens", "in tokens", "saved"), rows),) if rows else (),
     )
@@ -231,6 +231,33 @@ def receipt(one: Receipt) -> Sheet:
         f"{'nothing remains' if not remains else plural(len(remains), 'place') + ' where something may remain'}",
         notes=remains,
         blocks=(table("what was removed", ("", "removed"), rows),),
+    )
+
+
+def doctor_report(one: DoctorReport) -> Sheet:
+    """What was wrong, and what became of it."""
+    states = ((one.mended, "mended"), (one.left, "still wrong"))
+    rows = [(problem.kind, problem.what, problem.detail, state) for problems, state in states for problem in problems]
+    return Sheet(
+        kind="DoctorReport",
+        about=f"{plural(len(one.found), 'problem')} found, {len(one.mended)} mended, {len(one.left)} left",
+        notes=one.notes,
+        blocks=(table("problems", ("kind", "where", "what", "now"), rows),) if rows else (),
+    )
+
+
+def status(one: MemoryStatus) -> Sheet:
+    """What a memory is made of here, and what it lacks."""
+    by = f"words and meaning ({one.embedder}, {one.vectors:,} vectors)" if one.embedder else "words"
+    return Sheet(
+        kind="MemoryStatus",
+        about=f"{one.database}, {plural(one.sessions, 'session')}",
+        notes=(
+            f"searches {one.passages:,} passages by {by}",
+            f"counts with {one.counter}{' (an estimate)' if one.counts_are_estimates else ''}",
+            *one.gaps,
+        ),
+        blocks=(table("versions", ("package", "version"), list(one.versions.items())),),
     )
 
 

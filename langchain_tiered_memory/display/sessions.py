@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.display import contexts, records
-from langchain_tiered_memory.display.sheet import Sheet, plural, table
+from langchain_tiered_memory.display.sheet import Sheet, table
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import TieredMemory
@@ -36,22 +36,16 @@ def session(one: Session) -> Sheet:
 
 def memory(one: TieredMemory) -> Sheet:
     """Where it is, what searches and counts, and its newest sessions."""
-    status, ids = one.status(), one.sessions()
+    status, ids = records.status(one.status()), one.sessions()
     newest = [one.session(session_id).metrics() for session_id in ids[::-1][:_SESSIONS]]
     rows = [
         (found.session_id, found.messages, found.tokens, sum(level.summaries for level in found.levels))
         for found in newest
     ]
-    by = f"words and meaning ({status.embedder}, {status.vectors:,} vectors)" if status.embedder else "words"
-    notes = (
-        f"searches by {by}",
-        f"counts with {status.counter}{' (an estimate)' if status.counts_are_estimates else ''}",
-        *status.gaps,
-    )
     columns = ("session", "messages", "tokens", "summaries")
     return Sheet(
         kind="TieredMemory",
-        about=f"{status.database}, {plural(status.sessions, 'session')}",
-        notes=notes,
+        about=status.about,
+        notes=status.notes,
         blocks=(table("newest sessions", columns, rows, of=len(ids)),) if ids else (),
     )

@@ -57,3 +57,5 @@ class Listing(Shown, list[T]):
 
         named = brief(", ".join(map(repr, itertools.islice(self, _NAMED))), _CHARACTERS)
         return f"<{len(self)} {type(self).__name__}: {named}>" if self else f"<0 {type(self).__name__}>"
+
+    _repr_pretty_ = Shown._repr_pretty_  # IPython takes the first class that has this or a `__repr__`

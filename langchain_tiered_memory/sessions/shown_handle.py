@@ -29,3 +29,5 @@ class ShownHandle(Shown):
     def __repr__(self) -> str:
         """One short line; nothing is read."""
         return f"<{type(self).__name__} {brief(self._name(), 100)}>"
+
+    _repr_pretty_ = Shown._repr_pretty_  # IPython takes the first class that has this or a `__repr__`

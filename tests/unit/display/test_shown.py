@@ -80,6 +80,8 @@ def shown_values(memory: TieredMemory, session_id: str, folder: Path) -> dict[st
         "expanded": session.expand(session.tree().roots[0].id),
         "entries": session.expand(session.tree().level(1)[0].id),
         "verify": memory.verify(),
+        "doctor": memory.doctor(),
+        "status": memory.status(),
         "session": session,
         "memory": memory,
     }
