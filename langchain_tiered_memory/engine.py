@@ -95,6 +95,11 @@ class Engine:
             raise ClosedError(msg)
         return self._runtime
 
+    @property
+    def label(self) -> str:
+        """The database's file, or its URL without its password; of a closed memory, too."""
+        return self._runtime.store.database.label
+
     def writable_runtime(self) -> Runtime:
         """The parts, for a verb that writes.
 
@@ -181,7 +186,13 @@ class Engine:
         self.note_sent(session_id, track, context.raw_tokens)
         guard = context.guard
         size = ContextSize(
-            at=self._runtime.now(), track=track, tokens=context.tokens, limit=guard.window.limit, zone=guard.zone.value
+            at=self._runtime.now(),
+            track=track,
+            tokens=context.tokens,
+            limit=guard.window.limit,
+            zone=guard.zone.value,
+            needed_tokens=guard.used_tokens,
+            sections={section.name: section.tokens for section in context.sections},
         )
         self.contexts.note(session_id, size)
 

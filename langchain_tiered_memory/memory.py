@@ -15,6 +15,7 @@ from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
     ChromaPlace,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.engine import Engine
     from langchain_tiered_memory.reports import (
         DoctorReport,
@@ -74,7 +76,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 
 @checked_verbs
-class TieredMemory:
+class TieredMemory(ShownHandle):
     """A memory: one database, its index, and the judges that were chosen when it was opened.
 
     Open one with `TieredMemory.open`; it may serve any number of sessions, threads and tasks. Several processes may
@@ -419,6 +421,14 @@ class TieredMemory:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.aclose()
+
+    def _name(self) -> str:
+        return self.core.label
+
+    def _looked_up(self) -> Sheet:
+        from langchain_tiered_memory.display.sessions import memory  # noqa: PLC0415 - as of `Shown`
+
+        return memory(self)
 
     def __copy__(self) -> Self:
         """Itself, as `copy.deepcopy` gives it: there is one database, and one background thread."""

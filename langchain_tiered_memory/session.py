@@ -23,21 +23,25 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     refuse_whole_session,
     require_own,
     search_within,
+    tree_within,
 )
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import seconds_of
+from langchain_tiered_memory.types.records import Expanded, Facts, Hits, seconds_of
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
+    from langchain_tiered_memory.types.trees import SummaryTree
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -124,7 +128,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         filters = SearchFilters(
             tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
         )
-        return search_within(self.core, query, k=k, levels=levels, filters=filters)
+        return Hits(search_within(self.core, query, k=k, levels=levels, filters=filters))
 
     asearch = off_loop_twin(search)
 
@@ -141,7 +145,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         Raises:
             InvalidInputError: when one of them is of a type that it cannot take.
         """
-        return self.core.facts(query, k=k, superseded=superseded)
+        return Facts(self.core.facts(query, k=k, superseded=superseded))
 
     afacts = off_loop_twin(facts)
 
@@ -155,9 +159,18 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             NotFoundError: when the session has no such summary or message.
             InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
-        return expand_within(self.core, summary_id, depth=depth)
+        return Expanded(expand_within(self.core, summary_id, depth=depth))
 
     aexpand = off_loop_twin(expand)
+
+    def tree(self) -> SummaryTree:
+        """Every summary there is, from the highest down, with states, spans and sizes; with a scope, this track's.
+
+        To look at: it reads all of them, so it costs time that grows with the session.
+        """
+        return tree_within(self.core)
+
+    atree = off_loop_twin(tree)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on: this track's of that id, else that of the one that has it.
@@ -253,6 +266,14 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             runtime.store.tree.archive(ref)
 
     aend = off_loop_twin(end)
+
+    def _name(self) -> str:
+        return f"{self.session_id!r}, track {self.track!r}"
+
+    def _looked_up(self) -> Sheet:
+        from langchain_tiered_memory.display.sessions import session  # noqa: PLC0415 - as of `Shown`
+
+        return session(self)
 
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
         store = self.core.checked.store

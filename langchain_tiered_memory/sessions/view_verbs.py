@@ -25,6 +25,8 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
 )
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
 from langchain_tiered_memory.types.contexts import Detail
+from langchain_tiered_memory.types.files import WindowUse
+from langchain_tiered_memory.types.outcomes import Ledger, Outcomes
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 
 if TYPE_CHECKING:
@@ -218,15 +220,25 @@ class ViewVerbs(SessionCore):
 
     apreview = flow_twin(preview, lambda self: self.core.preview)
 
+    def window_use(self) -> WindowUse:
+        """How large the contexts of this session were, section by section, oldest first.
+
+        Of the last 2,000 that this process made: the database keeps nothing of it, and nothing is read here.
+        """
+        own = self.core.only_track
+        return WindowUse(
+            size for size in self.core.engine.contexts.of(self.session_id) if own is None or size.track == own
+        )
+
     def outcomes(self, *, limit: Count = 50) -> list[Outcome]:
         """What became of past condensations of this session's views, newest first."""
-        return outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track)
+        return Outcomes(outcomes(self.core.checked, self.session_id, limit=limit, track=self.core.only_track))
 
     aoutcomes = off_loop_twin(outcomes)
 
     def ledger(self) -> list[LedgerRow]:
         """What left the views of this session, and why, newest first. All of it is still in the transcript."""
-        return dropped(self.core.checked, self.session_id, track=self.core.only_track)
+        return Ledger(dropped(self.core.checked, self.session_id, track=self.core.only_track))
 
     aledger = off_loop_twin(ledger)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.display.shown import Shown
 from langchain_tiered_memory.types.outcomes import GuardReport  # noqa: TC001 - read at the border, as is the next
 from langchain_tiered_memory.types.records import LeftOut  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.policies import ViewPolicy
 
 
@@ -24,8 +26,8 @@ class Source:
     """The fact that the line tells; `None` where it quotes a message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Section(Shown):
     """One part of a context, and its account."""
 
     name: str
@@ -44,6 +46,11 @@ class Section:
     """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
     and have no room, or whose summary also stands for another branch."""
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import section  # noqa: PLC0415 - as of `Shown`
+
+        return section(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
@@ -61,8 +68,8 @@ class Detail:
     """Messages that found no room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Context(Shown):
     """What one model call gets."""
 
     messages: list[BaseMessage]
@@ -90,3 +97,8 @@ class Context:
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` where the context has none."""
         return next((section for section in self.sections if section.name == name), None)
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import context  # noqa: PLC0415 - as of `Shown`
+
+        return context(self)

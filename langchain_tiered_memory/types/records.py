@@ -10,8 +10,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+from langchain_tiered_memory.display.shown import Listing, Shown
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from langchain_tiered_memory.display.sheet import Sheet
 
 Sum = TypeVar("Sum", bound="DataclassInstance")
 
@@ -68,8 +72,8 @@ class Draft:
     """Model name and input tokens that the provider reported with this message, for calibration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Entry(Shown):
     """One stored message."""
 
     seq: int
@@ -94,6 +98,11 @@ class Entry:
     """0 until the message is edited."""
     summary_id: str | None
     """The level-1 summary that stands for it (planned, being made or finished)."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import entry  # noqa: PLC0415 - as of `Shown`
+
+        return entry(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +159,8 @@ FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "n
 FactStatus: TypeAlias = Literal["active", "superseded"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Fact(Shown):
     """A durable statement of the conversation, with the messages that state it; a correction supersedes it."""
 
     kind: FactKind
@@ -191,6 +200,22 @@ class Fact:
     session_id: str = ""
     """The session that states it, where `TieredMemory.facts` gives it."""
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import fact  # noqa: PLC0415 - as of `Shown`
+
+        return fact(self)
+
+
+class Facts(Listing[Fact]):
+    """Statements, as `Session.facts` gives them."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import facts  # noqa: PLC0415 - as of `Shown`
+
+        return facts(self)
+
 
 def added(one: Sum, other: Sum) -> Sum:
     """A record of figures, each field the sum of both."""
@@ -214,8 +239,8 @@ class Spent:
         return added(self, other)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Summary(Shown):
     """A node of level 1 or more. It names exactly what it covers."""
 
     id: str
@@ -263,6 +288,22 @@ class Summary:
     """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import summary  # noqa: PLC0415 - as of `Shown`
+
+        return summary(self)
+
+
+class Expanded(Listing[Summary | Entry]):
+    """What a summary stands for, as `Session.expand` gives it."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import detail  # noqa: PLC0415 - as of `Shown`
+
+        return detail(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageDraft:
@@ -305,8 +346,8 @@ class TextStatistics:
     """Counting stopped here: a term at the ceiling is common."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Hit(Shown):
     """One thing that a search found."""
 
     level: int
@@ -327,6 +368,22 @@ class Hit:
     tokens: int = 0
     session_id: str = ""
     """The session that it stands in, where `TieredMemory.search` gives it."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import hit  # noqa: PLC0415 - as of `Shown`
+
+        return hit(self)
+
+
+class Hits(Listing[Hit]):
+    """What a search found, best first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import hits  # noqa: PLC0415 - as of `Shown`
+
+        return hits(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

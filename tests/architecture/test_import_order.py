@@ -12,7 +12,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_version", "events", "telemetry", "types", "text"},
+    {"_version", "events", "telemetry", "types", "text", "display"},
     {"errors", "border"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -30,7 +30,7 @@ ORDER = (
     {"sessions", "engine", "session_engine"},
     {"pages"},
     {"memory", "session"},
-    {"integrations", "conversations", "testing"},
+    {"integrations", "conversations", "testing", "plots"},
     {"cli", "evaluation"},
     {"__init__", "__main__"},
 )
