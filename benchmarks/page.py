@@ -5,8 +5,8 @@
     python -m benchmarks.page --run all              # those that need no conversations of yours
 
 A record is a file in `benchmarks/results`: NAME.json, as `--run` keeps it, or NAME.md with its command, date and commit
-in its first lines, for what no single command prints. `page.toml` there lists the sections. A record holds the digest of
-the code that it was measured on; a table whose code differs from today's says so. Comments and docstrings are no code.
+in its first lines, for what no single command prints. `page.toml` there lists the sections. A record has a digest of
+the code that was measured; a table whose code differs from today's says so. Comments and docstrings are no code.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Entry:
     """Module and arguments; `None` for what is carried over and cannot be run by one command."""
     prints_text: bool = False
     """Whether it prints a text for people, and knows no `--json FILE`."""
+    until: str = ""
+    """Line of such a text from which on the rest is left out, such as seconds of a busy machine."""
 
     @property
     def module(self) -> str | None:
@@ -123,7 +125,8 @@ def record(entry: Entry) -> Path:
         if done.returncode:
             raise SystemExit(f"{entry.command} ended with {done.returncode}:\n{done.stdout[-2000:]}")  # noqa: EM102, TRY003
         if entry.prints_text:
-            kept["output"] = [line.rstrip() for line in done.stdout.strip().splitlines()]
+            lines = [line.rstrip() for line in done.stdout.strip().splitlines()]
+            kept["output"] = lines[: lines.index(entry.until)] if entry.until in lines else lines
         else:
             found = json.loads(to.read_text(encoding="utf-8"))
             kept["reports"] = [

@@ -61,7 +61,10 @@ try:
         PrivateStateAttr,
     )
 except ImportError as error:
-    _MISSING = "TieredMemoryMiddleware needs langchain 1.x: pip install 'langchain-tiered-memory[agents]'"
+    _MISSING = (
+        "TieredMemoryMiddleware needs langchain 1.x: pip install '.[agents]' in a checkout, "
+        "else pip install 'langchain-tiered-memory[agents]'"
+    )
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:

@@ -292,8 +292,8 @@ def _chat_model(name: str) -> BaseChatModel:
         from langchain.chat_models import init_chat_model  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = (
-            f"a model named by a string ({name!r}) needs langchain: pip install 'langchain-tiered-memory[models]', or "
-            "pass a chat model"
+            f"a model named by a string ({name!r}) needs langchain: pip install '.[models]' in a checkout, "
+            "else pip install 'langchain-tiered-memory[models]'; or pass a chat model"
         )
         raise SettingsError(msg) from error
     try:
