@@ -190,7 +190,7 @@ def page(code: str) -> str:
         found = read(entry.name)
         if found is None:
             continue
-        label = f"Measured on {found.date} at `{found.commit}`."
+        label = f"Measured on {found.date}; commit: {found.commit}."
         if found.code != code:
             label += " **Older than the code.**"
         parts.append(

@@ -99,8 +99,10 @@ def _group(model: type[BaseModel], path: str, shared: dict[str, type[BaseModel]]
 
 def _is_group(field: FieldInfo) -> bool:
     """Whether a field is a group with defaults of its own; a rule that several fields share is a value."""
-    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel) and not any(
-        inner.is_required() for inner in field.annotation.model_fields.values()
+    return (
+        isinstance(field.annotation, type)
+        and issubclass(field.annotation, BaseModel)
+        and not any(inner.is_required() for inner in field.annotation.model_fields.values())
     )
 
 
@@ -156,22 +158,22 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
+    if value == PRIVATE_FILE_MODE:
+        return f"`{value:#o}`"
+    if not isinstance(value, dict | tuple | BaseModel):
+        return f"`{value!r}`"
     if isinstance(value, dict) and len(value) > _MOST_SHOWN:
         return f"{len(value)} entries"
-    if isinstance(value, BaseModel) or (value and isinstance(value, tuple) and isinstance(value[0], BaseModel)):
-        several = value if isinstance(value, tuple) else (value,)
-        return "; ".join(_written(one) for one in several)
-    if isinstance(value, dict) and any(isinstance(one, BaseModel) for one in value.values()):
-        return "; ".join(f"`{name}`: {_written(one)}" for name, one in value.items())
-    if isinstance(value, tuple):
-        return ", ".join(f"`{one}`" for one in value) or "none"
-    if isinstance(value, dict):
-        return "none" if not value else f"`{value}`"
-    return f"`{value:#o}`" if value == PRIVATE_FILE_MODE else f"`{value!r}`"
+    named = isinstance(value, dict)
+    several = value.items() if named else enumerate(value if isinstance(value, tuple) else (value,))
+    shown = [f"`{name}`: {_written(one)}" if named else _written(one) for name, one in several]
+    return "; ".join(shown) or "none"
 
 
-def _written(model: BaseModel) -> str:
-    return ", ".join(f"{name} `{value!r}`" for name, value in model.model_dump(exclude_defaults=True).items())
+def _written(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
+    if not isinstance(value, BaseModel):
+        return f"`{value}`"
+    return ", ".join(f"{name} `{part!r}`" for name, part in value.model_dump(exclude_defaults=True).items())
 
 
 _MOST_SHOWN = 6

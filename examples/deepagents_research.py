@@ -1,6 +1,9 @@
 """deepagents with this memory in the main agent and in a sub-agent: `python examples/deepagents_research.py`."""
 
+from typing import Any
+
 from deepagents import create_deep_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -8,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_tiered_memory import TieredMemory, TieredMemoryMiddleware
 
 
-def remembering(memory: TieredMemory) -> TieredMemoryMiddleware:
+def remembering(memory: TieredMemory) -> AgentMiddleware[Any, Any]:
     """This memory under the name of deepagents' own summarisation, whose place it takes."""
     return TieredMemoryMiddleware(memory, name="SummarizationMiddleware")
 

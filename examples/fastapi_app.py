@@ -1,4 +1,4 @@
-"""A chat service that streams its answers: `python examples/fastapi_app.py`, then
+"""A chat service that streams its answers: `python examples/fastapi_app.py`.
 
     curl -N localhost:8080/chat/alice -d '{"text": "Hello"}' -H 'content-type: application/json'
 

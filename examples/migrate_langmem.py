@@ -19,7 +19,7 @@ from langchain_tiered_memory import TieredMemory, TieredState, context_node, mod
 MODEL = init_chat_model("openai:gpt-5-mini")
 
 
-class Before(MessagesState):
+class Before(MessagesState, total=False):
     """langmem's state: the running summary, and what the model is shown."""
 
     context: dict[str, Any]

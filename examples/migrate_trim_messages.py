@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, HumanMessage, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -19,7 +20,9 @@ MODEL = init_chat_model("openai:gpt-5-mini")
 
 def trimmed(state: MessagesState) -> dict[str, list[BaseMessage]]:
     """Before: the newest messages that fit."""
-    shown = trim_messages(state["messages"], max_tokens=4000, token_counter="approximate", start_on="human")
+    shown = trim_messages(
+        state["messages"], max_tokens=4000, token_counter=count_tokens_approximately, start_on="human"
+    )
     return {"messages": [MODEL.invoke(shown)]}
 
 

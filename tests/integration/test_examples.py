@@ -1,7 +1,4 @@
-"""Every file of examples/ runs as it stands, against servers that speak the providers' protocols, and says what is true.
-
-The stand-in for a model answers a question with the word that it asks for, if that word is in the request.
-"""
+"""Every file of examples/ runs as it stands, against servers that speak the providers' protocols."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.answering import answered, text_of
 from tests.anthropic_server import AnthropicServer
 from tests.ollama_server import OllamaServer
 from tests.openai_server import OpenAIServer, Scripted, calls
@@ -31,29 +29,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "examples"
-KNOWN = {
-    "And which order was that?": "4711",
-    "Which wood did I choose?": "oak",
-    "What do I grow?": "beans",
-    "What is my boat called?": "Petrel",
-    "What is wrong in hall 4?": "jams",
-    "Where do I sail?": "Hollin",
-    "What does the quay need?": "oak",
-}
-"""Questions of the examples, and the word that answers each: it was said earlier in the same conversation."""
-
-
-def text_of(message: dict[str, Any]) -> str:
-    content = message.get("content") or ""
-    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
-
-
-def answered(body: dict[str, Any]) -> str:
-    *earlier, last = [text_of(one) for one in body["messages"]]
-    wanted = next((word for question, word in KNOWN.items() if question in last), None)
-    if wanted is None:
-        return f"Noted: {last[:60]}"
-    return f"It is {wanted}." if any(wanted in one for one in earlier) else "I do not know."
 
 
 def scripted(body: dict[str, Any]) -> Scripted:
@@ -175,7 +150,7 @@ def spoken(port: int, text: str) -> str:
 
 def called(port: int, path: str, body: bytes | None = None) -> str:
     """What the service says, which may not have started yet."""
-    request = urllib.request.Request(  # noqa: S310 - loopback
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", data=body, headers={"content-type": "application/json"}
     )
     for _ in range(600):
