@@ -38,6 +38,7 @@ PAPERS = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
+    "LICENSE": "project/license.md",
     "benchmarks/README.md": "project/benchmarks.md",
     "examples/README.md": "examples/index.md",
     **{f"examples/{path.name}": f"examples/{path.stem}.md" for path in sorted((ROOT / "examples").glob("*.py"))},
@@ -53,7 +54,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, page in PAPERS.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         if not source.endswith(".md"):
-            language = "python" if source.endswith(".py") else "yaml"
+            language = {".py": "python", ".yaml": "yaml"}.get(Path(source).suffix, "text")
             text = f"# {source}\n\n```{language}\n{text}```\n"
         files.append(File.generated(config, page, content=text))
     return files
@@ -150,7 +151,7 @@ def _unit(name: str, field: FieldInfo) -> str:
     said = str(field.annotation) if get_args(field.annotation) else getattr(field.annotation, "__name__", "")
     said = re.sub(r"typing\.|collections\.abc\.|[a-z_.]+\.(?=[A-Z])", "", said)
     said = re.sub(r"Literal\[(.*?)\]", lambda found: found[1].replace(", ", " or "), said)
-    said = re.sub(r"Annotated\[(\w+),[^]]*\]", r"\1", said).replace("NoneType", "None")
+    said = re.sub(r"Annotated\[(\w+),[^]]*\]", r"\1", said).replace("NoneType", "None").replace(" | ", " or ")
     return f"`{said}`"
 
 

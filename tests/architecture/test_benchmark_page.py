@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from benchmarks import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
