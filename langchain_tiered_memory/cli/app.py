@@ -46,6 +46,8 @@ EXAMPLES = {
     "eval": "tiered-memory eval conversations/ --budgets 1000,4000",
     "inspect": "tiered-memory inspect memory.db alice",
     "facts": "tiered-memory facts memory.db alice shed",
+    "page": "tiered-memory page memory.db alice -o page.html",
+    "serve": "tiered-memory serve memory.db",
     "verify": "tiered-memory verify memory.db",
     "reindex": "tiered-memory reindex memory.db",
     "doctor": "tiered-memory doctor memory.db",
