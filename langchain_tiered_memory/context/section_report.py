@@ -12,10 +12,10 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
-    from langchain_tiered_memory.context.layout import Part, Piece
+    from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.sections.rendering import RenderedSection
     from langchain_tiered_memory.context.view.plan import ViewPlan
+    from langchain_tiered_memory.types.policies import ViewPolicy
 
 
 _REASONS: dict[GapReason, str] = {
@@ -70,31 +70,17 @@ def _stretch(item: CoverItem) -> Stretch:
 def account(
     pieces: Sequence[Piece],
     *,
-    allocation: BudgetAllocation,
+    policy: ViewPolicy,
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
-    recall_room: int,
     registered: Sequence[RenderedSection] = (),
-    sight: int = 0,
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
 
     Registered sections stand in one message with recall: each has an account of its own, behind recall's.
     """
-    caps: dict[Part, int] = {
-        "system": allocation.fixed,
-        "goal": allocation.goal,
-        "pinned": allocation.pins,
-        "history": allocation.cover + allocation.queries,
-        "facts": allocation.facts,
-        "parts": max(allocation.hard - allocation.fixed, 0),
-        "files": allocation.files,
-        "recent": max(allocation.hard - allocation.fixed, 0),
-        "parent": sight,
-        "recall": recall_room,
-    }
-    left_out: dict[Part, tuple[LeftOut, ...]] = {
+    left_out: dict[str, tuple[LeftOut, ...]] = {
         "history": tuple(
             LeftOut(
                 what=f"{gap.first_seq}-{gap.last_seq}",
@@ -128,8 +114,9 @@ def account(
             if piece.entry is not None and piece.stands_in is not None
         ),
     }
-    sections = [Section(name="system", tokens=allocation.fixed, cap=allocation.total)]
-    for part, cap in caps.items():
+    sections = [Section(name="system", tokens=policy.fixed, cap=policy.row("system").tokens)]
+    for row in policy:
+        part = row.section
         mine = [piece for piece in pieces if piece.part == part]
         if part == "system" or not (mine or left_out.get(part)):
             continue
@@ -142,7 +129,7 @@ def account(
             Section(
                 name=part,
                 tokens=tokens,
-                cap=cap,
+                cap=row.tokens,
                 entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
                 passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
@@ -152,7 +139,14 @@ def account(
             )
         )
     sections += [
-        Section(name=one.name, tokens=one.tokens, cap=one.cap, left_out=one.left_out, text=one.text)
+        Section(
+            name=one.name,
+            tokens=one.tokens,
+            cap=one.cap,
+            left_out=one.left_out,
+            text=one.text,
+            sources=one.sources,
+        )
         for one in registered
     ]
     return tuple(sections)

@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from langchain_tiered_memory.display.shown import Listing, Shown
 from langchain_tiered_memory.types.records import LeftOut, Spent
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
 
 
 class Zone(StrEnum):
@@ -126,8 +130,8 @@ class Window:
         return allowed if self.most is None else min(allowed, self.most)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Outcome(Shown):
     """One decision about a view. Those that changed it, or tried to, are kept: `Session.outcomes()`."""
 
     id: str
@@ -160,6 +164,22 @@ class Outcome:
     breaks_prefix: bool = False
     """Whether a prompt cache of this view had to begin anew."""
     undone_at: float | None = None
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import outcome  # noqa: PLC0415 - as of `Shown`
+
+        return outcome(self)
+
+
+class Outcomes(Listing[Outcome]):
+    """Decisions about views, newest first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import outcomes  # noqa: PLC0415 - as of `Shown`
+
+        return outcomes(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +256,8 @@ class ShownView:
     """Parts of files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewDiff:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ViewDiff(Shown):
     """What a condensation changed in a view, or (from `preview`) would change. Numbers are messages' `seq`s."""
 
     outcome: Outcome
@@ -254,6 +274,11 @@ class ViewDiff:
     after: ShownView | None = None
     """What it shows since; `None` where nothing of it was changed, or as above."""
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import view_diff  # noqa: PLC0415 - as of `Shown`
+
+        return view_diff(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
@@ -268,6 +293,17 @@ class LedgerRow:
     tokens: int
     undone: bool = False
     """Whether it came back: the outcome was undone."""
+
+
+class Ledger(Listing[LedgerRow]):
+    """What left the views, newest first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import ledger  # noqa: PLC0415 - as of `Shown`
+
+        return ledger(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,8 +328,8 @@ class CostRow:
         return self.breaks_even_after is not None and self.calls_since >= self.breaks_even_after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostLedger:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CostLedger(Shown):
     """What condensing a session cost, and what it saved."""
 
     rows: tuple[CostRow, ...]
@@ -304,6 +340,11 @@ class CostLedger:
     saved_cost: float | None
     prefix_breaks: int
     """How often a prompt cache had to begin anew."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import costs  # noqa: PLC0415 - as of `Shown`
+
+        return costs(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

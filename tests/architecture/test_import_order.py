@@ -12,7 +12,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "telemetry", "types", "text"},
+    {"_version", "events", "telemetry", "types", "text", "display"},
     {"errors", "border"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -22,6 +22,7 @@ ORDER = (
     {"transcript"},
     {"summaries"},
     {"recall", "runs"},
+    {"items", "across"},
     {"context"},
     {"forgetting"},
     {"maintenance"},
@@ -29,7 +30,7 @@ ORDER = (
     {"sessions", "engine", "session_engine"},
     {"pages"},
     {"memory", "session"},
-    {"integrations", "conversations", "testing"},
+    {"integrations", "conversations", "testing", "plots"},
     {"cli", "evaluation"},
     {"__init__", "__main__"},
 )
@@ -46,6 +47,8 @@ STORES = {
     "runs/",
     "context/history/",
     "forgetting/",
+    "items/store.py",
+    "across/store.py",
     "maintenance/",
     "models/window_store.py",
 }
@@ -60,7 +63,7 @@ THREADS_MAY = {
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
     "maintenance/worker.py": "is the background thread",
     "pages/server.py": "waits between two looks at what is new",
-    "recall/outage.py": "asks a silent server again behind the questions",
+    "recall/indexing.py": "asks a silent server again behind the questions",
     "maintenance/file_collector.py": "is a run's background thread",
     "runs/files/hot_cache.py": "notes accesses from any thread",
     "runs/files/monitor.py": "notes measures from any thread",
