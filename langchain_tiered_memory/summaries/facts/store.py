@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import ColumnElement, Select
 
@@ -159,14 +160,24 @@ class FactStore:
         active = () if superseded_too or track is not None else (table.c.status == "active",)
         by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
         if track is None:
-            return self._read(by_worth.limit(k))
+            return self._first_told(by_worth, k)
         own = self._read(by_worth)
         gone = superseded(own)
         judged = [
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
             for one in own
         ]
-        return [one for one in judged if superseded_too or one.status == "active"][:k]
+        return list(_told_once(one for one in judged if superseded_too or one.status == "active"))[:k]
+
+    def _first_told(self, query: Select[Any], k: int) -> list[Fact]:
+        """The first `k` of what a query gives, each told once."""
+        found: list[Fact] = []
+        for start in itertools.count(0, k):
+            page = self._read(query.offset(start).limit(k))
+            found = list(_told_once([*found, *page]))
+            if len(page) < k or len(found) >= k:
+                return found[:k]
+        return found
 
     def lasting(self, ref: SessionRef, *, before: int, track: str, limit: int) -> list[Fact]:
         """The newest statements of messages before one that held there and that must last as a model says, in order."""
@@ -291,6 +302,16 @@ class FactStore:
     def _read(self, query: Select[Any]) -> list[Fact]:
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+
+
+def _told_once(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Facts without those that say what one before them says, of the same speaker on the same track."""
+    told = set[tuple[str, str, str, str, str]]()
+    for fact in facts:
+        key = (fact.text.casefold(), fact.by, fact.speaker, fact.track, fact.status)
+        if key not in told:
+            told.add(key)
+            yield fact
 
 
 def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limit: int, alike: int) -> list[str]:

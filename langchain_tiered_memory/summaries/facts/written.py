@@ -29,7 +29,9 @@ from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
 from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, instead_of, is_kept, without_marks
+from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
+from langchain_tiered_memory.summaries.writers.extractive_phrases import SPOKEN
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
 from langchain_tiered_memory.text.sentences import pieces
@@ -228,11 +230,13 @@ def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact])
     ]
     said = [(entry, frozenset(analyse(one)), one.casefold()) for entry, one in zip(sources, texts, strict=True)]
     told = [frozenset(analyse(fact.text)) for fact in known]
+    speakers = {speaker_label(entry.name, entry.role) for entry in sources}
     found: dict[str, Fact] = {}
     for piece in pieces(without_quotations(text.split("\n"))):
         if piece.kind not in ("sentence", "item"):
             continue
-        for clause in clauses(piece.text):
+        label = SPOKEN.match(piece.text)
+        for clause in clauses(piece.text[label.end() :] if label and label["speaker"] in speakers else piece.text):
             terms = frozenset(analyse(clause))
             source = _source_of(clause, terms, said)
             if source is None or source.role not in SPEAKERS or any(_covers(terms, other) for other in told):
