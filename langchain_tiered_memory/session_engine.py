@@ -191,7 +191,7 @@ class SessionEngine:
             return []
         self.engine.greet(self.session_id)
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track, once=True)
         else:
             found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track)
         seqs = sorted({seq for fact in found for seq in fact.sources})

@@ -135,7 +135,7 @@ class FactStore:
         On one track, or on all; those that do not hold any more with `superseded_too`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, once=True)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -152,22 +152,27 @@ class FactStore:
         scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
         return [fact for _, fact in scored[:k]]
 
-    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None) -> list[Fact]:
+    def best(
+        self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None, once: bool = False
+    ) -> list[Fact]:
         """The weightiest facts, those that are taken up most and the newest first; of one track, or of all.
+
+        With `once` what one speaker says in the same words again is told once.
 
         Which hold on one track is what its own facts say of each other.
         """
         active = () if superseded_too or track is not None else (table.c.status == "active",)
         by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
         if track is None:
-            return self._first_told(by_worth, k)
+            return self._first_told(by_worth, k) if once else self._read(by_worth.limit(k))
         own = self._read(by_worth)
         gone = superseded(own)
         judged = [
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
             for one in own
         ]
-        return list(_told_once(one for one in judged if superseded_too or one.status == "active"))[:k]
+        wanted = [one for one in judged if superseded_too or one.status == "active"]
+        return list(_told_once(wanted) if once else wanted)[:k]
 
     def _first_told(self, query: Select[Any], k: int) -> list[Fact]:
         """The first `k` of what a query gives, each told once."""
