@@ -101,6 +101,20 @@ def _with_check(verb: Callable[..., Any], error: type[TieredMemoryError]) -> Cal
     return called
 
 
+class _ReadLater(dict[str, Any]):
+    """Names that a module gives when it is asked (PEP 562): what it need not import to be imported."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+
 class _Border:
     """What one verb takes; its annotations are read when it is first called, and must be there at run time.
 
@@ -133,8 +147,10 @@ class _Border:
     @cached_property
     def _checks(self) -> Mapping[str, Check | None]:
         hints = {name: one.annotation for name, one in self._parameters.items() if one.annotation is not one.empty}
-        names = vars(sys.modules[self._verb.__module__])
-        read = get_type_hints(types.SimpleNamespace(__annotations__=hints), names, include_extras=True)
+        module = sys.modules[self._verb.__module__]
+        read = get_type_hints(
+            types.SimpleNamespace(__annotations__=hints), vars(module), _ReadLater(module), include_extras=True
+        )
         for name, one in self._parameters.items():
             if one.kind == one.VAR_KEYWORD:
                 (named,) = get_args(read.pop(name))  # `Unpack` of a `TypedDict`
