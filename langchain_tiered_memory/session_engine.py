@@ -193,7 +193,7 @@ class SessionEngine:
         self.engine.greet(self.session_id)
         fresh = facts_not_kept_yet(self.runtime, ref)
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track, fresh=fresh, once=True)
         else:
             found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
         seqs = sorted({seq for fact in found for seq in fact.sources})
