@@ -73,7 +73,7 @@ def recall(curves: Mapping[str, Mapping[int, float]], *, dark: bool = False) -> 
         axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
         axes.minorticks_off()
         axes.set(ylim=(0, 105))
-        legend(axes, loc="lower right")
+        legend(axes, loc="best")
     return figure
 
 
@@ -105,7 +105,7 @@ def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
             axes.axvline(paid, color=ink, linewidth=1, linestyle=":")
             axes.annotate(f" paid after {paid}", (paid, 0.62), xycoords=("data", "axes fraction"), color=ink)
         axes.set(xlim=(0, max(calls, 1)), ylim=(0, None))
-        legend(axes, loc="upper left")
+        legend(axes, loc="best")
     return figure
 
 
@@ -127,7 +127,7 @@ def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], 
             shares = [100 * share for _, share in ordered]
             axes.plot([billed for billed, _ in ordered], shares, marker=marker, color=colour, label=name)
         axes.set(xlim=(0, None), ylim=(0, 105))
-        legend(axes, loc="lower right")
+        legend(axes, loc="best")
     return figure
 
 
