@@ -15,8 +15,8 @@ from langchain_tiered_memory.testing import FrozenClock
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 )  # fmt: skip
 PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:0;display:flex">
 <div style="width:480px;padding:12px;background:#fff;color:#111;color-scheme:light">{card}</div>

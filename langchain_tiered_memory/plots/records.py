@@ -95,7 +95,7 @@ def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
         for call in range(calls + 1)
     ]
     saved = [sum(row.saved_tokens_per_call * max(call - at, 0) for at, row in begun) for call in range(calls + 1)]
-    paid = next((call for call in range(calls + 1) if saved[call] > 0 and min(_ahead(saved, spent)[call:]) >= 0), None)
+    paid = _paid_after(saved, spent)
     label = "model calls since the first condensation"
     with drawn("What condensing cost and saved", label, "tokens in all", dark=dark) as (figure, axes):
         axes.plot(range(calls + 1), saved, color=COLOURS["parts"], label="saved by smaller requests")
@@ -131,5 +131,9 @@ def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], 
     return figure
 
 
-def _ahead(saved: Sequence[int], spent: Sequence[int]) -> list[int]:
-    return [one - other for one, other in zip(saved, spent, strict=True)]
+def _paid_after(saved: Sequence[int], spent: Sequence[int]) -> int | None:
+    """The first call from which on as much was saved as was spent; `None` where that is not so by now."""
+    call = len(saved)
+    while call and saved[call - 1] >= max(spent[call - 1], 1):
+        call -= 1
+    return call if call < len(saved) else None

@@ -12,6 +12,7 @@ from langchain_tiered_memory.types.files import (
     TierMove,
     TierSizes,
     Timing,
+    WindowUse,
 )
 from langchain_tiered_memory.types.outcomes import (
     Alert,
@@ -37,6 +38,7 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
+from langchain_tiered_memory.types.trees import SummaryTree
 
 __all__ = [
     "Alert",
@@ -71,6 +73,7 @@ __all__ = [
     "Spent",
     "Summary",
     "SummaryState",
+    "SummaryTree",
     "Task",
     "ThresholdAdvice",
     "TierMove",
@@ -78,5 +81,6 @@ __all__ = [
     "Timing",
     "ViewDiff",
     "Window",
+    "WindowUse",
     "Zone",
 ]
