@@ -4,7 +4,7 @@ PYTHON ?= python
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fast test exhaustive lint format types check floors ci
+.PHONY: help setup fast test exhaustive lint format types check docs floors ci
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ types: ## check types
 	$(PYTHON) -m mypy
 
 check: lint types fast ## lint, types and the fast lane: before each push
+
+docs: ## build the documents as a site in site/; a broken link is an error. `mkdocs serve` shows them while you write
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build
 
 floors: ## the integrations' tests on the lowest versions that pyproject.toml allows, in an environment of their own
 	.ci/floors

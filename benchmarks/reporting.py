@@ -97,7 +97,7 @@ def show(report: Report, *, console: Console | None = None) -> None:
         for place, column in enumerate(grid.columns):
             table.add_column(column, justify="left" if place == 0 else "right", no_wrap=place == 0)
         for row in grid.rows:
-            table.add_row(*(Text(_shown(cell)) for cell in row))
+            table.add_row(*(Text(shown(cell)) for cell in row))
         to.print(table)
     for remark in report.remarks:
         to.print(Text(remark, style="dim"))
@@ -109,7 +109,8 @@ def show(report: Report, *, console: Console | None = None) -> None:
     to.print(Text(f"{report.machine['processors']} processors, load {load} at the end", style="dim"))
 
 
-def _shown(cell: Cell) -> str:
+def shown(cell: Cell) -> str:
+    """A cell as people read it."""
     match cell:
         case None:
             return "-"

@@ -109,6 +109,15 @@ class Receipt(Shown):
     """Places where bytes of the forgotten text may outlive this call, LangGraph's checkpointer among them where one was
     seen with the session; empty where a scan finds nothing."""
     at: float
+    facts: int = 0
+    files: int = 0
+    """Kept files of runs."""
+    checkpoints: int = 0
+    """Of runs: `MemoryCheckpoint`s."""
+    items: int = 0
+    """Of the user in `TieredStore`, and in the store of LangGraph that was handed in."""
+    threads: int = 0
+    """Deleted in LangGraph's checkpointer that was handed in."""
 
     def _sheet(self) -> Sheet:
         from langchain_tiered_memory.display.records import receipt  # noqa: PLC0415 - as of `Shown`

@@ -213,6 +213,49 @@ class GuardReport:
     """The checkpoint that was made for this request."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A stretch of older messages, and how a view tells of it."""
+
+    first_seq: int
+    last_seq: int
+    messages: int
+    shown: Literal["whole", "short", "headline", "joined", "untold"]
+    """The summary's text, its short form, its headline; one headline for several summaries; or a line that only names
+    the messages."""
+    summary_ids: tuple[str, ...] = ()
+    tokens: int = 0
+    """As rendered in the view."""
+    reason: str = ""
+    """Why nothing tells of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownView:
+    """What a view shows from one condensation to the next, besides what each request adds: prompt, tools, recall.
+
+    Messages are named by their `seq`s, groups by the `seq` of their first message.
+    """
+
+    stretches: tuple[Stretch, ...]
+    """What is older, in order."""
+    whole_from: int
+    """From here on messages stand as themselves, but for what the next three name."""
+    left_groups: tuple[int, ...] = ()
+    """Groups from there on that are left out."""
+    kept_groups: tuple[int, ...] = ()
+    """Groups before it that stand as themselves all the same."""
+    cut: tuple[int, ...] = ()
+    """Tool outputs that stand there by their beginning and end."""
+    quoted: tuple[int, ...] = ()
+    """Older messages that are quoted as far as their room goes: what the user asked, and what its kind keeps."""
+    facts: str = ""
+    """The list of facts, word for word; so are the next two."""
+    files: str = ""
+    parts: str = ""
+    """Parts of files."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ViewDiff(Shown):
     """What a condensation changed in a view, or (from `preview`) would change. Numbers are messages' `seq`s."""
@@ -225,6 +268,11 @@ class ViewDiff(Shown):
     text_before: str = ""
     """What stood for older history."""
     text_after: str = ""
+    before: ShownView | None = None
+    """What the view showed; `None` where it had no plan yet, so that every message stood as itself, or where the plan
+    is not known any more."""
+    after: ShownView | None = None
+    """What it shows since; `None` where nothing of it was changed, or as above."""
 
     def _sheet(self) -> Sheet:
         from langchain_tiered_memory.display.contexts import view_diff  # noqa: PLC0415 - as of `Shown`

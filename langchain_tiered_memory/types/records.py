@@ -197,6 +197,8 @@ class Fact(Shown):
     """The fact that took its place."""
     message_ids: tuple[str, ...] = ()
     """Ids of the messages that state it, where `Session.facts` gives it."""
+    session_id: str = ""
+    """The session that states it, where `TieredMemory.facts` gives it."""
 
     def _sheet(self) -> Sheet:
         from langchain_tiered_memory.display.records import fact  # noqa: PLC0415 - as of `Shown`
@@ -364,6 +366,8 @@ class Hit(Shown):
     kind: str | None = None
     name: str | None = None
     tokens: int = 0
+    session_id: str = ""
+    """The session that it stands in, where `TieredMemory.search` gives it."""
 
     def _sheet(self) -> Sheet:
         from langchain_tiered_memory.display.records import hit  # noqa: PLC0415 - as of `Shown`
@@ -395,3 +399,10 @@ class LeftOut:
 def utc(seconds: float) -> dt.datetime:
     """A time of ours as an aware `datetime`."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
+
+
+def seconds_of(moment: dt.datetime | None) -> float | None:
+    """A moment as seconds since the epoch; one without a zone is UTC."""
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""What README and guides show runs as it stands, against a server that speaks OpenAI's, and is typed right."""
+"""What README and documents show runs as it stands, against a server that speaks OpenAI's, and is typed right."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from typing import Any
 import pytest
 
 from langchain_tiered_memory import TieredMemory
+from tests.answering import answered
 from tests.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PAPERS = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("display", "files", "integrations", "settings")),
-]
+README = ROOT / "README.md"
 
 
 def blocks_of(paper: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+ELSEWHERE = ROOT / "docs" / "extending.md"
+"""Its blocks stand alone: `test_extending_examples.py` runs each by itself."""
+GUIDES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != ELSEWHERE and blocks_of(path))
+each_guide = pytest.mark.parametrize("paper", GUIDES, ids=lambda path: path.stem)
 
 
 @pytest.fixture
@@ -31,12 +35,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A model's server, a folder with a project, and a function that runs a paper's examples there."""
 
     def run(paper: Path) -> tuple[dict[str, Any], list[str]]:
-        shared: dict[str, Any] = {"__name__": paper.stem}
+        shared: dict[str, Any] = {"__name__": f"paper_{paper.stem}"}
         opened: dict[int, TieredMemory] = {}
         for number, code in enumerate(blocks_of(paper)):
-            exec(compile(code, f"{paper.name}, example {number}", "exec"), shared)  # noqa: S102 - our own papers
+            compiled = compile(code, f"{paper.name}, example {number}", "exec", dont_inherit=True)
+            exec(compiled, shared)  # noqa: S102 - our own papers
             opened.update({id(one): one for one in shared.values() if isinstance(one, TieredMemory)})
-        shared["stored"] = opened and shared["memory"].session("bob").messages()
+        shared["stored"] = paper == README and shared["memory"].session("bob").messages()
         for memory in opened.values():
             memory.close()
         return shared, [str(one.messages[-1]["content"]) for one in server.answered]
@@ -45,37 +50,66 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("README.md", "src/app.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("# a file of a project\n", encoding="utf-8")
-    with OpenAIServer() as server:
+    with OpenAIServer(script=answered) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "made-up")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         yield run
 
 
+def comments_of(paper: Path) -> list[str]:
+    """What the papers say that a line prints."""
+    return re.findall(r"^ *print\(.*\)  # ([A-Z0-9].+)$", "\n".join(blocks_of(paper)), re.MULTILINE)
+
+
 @pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
-@pytest.mark.parametrize("paper", PAPERS[1:], ids=lambda path: path.stem)
-def test_every_example_of_a_guide_runs(asked: Any, paper: Path) -> None:
-    assert blocks_of(paper)
+@each_guide
+def test_every_example_of_a_guide_runs_and_prints_what_its_comments_say(
+    asked: Any, paper: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "langmem" in paper.stem:
+        pytest.importorskip("langmem")
     asked(paper)
+    printed = capsys.readouterr().out
+    assert "I do not know." not in printed, "what was said before is not in the request"
+    assert [said for said in comments_of(paper) if said not in printed] == []
 
 
 @pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
-def test_the_readme_runs_prints_what_its_comments_say_and_keeps_the_answers(
+def test_the_readme_runs_prints_what_it_says_and_keeps_the_answers(
     asked: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shared, questions = asked(PAPERS[0])
+    shared, questions = asked(README)
     printed = capsys.readouterr().out
-    for comment in re.findall(r"^ *print\(.*\)  # (.+)$", "\n".join(blocks_of(PAPERS[0])), re.MULTILINE):
-        assert comment in printed or comment == "messages for any chat model"
+    assert len(comments_of(README)) == 3
+    assert [said for said in comments_of(README) if said not in printed] == []
+    shown = re.search(
+        r"^```text\n(\d+ messages in .+?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert shown is not None
+    for line in shown[1].splitlines():
+        assert line in printed or line == "..." or re.fullmatch(r"\[[\d: -]+\]|203 messages in \d+ tokens", line), line
     assert {"What is my order number?", "What is my name?"} <= set(questions)
-    assert [one.type for one in shared["stored"]][:2] == ["human", "ai"], "the graph by hand keeps its answer"
+    assert [one.type for one in shared["stored"]] == ["human", "ai", "human", "ai"], (
+        "graph and chain keep their answers"
+    )
 
 
-@pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.stem)
-def test_a_type_checker_accepts_every_example_of_a_paper(tmp_path: Path, paper: Path) -> None:
+def test_a_type_checker_accepts_every_example(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    examples = tmp_path / "examples.py"
-    examples.write_text("\n".join(blocks_of(paper)), encoding="utf-8")
+    papers = {}
+    for paper in (README, *GUIDES):
+        code = "\n".join(blocks_of(paper))
+        name = f"paper_{paper.parent.stem}_{paper.stem}.py".replace("-", "_").lower()
+        papers[name] = code
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    named = [str(tmp_path / name) for name in papers]
+    examples = [str(path) for path in sorted((ROOT / "examples").glob("*.py"))]
+    options = ["--ignore-missing-imports", "--allow-untyped-calls", "--no-warn-unused-ignores"]
     run = subprocess.run(
-        [sys.executable, "-m", "mypy", str(examples)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mypy", *options, *named, *examples],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stdout
