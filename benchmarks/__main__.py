@@ -24,6 +24,7 @@ from benchmarks import (
     prefix,
     recall,
     recorded_reader,
+    session_page,
     tier_workloads,
     transcript_probes,
     turn_cost,
@@ -80,6 +81,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         if asked.tiny
         else ["--turns", "60", "--facts", "2", "--budgets", "1000,4000"]
     )
+    reports += session_page.main(["--messages", few, "--rounds", "1"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

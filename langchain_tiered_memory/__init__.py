@@ -10,10 +10,10 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory import _moved
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.context.sections.other_sessions import OtherSessions
     from langchain_tiered_memory.errors import (
         BudgetError,
         CondensationError,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
     from langchain_tiered_memory.integrations.state import TieredState, zone_in
+    from langchain_tiered_memory.integrations.store import TieredStore
     from langchain_tiered_memory.integrations.tools import memory_tools
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.models.embeddings import MiniLMEmbeddings
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, Task
 
 _HOMES = {
+    "context.sections.other_sessions": "OtherSessions",
     "errors": (
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
@@ -71,6 +73,7 @@ _HOMES = {
     ),
     "integrations.retriever": "TieredMemoryRetriever",
     "integrations.state": "TieredState zone_in",
+    "integrations.store": "TieredStore",
     "integrations.tools": "memory_tools",
     "memory": "TieredMemory",
     "models.embeddings": "MiniLMEmbeddings",
@@ -103,6 +106,7 @@ __all__ = [
     "MemoryCheckpoint",
     "MiniLMEmbeddings",
     "NotFoundError",
+    "OtherSessions",
     "Outcome",
     "OutcomeKind",
     "Receipt",
@@ -119,6 +123,7 @@ __all__ = [
     "TieredMemoryMiddleware",
     "TieredMemoryRetriever",
     "TieredState",
+    "TieredStore",
     "TreeSettings",
     "VerifyReport",
     "Zone",
@@ -141,14 +146,13 @@ __all__ = [
     "zone_in",
 ]
 
-_moved.install()
-
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Import a public name when it is first used (PEP 562)."""
     home = _HOME_OF.get(name)
     if home is None:
-        return _moved.former_name(name)
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
     found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

@@ -78,8 +78,7 @@ def checked_verbs(interface: Interface) -> Interface:
     for name, member in list(vars(interface).items()):
         if name.startswith("_") or not isinstance(member, types.FunctionType) or hasattr(member, "__wrapped__"):
             continue
-        if len(inspect.signature(member).parameters) > 1:  # more than `self`
-            setattr(interface, name, _with_check(member, ArgumentError))
+        setattr(interface, name, _with_check(member, ArgumentError))
     return interface
 
 
@@ -100,6 +99,20 @@ def _with_check(verb: Callable[..., Any], error: type[TieredMemoryError]) -> Cal
         return verb(*args, **named)
 
     return called
+
+
+class _ReadLater(dict[str, Any]):
+    """Names that a module gives when it is asked (PEP 562): what it need not import to be imported."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
 
 
 class _Border:
@@ -134,8 +147,10 @@ class _Border:
     @cached_property
     def _checks(self) -> Mapping[str, Check | None]:
         hints = {name: one.annotation for name, one in self._parameters.items() if one.annotation is not one.empty}
-        names = vars(sys.modules[self._verb.__module__])
-        read = get_type_hints(types.SimpleNamespace(__annotations__=hints), names, include_extras=True)
+        module = sys.modules[self._verb.__module__]
+        read = get_type_hints(
+            types.SimpleNamespace(__annotations__=hints), vars(module), _ReadLater(module), include_extras=True
+        )
         for name, one in self._parameters.items():
             if one.kind == one.VAR_KEYWORD:
                 (named,) = get_args(read.pop(name))  # `Unpack` of a `TypedDict`
@@ -146,7 +161,8 @@ class _Border:
         """The arguments as the verb is to have them."""
         placed = self._placed
         if len(args) > len(placed):
-            self._refuse(f"{len(args)} arguments came by position, and it takes {', '.join(placed)} so")
+            given, so = (len(args) - 1, placed[1:]) if placed[:1] == ("self",) else (len(args), placed)
+            self._refuse(f"{given} arguments came by position, and it takes {', '.join(so) or 'none'} so")
         by_place = [self._one(name, value) for name, value in zip(placed, args, strict=False)]
         by_name = {name: self._one(name, value) for name, value in named.items()}
         for name in self._required:
@@ -161,7 +177,7 @@ class _Border:
         elif name in self._placed:
             return value  # `self`
         else:
-            self._refuse(f"it has no argument {name!r}, but {', '.join(checks)}")
+            self._refuse(f"it has no argument {name!r}, but {', '.join(checks) or 'none'}")
         try:
             return check(value) if check is not None else value
         except _Refused as refused:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables.config import run_in_executor
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -206,9 +205,16 @@ def run(flow: Flow[T], *, stopped: Callable[[], bool] | None = None, take: Calla
             answer = _Failure(error)
 
 
+def _in_executor(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+    """Begin a blocking call in an executor's thread, in the caller's context."""
+    from langchain_core.runnables.config import run_in_executor  # noqa: PLC0415 - it loads LangChain's tracers
+
+    return asyncio.ensure_future(run_in_executor(None, call, *args, **kwargs))
+
+
 async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a blocking function in an executor's thread; a cancelled call lets it finish first, then ends."""
-    step = asyncio.ensure_future(run_in_executor(None, call, *args, **kwargs))
+    step = _in_executor(call, *args, **kwargs)
     try:
         return await asyncio.shield(step)
     except asyncio.CancelledError:
@@ -223,7 +229,7 @@ async def arun(flow: Flow[T], *, take: Callable[[Any], Awaitable[Any]] = _nobody
     """Drive a flow without blocking the event loop. A cancelled call lets the step in hand finish, then ends."""
     answer: _Answer | _Failure = _Answer()
     while True:
-        step = asyncio.ensure_future(run_in_executor(None, _advance, flow, answer))
+        step = _in_executor(_advance, flow, answer)
         try:
             request = await asyncio.shield(step)
         except asyncio.CancelledError as cancelled:

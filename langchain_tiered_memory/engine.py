@@ -8,23 +8,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.driver import Flow, pause
 from langchain_tiered_memory.errors import ClosedError, StorageError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
+from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
+from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
+from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.surroundings import announce, read_status
+from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors
-from langchain_tiered_memory.sessions.opening import close_runtime
+from langchain_tiered_memory.session_engine import SessionEngine
+from langchain_tiered_memory.sessions.opening import close_runtime, open_runtime
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.transcript.outbox import confirm
+from langchain_tiered_memory.transcript.outbox import confirm, tell_left_over
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.files import ContextSize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from langchain_tiered_memory.reports import FlushReport
+    from langchain_core.runnables import Runnable
+
+    from langchain_tiered_memory.reports import (
+        DoctorReport,
+        FlushReport,
+        MemoryStatus,
+        Progress,
+        Receipt,
+        VerifyReport,
+    )
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Fact, Hit
 
 _POLL_SECONDS = 0.01
 _LINES_REMEMBERED = 1000
@@ -52,6 +73,16 @@ class Engine:
         self._greeted = Greeted()
         self._lock = forks.Lock()
 
+    @classmethod
+    def opened(cls, where: str | Path | None, **chosen: Any) -> Self:  # noqa: ANN401 - as `open_runtime` takes them
+        """A memory that is opened, with what others left unfinished or untold there taken up."""
+        runtime = open_runtime(where, **chosen)
+        if not runtime.store.database.read_only:
+            resume_removals(runtime)
+        announce(runtime.surroundings.gaps, stacklevel=4)  # over `TieredMemory.open` and the check at the border
+        tell_left_over(runtime)
+        return cls(runtime)
+
     @property
     def runtime(self) -> Runtime:
         """The parts of the memory.
@@ -64,6 +95,11 @@ class Engine:
             raise ClosedError(msg)
         return self._runtime
 
+    @property
+    def label(self) -> str:
+        """The database's file, or its URL without its password; of a closed memory, too."""
+        return self._runtime.store.database.label
+
     def writable_runtime(self) -> Runtime:
         """The parts, for a verb that writes.
 
@@ -73,6 +109,57 @@ class Engine:
         runtime = self.runtime
         runtime.store.database.require_writable()
         return runtime
+
+    def session(self, session_id: str, **chosen: Any) -> SessionEngine:  # noqa: ANN401 - as `SessionEngine` takes them
+        """One session of it."""
+        return SessionEngine(self, session_id, **chosen)
+
+    def learn_window(self, model: str | Runnable[Any, Any], tokens: int) -> None:
+        """As `TieredMemory.learn_window` says, as do the next."""
+        set_window(self.runtime, profile_of(model).name, tokens)
+
+    def verify(self, progress: Callable[[Progress], object] | None) -> VerifyReport:
+        """See there."""
+        return verify(self.runtime, progress=progress)
+
+    def status(self) -> MemoryStatus:
+        """See there."""
+        return read_status(self.runtime)
+
+    def rebuild_index(self, progress: Callable[[Progress], object] | None) -> VerifyReport:
+        """See there."""
+        return rebuild_index(self.writable_runtime(), progress=progress)
+
+    def doctor(self) -> DoctorReport:
+        """See there."""
+        return doctor(self.writable_runtime())
+
+    def forget(
+        self,
+        *,
+        session_id: str | None,
+        user: str | None,
+        checkpointer: Any,  # noqa: ANN401 - LangGraph's own
+        store: Any,  # noqa: ANN401 - as above
+        namespaces: Sequence[Sequence[str]],
+    ) -> Flow[Receipt]:
+        """See there."""
+        return forget_sessions(
+            self.writable_runtime(),
+            session_id=session_id,
+            user=user,
+            checkpointer=checkpointer,
+            store=store,
+            namespaces=namespaces,
+        )
+
+    def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
+        """See there."""
+        return search_across(self.runtime, user, query, k=k, filters=filters)
+
+    def facts(self, user: str, query: str | None, *, k: int, superseded_too: bool) -> list[Fact]:
+        """See there."""
+        return facts_of_user(self.runtime, user, query, k=k, superseded_too=superseded_too)
 
     def report(self, name: EventName, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401 - figures of any kind
         """Send an event; a memory that was closed still can, for what failed because of that."""
@@ -99,7 +186,13 @@ class Engine:
         self.note_sent(session_id, track, context.raw_tokens)
         guard = context.guard
         size = ContextSize(
-            at=self._runtime.now(), track=track, tokens=context.tokens, limit=guard.window.limit, zone=guard.zone.value
+            at=self._runtime.now(),
+            track=track,
+            tokens=context.tokens,
+            limit=guard.window.limit,
+            zone=guard.zone.value,
+            needed_tokens=guard.used_tokens,
+            sections={section.name: section.tokens for section in context.sections},
         )
         self.contexts.note(session_id, size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.scrubbing import scrubbed
@@ -31,7 +32,9 @@ def _explain_fault(fault: ErrorDetails, fields: str) -> str:
     given = repr(fault.get("input"))
     given = given if len(given) <= _SHOWN_CHARACTERS else f"{given[:_SHOWN_CHARACTERS]}..."
     if fault["type"] == "extra_forbidden":
-        return f"there is no {place!r}" + (f": known are {fields}" if fields else "")
+        near = difflib.get_close_matches(place, fields.split(", "), n=1)
+        known = f"did you mean {near[0]!r}?" if near else f"known are {fields}"
+        return f"there is no {place!r}" + (f": {known}" if fields else "")
     if fault["type"] == "missing":
         return f"{place} is missing"
     said = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be").partition(", unable")[0]

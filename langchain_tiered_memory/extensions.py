@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from langchain_tiered_memory.context.sections.reads import SectionReads
+    from langchain_tiered_memory.context.sections.rendering import SectionReads
     from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
+    from langchain_tiered_memory.types.contexts import Source
     from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, ThresholdAdvice, Zone
     from langchain_tiered_memory.types.records import Group
 
@@ -186,6 +187,14 @@ class SectionQuestion:
     """What the session holds: messages, files, search. For reading alone."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionText:
+    """A section's text with what it rests on, for the context's account."""
+
+    text: str
+    sources: tuple[Source, ...] = ()
+
+
 @runtime_checkable
 class ContextSection(Protocol):
     """A part of a context beside the built-in ones, or in the place of one whose name it has."""
@@ -195,7 +204,7 @@ class ContextSection(Protocol):
     share: float
     """Of `max_tokens`, the most that it takes; unused room goes to recall."""
 
-    def render(self, question: SectionQuestion) -> str | None:
+    def render(self, question: SectionQuestion) -> str | SectionText | None:
         """Its text, which is shown as data; nothing (`None`, or blank) leaves the section out."""
         ...
 

@@ -1,36 +1,26 @@
-"""A memory's public verbs, each in a sync and an async form; those of a session stand in `session`."""
+"""A memory's public verbs, each in a sync and an async form; those of a session stand in `session`.
+
+Importing this module is light: the engine, SQLAlchemy and LangChain's models are loaded by `open`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
+import importlib
+from collections.abc import Callable, Sequence  # noqa: TC003
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
-
-from langchain_core.embeddings import Embeddings  # noqa: TC002
-from langchain_core.runnables import Runnable  # noqa: TC002
-from langchain_core.runnables.config import run_in_executor
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, flow_twin, off_loop_twin, run
-from langchain_tiered_memory.engine import Engine
+from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_removals
-from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
-from langchain_tiered_memory.maintenance.verify import verify
-from langchain_tiered_memory.models.profiles import profile_of
-from langchain_tiered_memory.models.surroundings import announce, read_status
-from langchain_tiered_memory.models.window_budget import set_window
-from langchain_tiered_memory.reports import Event, Progress  # noqa: TC001
-from langchain_tiered_memory.session import Session, adelete_thread, delete_thread
-from langchain_tiered_memory.session_engine import SessionEngine
-from langchain_tiered_memory.sessions.file_run import Run
-from langchain_tiered_memory.sessions.opening import open_runtime
-from langchain_tiered_memory.settings import Settings  # noqa: TC001
-from langchain_tiered_memory.summaries.engine.engine import CondensationEngine  # noqa: TC001
-from langchain_tiered_memory.transcript.outbox import tell_left_over
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Checkpointer,
     ChromaPlace,
     Count,
+    Counting,
     FilePath,
     FilePaths,
     Name,
@@ -38,26 +28,63 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Seconds,
     SessionId,
 )
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.runnables import Runnable
+
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
-    from langchain_tiered_memory.reports import DoctorReport, FlushReport, MemoryStatus, Receipt, VerifyReport
-    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.display.sheet import Sheet
+    from langchain_tiered_memory.engine import Engine
+    from langchain_tiered_memory.reports import (
+        DoctorReport,
+        Event,
+        FlushReport,
+        MemoryStatus,
+        Progress,
+        Receipt,
+        VerifyReport,
+    )
+    from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.sessions.file_run import Run
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
+    from langchain_tiered_memory.types.records import Fact, Hit
+
+_READ_LATER = {
+    "Embeddings": "langchain_core.embeddings",
+    "Runnable": "langchain_core.runnables",
+    "CondensationEngine": "langchain_tiered_memory.summaries.engine.engine",
+    "Event": "langchain_tiered_memory.reports",
+    "Progress": "langchain_tiered_memory.reports",
+    "Run": "langchain_tiered_memory.sessions.file_run",
+    "Session": "langchain_tiered_memory.session",
+    "Settings": "langchain_tiered_memory.settings",
+}
 
 __all__ = ["Run", "Session", "TieredMemory"]
 
 
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """What annotations name, for the border, which reads them when a verb is first called."""
+    if name not in _READ_LATER:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(_READ_LATER[name]), name)
+
+
 @checked_verbs
-class TieredMemory:
+class TieredMemory(ShownHandle):
     """A memory: one database, its index, and the judges that were chosen when it was opened.
 
     Open one with `TieredMemory.open`; it may serve any number of sessions, threads and tasks. Several processes may
     open the same database.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.core = Engine(runtime)
+    def __init__(self, core: Engine) -> None:
+        self.core = core
         """The engine behind the verbs, for integrations: its names may change with any version."""
 
     @classmethod
@@ -67,10 +94,10 @@ class TieredMemory:
         where: FilePath | None = None,
         *,
         model: str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]] | None = None,
-        embeddings: Embeddings | Literal["auto"] | None = "auto",
+        embeddings: Embeddings | str | None = "auto",
         chroma: ChromaPlace = None,
         settings: Settings | None = None,
-        token_counter: object = None,
+        token_counter: Counting | None = None,
         clock: Callable[[], float] | None = None,
         engine: CondensationEngine | None = None,
         read_only: bool = False,
@@ -83,10 +110,12 @@ class TieredMemory:
             model: Who condenses: a chat model, a string for `init_chat_model`, or a list of them, tried in their order.
                 `None`: the extractive condenser, which needs neither key nor download.
             embeddings: `"auto"`: MiniLM where its files are at hand (nothing is downloaded unannounced); `None`: search
-                by words alone; or any LangChain `Embeddings`. What is missing is said once, as a
-                `ReducedFunctionWarning`; `status()` tells it again.
+                by words alone; a string for `init_embeddings`, such as `"openai:text-embedding-3-small"`; or any
+                LangChain `Embeddings`. What is missing is said once, as a `ReducedFunctionWarning`; `status()` tells
+                it again.
             chroma: `None`: embedded, beside the database; or a path, a server's URL, or a `chromadb` client.
-            settings: Limits, defaults and thresholds.
+            settings: Limits, defaults and thresholds. `None`: the defaults, and what `TIERED_MEMORY_*` says in the
+                environment (`settings/environment.py`).
             token_counter: `None`: the best at hand; a `TokenCounter`, the name of a tiktoken encoding, a callable that
                 counts a text, or one that counts a list of messages.
             clock: Seconds since the epoch; `time.time` by default.
@@ -99,7 +128,9 @@ class TieredMemory:
             SettingsError: for a choice that cannot be used.
             StorageError: when the database cannot be opened.
         """
-        runtime = open_runtime(
+        from langchain_tiered_memory.engine import Engine  # noqa: PLC0415 - heavy, and needed from here on
+
+        core = Engine.opened(
             where,
             model=model,
             embeddings=embeddings,
@@ -110,11 +141,7 @@ class TieredMemory:
             engine=engine,
             read_only=read_only,
         )
-        if not runtime.store.database.read_only:
-            resume_removals(runtime)
-        announce(runtime.surroundings.gaps, stacklevel=3)  # over the check at the border
-        tell_left_over(runtime)
-        return cls(runtime)
+        return cls(core)
 
     @classmethod
     @checked(SettingsError)
@@ -123,28 +150,26 @@ class TieredMemory:
         where: FilePath | None = None,
         *,
         model: str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]] | None = None,
-        embeddings: Embeddings | Literal["auto"] | None = "auto",
+        embeddings: Embeddings | str | None = "auto",
         chroma: ChromaPlace = None,
         settings: Settings | None = None,
-        token_counter: object = None,
+        token_counter: Counting | None = None,
         clock: Callable[[], float] | None = None,
         engine: CondensationEngine | None = None,
         read_only: bool = False,
     ) -> Self:
         """`open` without blocking the event loop."""
-        return await run_in_executor(
-            None,
-            lambda: cls.open(
-                where,
-                model=model,
-                embeddings=embeddings,
-                chroma=chroma,
-                settings=settings,
-                token_counter=token_counter,
-                clock=clock,
-                engine=engine,
-                read_only=read_only,
-            ),
+        return await off_loop(
+            cls.open,
+            where,
+            model=model,
+            embeddings=embeddings,
+            chroma=chroma,
+            settings=settings,
+            token_counter=token_counter,
+            clock=clock,
+            engine=engine,
+            read_only=read_only,
         )
 
     def session(
@@ -169,7 +194,9 @@ class TieredMemory:
         Raises:
             InvalidInputError: when an id or a name is no string, the session id is empty, or `scope` is no scope.
         """
-        return Session(SessionEngine(self.core, session_id, user=user, track=track, title=title, scope=scope))
+        from langchain_tiered_memory.session import Session  # noqa: PLC0415 - loaded with the engine
+
+        return Session(self.core.session(session_id, user=user, track=track, title=title, scope=scope))
 
     def run(
         self,
@@ -198,7 +225,9 @@ class TieredMemory:
         Raises:
             InvalidInputError: when an id or a name is no string, or the session id is empty.
         """
-        core = SessionEngine(self.core, session_id, user=user, track=track, title=title)
+        from langchain_tiered_memory.sessions.file_run import Run  # noqa: PLC0415 - as above
+
+        core = self.core.session(session_id, user=user, track=track, title=title)
         return Run(core, roots=roots, critical=critical, background=background)
 
     @property
@@ -229,7 +258,7 @@ class TieredMemory:
         Raises:
             InvalidInputError: when `tokens` is below 1.
         """
-        set_window(self.core.runtime, profile_of(model).name, tokens)
+        self.core.learn_window(model, tokens)
 
     alearn_window = off_loop_twin(learn_window)
 
@@ -239,19 +268,65 @@ class TieredMemory:
 
     asessions = off_loop_twin(sessions)
 
+    def search(
+        self,
+        query: str,
+        *,
+        user: Name,
+        k: Count = 10,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+    ) -> list[Hit]:
+        """The messages of all of a user's sessions that answer a question best, best first.
+
+        Args:
+            query: The question, or words of what is looked for.
+            user: Whose sessions; what no user was named for is nobody's, and never found here.
+            k: How many at most.
+            since: Only what was said at this time or later; a time without a zone is UTC.
+            until: Only what was said at this time or before.
+
+        Returns:
+            Hits with their `session_id`. Each text once; of more than 500 sessions those spoken in last.
+        """
+        filters = SearchFilters(since=seconds_of(since), until=seconds_of(until))
+        return self.core.search(user, query, k=k, filters=filters)
+
+    asearch = off_loop_twin(search)
+
+    def facts(self, query: str | None = None, *, user: Name, k: Count = 50, superseded: bool = False) -> list[Fact]:
+        """What holds for a user, as their sessions state it: preferences, constraints, names, standing orders.
+
+        Only what users say of themselves on the main track of a session counts, not what points at the matter in hand.
+        What they said later of the same matter takes the place of what they said before, whichever session it was in.
+
+        Args:
+            query: Only what shares words with it, best first; without one the weightiest come first.
+            user: Whose sessions.
+            k: How many at most.
+            superseded: Whether those are given too that do not hold any more.
+
+        Returns:
+            Facts with their `session_id` and `message_ids`: `memory.session(fact.session_id).forget(message_ids=...)`
+            removes one with its messages, and a later word of the user corrects it.
+        """
+        return self.core.facts(user, query, k=k, superseded_too=superseded)
+
+    afacts = off_loop_twin(facts)
+
     def verify(self, *, progress: Callable[[Progress], object] | None = None) -> VerifyReport:
         """Derive everything again and compare; never calls a model. `.problems` is empty when all is well.
 
         Args:
             progress: Called after each page of messages, in the thread that looks at them.
         """
-        return verify(self.core.runtime, progress=progress)
+        return self.core.verify(progress)
 
     averify = off_loop_twin(verify)
 
     def status(self) -> MemoryStatus:
         """What searches, counts and stores here, with versions, and what works with less than it could."""
-        return read_status(self.core.runtime)
+        return self.core.status()
 
     astatus = off_loop_twin(status)
 
@@ -261,13 +336,13 @@ class TieredMemory:
         Args:
             progress: Called after each page of messages and each batch of vectors.
         """
-        return rebuild_index(self.core.writable_runtime(), progress=progress)
+        return self.core.rebuild_index(progress)
 
     arebuild_index = off_loop_twin(rebuild_index)
 
     def doctor(self) -> DoctorReport:
         """Find and mend what is wrong between transcript, summaries, text index and Chroma, and say what was done."""
-        return doctor(self.core.writable_runtime())
+        return self.core.doctor()
 
     adoctor = off_loop_twin(doctor)
 
@@ -276,39 +351,46 @@ class TieredMemory:
         *,
         session_id: SessionId | None = None,
         user: Name | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
-        """Remove a session, or every session of a user, with everything derived from it.
+        """Remove a session, or a user: every session with everything derived from it, and the user's items.
 
         What was forgotten does not come back under its ids, from whatever place: keyed digests are kept of it.
 
         Args:
             session_id: Which session.
-            user: Whose sessions.
+            user: Whose sessions, and whose items of `TieredStore`.
             checkpointer: LangGraph's checkpointer, to have the threads of these names deleted there too.
+            store: Another store of LangGraph, to have the user's items deleted there too.
+            namespaces: Which of its namespaces are the user's, such as `[("memories", "zoe")]`, all below included.
 
         Raises:
-            InvalidInputError: when neither or both are named, or the checkpointer cannot delete a thread.
+            InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or it is not
+                said what of the store is the user's.
             StorageError: when the database cannot remove it now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        flow = forget_sessions(
-            self.core.writable_runtime(), session_id=session_id, user=user, checkpointer=checkpointer
+        flow = self.core.forget(
+            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
         )
-        return run(flow, take=delete_thread)
+        return run(flow, take=take_out)
 
     async def aforget(
         self,
         *,
         session_id: SessionId | None = None,
         user: Name | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
+        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
         """See `forget`."""
-        flow = forget_sessions(
-            self.core.writable_runtime(), session_id=session_id, user=user, checkpointer=checkpointer
+        flow = self.core.forget(
+            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
         )
-        return await arun(flow, take=adelete_thread)
+        return await arun(flow, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
@@ -322,7 +404,7 @@ class TieredMemory:
 
     async def aclose(self) -> None:
         """See `close`."""
-        await run_in_executor(None, self.close)
+        await off_loop(self.close)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -339,6 +421,14 @@ class TieredMemory:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.aclose()
+
+    def _name(self) -> str:
+        return self.core.label
+
+    def _looked_up(self) -> Sheet:
+        from langchain_tiered_memory.display.sessions import memory  # noqa: PLC0415 - as of `Shown`
+
+        return memory(self)
 
     def __copy__(self) -> Self:
         """Itself, as `copy.deepcopy` gives it: there is one database, and one background thread."""

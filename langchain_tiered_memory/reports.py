@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.display.shown import Shown
+
 if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.records import Spent
 
 
@@ -44,8 +47,8 @@ class Progress:
     of: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VerifyReport(Shown):
     """What `verify()` looked at and what it found."""
 
     sessions: int
@@ -64,9 +67,14 @@ class VerifyReport:
         """Whether nothing is wrong."""
         return not self.problems
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import verify_report  # noqa: PLC0415 - as of `Shown`
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorReport:
+        return verify_report(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DoctorReport(Shown):
     """What `doctor()` found, and what became of it."""
 
     found: tuple[Problem, ...]
@@ -81,9 +89,14 @@ class DoctorReport:
         """Whether nothing is wrong any more."""
         return not self.left
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import doctor_report  # noqa: PLC0415 - as of `Shown`
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+        return doctor_report(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Receipt(Shown):
     """What `forget()` removed, and what it cannot promise."""
 
     session_ids: tuple[str, ...]
@@ -96,6 +109,20 @@ class Receipt:
     """Places where bytes of the forgotten text may outlive this call, LangGraph's checkpointer among them where one was
     seen with the session; empty where a scan finds nothing."""
     at: float
+    facts: int = 0
+    files: int = 0
+    """Kept files of runs."""
+    checkpoints: int = 0
+    """Of runs: `MemoryCheckpoint`s."""
+    items: int = 0
+    """Of the user in `TieredStore`, and in the store of LangGraph that was handed in."""
+    threads: int = 0
+    """Deleted in LangGraph's checkpointer that was handed in."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import receipt  # noqa: PLC0415 - as of `Shown`
+
+        return receipt(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +138,8 @@ class FlushReport:
     and not begun counts as one piece for each session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryStatus:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MemoryStatus(Shown):
     """What a memory is made of on this machine, and what it lacks there."""
 
     versions: dict[str, str]
@@ -134,6 +161,11 @@ class MemoryStatus:
     gaps: tuple[str, ...]
     """What works with less than it could: what, why, and what to do."""
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import status  # noqa: PLC0415 - as of `Shown`
+
+        return status(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMetrics:
@@ -151,8 +183,8 @@ class LevelMetrics:
         return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionMetrics:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SessionMetrics(Shown):
     """Sizes, costs, ratios."""
 
     session_id: str
@@ -173,3 +205,8 @@ class SessionMetrics:
     kept_identifiers: float | None
     information_loss: float | None
     """Mean over the level-1 summaries; see `Summary.information_loss`."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import metrics  # noqa: PLC0415 - as of `Shown`
+
+        return metrics(self)

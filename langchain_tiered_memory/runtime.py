@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.context.sections.registry import SectionRegistry
 from langchain_tiered_memory.context.view_cache import ViewCache
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.recall.outage import IndexOutage
+from langchain_tiered_memory.recall.indexing import IndexOutage
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequests
 from langchain_tiered_memory.text.scrubbing import scrubbed
@@ -18,6 +18,8 @@ from langchain_tiered_memory.transcript.outbox import Listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from langchain_core.embeddings import Embeddings
 
     from langchain_tiered_memory.models.message_counting import RememberedCounts
     from langchain_tiered_memory.models.surroundings import Surroundings
@@ -42,6 +44,10 @@ class Runtime:
     """Has summaries written."""
     open_index: Callable[[], VectorIndex | None]
     """The vector index, opened on first use; `None` where search is lexical only."""
+    embeddings: Callable[[], Embeddings | None]
+    """What embeds, chosen on first use; `None` where search is lexical only."""
+    embedder: Callable[[], str]
+    """Fingerprint of what embeds; raises whatever that raises when it is first asked."""
     sign: Callable[[], str]
     """Who signs leases: unique to this opened memory in this process, a forked child included."""
     surroundings: Surroundings

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Any
+import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
+from collections.abc import Iterable, Sequence  # noqa: TC003
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.context.history.measure import measure
+from langchain_tiered_memory.context.history.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
 from langchain_tiered_memory.messages.codec import decode
+from langchain_tiered_memory.pages.content import content_of
+from langchain_tiered_memory.pages.document import document
+from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
     refuse_whole_session,
     require_own,
     search_within,
+    tree_within,
 )
-from langchain_tiered_memory.sessions.track_verbs import TrackVerbs
-from langchain_tiered_memory.sessions.view_verbs import ViewVerbs
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
+from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
-from langchain_tiered_memory.types.arguments import Amount, Count, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import Expanded, Facts, Hits, seconds_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.forgetting.langgraph_threads import DeleteThread
+    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
+    from langchain_tiered_memory.types.trees import SummaryTree
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs):
+class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
         self,
-        messages: Iterable[BaseMessage | Any],
+        messages: Iterable[MessageLike],
         *,
         at: When | Sequence[When] | None = None,
         kind: Name | None = None,
@@ -74,7 +80,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
 
     async def aadd_messages(
         self,
-        messages: Iterable[BaseMessage | Any],
+        messages: Iterable[MessageLike],
         *,
         at: When | Sequence[When] | None = None,
         kind: Name | None = None,
@@ -120,14 +126,16 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             InvalidInputError: when one of the arguments cannot be used, or a track is out of the handle's scope.
         """
         filters = SearchFilters(
-            tracks=tuple(tracks) if tracks is not None else None, since=_seconds(since), until=_seconds(until)
+            tracks=tuple(tracks) if tracks is not None else None, since=seconds_of(since), until=seconds_of(until)
         )
-        return search_within(self.core, query, k=k, levels=levels, filters=filters)
+        return Hits(search_within(self.core, query, k=k, levels=levels, filters=filters))
 
     asearch = off_loop_twin(search)
 
     def facts(self, query: str | None = None, *, k: Count = 50, superseded: bool = False) -> list[Fact]:
-        """What was stated on any track of this session, as far as it is condensed: a short clause each.
+        """What was stated on any track of this session: a short clause each.
+
+        Of messages that are not summarised yet it is read by rules when it is asked for, of the newest thousand.
 
         Args:
             query: Those whose words match it best, best first; without one the weightiest, and of those the newest.
@@ -137,7 +145,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         Raises:
             InvalidInputError: when one of them is of a type that it cannot take.
         """
-        return self.core.facts(query, k=k, superseded=superseded)
+        return Facts(self.core.facts(query, k=k, superseded=superseded))
 
     afacts = off_loop_twin(facts)
 
@@ -151,9 +159,18 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             NotFoundError: when the session has no such summary or message.
             InvalidInputError: when several ids begin so, or `depth` is below 1.
         """
-        return expand_within(self.core, summary_id, depth=depth)
+        return Expanded(expand_within(self.core, summary_id, depth=depth))
 
     aexpand = off_loop_twin(expand)
+
+    def tree(self) -> SummaryTree:
+        """Every summary there is, from the highest down, with states, spans and sizes; with a scope, this track's.
+
+        To look at: it reads all of them, so it costs time that grows with the session.
+        """
+        return tree_within(self.core)
+
+    atree = off_loop_twin(tree)
 
     def pin(self, message_id: str) -> None:
         """Show a message in every context from now on: this track's of that id, else that of the one that has it.
@@ -176,7 +193,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         self,
         *,
         message_ids: Sequence[str] | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
     ) -> Receipt:
         """Remove messages of this track, or the whole session, with everything derived from them.
 
@@ -195,16 +212,16 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
             StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        return run(self._forget(message_ids, checkpointer), take=delete_thread)
+        return run(self._forget(message_ids, checkpointer), take=take_out)
 
     async def aforget(
         self,
         *,
         message_ids: Sequence[str] | None = None,
-        checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+        checkpointer: Checkpointer | None = None,
     ) -> Receipt:
         """See `forget`."""
-        return await arun(self._forget(message_ids, checkpointer), take=adelete_thread)
+        return await arun(self._forget(message_ids, checkpointer), take=atake_out)
 
     def metrics(self) -> SessionMetrics:
         """The session in figures; with a scope, this track alone."""
@@ -220,6 +237,24 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         """See `flush`."""
         return await arun(self.core.engine.flush(self.session_id, timeout))
 
+    def page(self, *, contexts: Sequence[Context] = ()) -> str:
+        """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
+
+        It stands alone: no request leaves it, and what a message says stays text. Nothing is written by making it. What
+        each past call was shown is told as far as decisions about views are kept.
+
+        Args:
+            contexts: What `context` gave for calls of this track, to be shown word for word with their accounts.
+
+        Raises:
+            NotFoundError: when the session has no message.
+            InvalidInputError: for a handle with a scope.
+        """
+        refuse_whole_session(self.core, "page")
+        return document(content_of(self, contexts=contexts))
+
+    apage = off_loop_twin(page)
+
     def end(self) -> None:
         """Close the session: its highest summaries are archived. A further message opens it again."""
         refuse_whole_session(self.core, "end")
@@ -232,6 +267,14 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
 
     aend = off_loop_twin(end)
 
+    def _name(self) -> str:
+        return f"{self.session_id!r}, track {self.track!r}"
+
+    def _looked_up(self) -> Sheet:
+        from langchain_tiered_memory.display.sessions import session  # noqa: PLC0415 - as of `Shown`
+
+        return session(self)
+
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
         store = self.core.checked.store
         ref = store.transcript.find(self.session_id)
@@ -241,7 +284,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         require_own(self.core, [message_id])
         store.transcript.set_pin(ref, message_id, pinned=pinned, track=self.track)
 
-    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Any) -> Flow[Receipt]:  # noqa: ANN401
+    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Checkpointer | None) -> Flow[Receipt]:
         runtime = self.core.checked
         if message_ids is None:
             refuse_whole_session(self.core, "forget() without message_ids")
@@ -261,22 +304,3 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs):
         )
         self.core.wake()
         return receipt
-
-
-def _seconds(moment: dt.datetime | None) -> float | None:
-    if moment is None:
-        return None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
-
-
-def delete_thread(call: DeleteThread) -> None:
-    """Delete a thread."""
-    call.saver.delete_thread(call.thread_id)
-
-
-async def adelete_thread(call: DeleteThread) -> None:
-    """Delete a thread without blocking the event loop; a checkpointer without async runs in an executor."""
-    try:
-        await call.saver.adelete_thread(call.thread_id)
-    except NotImplementedError:
-        await run_in_executor(None, call.saver.delete_thread, call.thread_id)

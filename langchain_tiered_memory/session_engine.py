@@ -21,6 +21,7 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
+from langchain_tiered_memory.summaries.tree.fact_reading import facts_not_kept_yet
 from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 
 if TYPE_CHECKING:
@@ -190,10 +191,11 @@ class SessionEngine:
         if ref is None:
             return []
         self.engine.greet(self.session_id)
+        fresh = facts_not_kept_yet(self.runtime, ref)
         if query is None:
-            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track)
+            found = store.facts.best(ref, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
         else:
-            found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track)
+            found = store.facts.search(ref, query, k, superseded_too=superseded, track=self.only_track, fresh=fresh)
         seqs = sorted({seq for fact in found for seq in fact.sources})
         stated = of_own_track(self, store.transcript.by_seq(ref, seqs))
         ids = {entry.seq: entry.id for entry in stated}
@@ -266,6 +268,7 @@ class SessionEngine:
             view=view,
             branch=tuple(branch) if branch is not None else None,
             alone=alone or self.scope is not None,
+            user=self.user,
             sight=self.scope,
             **asked,
         )

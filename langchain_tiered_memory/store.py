@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.across.store import Across
 from langchain_tiered_memory.context.history.outcome_store import Outcomes
 from langchain_tiered_memory.forgetting.row_removal import Removal
+from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection
 from langchain_tiered_memory.maintenance.relations import Relations
 from langchain_tiered_memory.models.window_store import Windows
@@ -62,6 +64,8 @@ class SqlStore:
         self.outbox = Outbox(database)
         self.files = Files(database)
         self.windows = Windows(database)
+        self.items = Items(database)
+        self.across = Across(database)
         self.checksums = Checksums(own)
         self.kept_files = KeptFiles(database)
         self.disk = Disk(own, wait)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, pages, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -26,6 +28,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "eval": evaluate.evaluate,
     "inspect": care.inspect,
     "facts": ask.facts,
+    "page": pages.page,
+    "serve": pages.serve,
     "verify": care.verify,
     "reindex": care.reindex,
     "doctor": care.doctor,
@@ -36,6 +40,25 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "setup": care.setup,
 }
 """In the order of `--help`."""
+EXAMPLES = {
+    "replay": "tiered-memory replay --db memory.db",
+    "ask": 'tiered-memory ask memory.db alice "What was the budget?"',
+    "eval": "tiered-memory eval conversations/ --budgets 1000,4000",
+    "inspect": "tiered-memory inspect memory.db alice",
+    "facts": "tiered-memory facts memory.db alice shed",
+    "verify": "tiered-memory verify memory.db",
+    "reindex": "tiered-memory reindex memory.db",
+    "doctor": "tiered-memory doctor memory.db",
+    "export": "tiered-memory export memory.db alice --out alice.jsonl",
+    "import": "tiered-memory import memory.db conversations.json",
+    "forget": "tiered-memory forget memory.db alice --message m1",
+    "status": "tiered-memory status memory.db",
+    "setup": "tiered-memory setup --yes",
+}
+_EXIT_CODES = (
+    "Exit codes: 0 done; 1 problems are left, or the question was answered with no; 2 it cannot be done; 130 stopped "
+    "with Ctrl-C. Ids may be shortened to a beginning that no other shares."
+)
 
 
 class Command(TyperCommand):
@@ -66,13 +89,14 @@ app = typer.Typer(
     name="tiered-memory",
     cls=Group,
     help="Tiered conversation memory: feed it conversations, ask what a model would see, measure it, look after it.",
+    epilog=_EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, _command in _COMMANDS.items():
-    app.command(_name, cls=Command)(_command)
+    app.command(_name, cls=Command, epilog=f"Example: `{EXAMPLES[_name]}`")(_command)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -113,16 +137,29 @@ def run(arguments: list[str]) -> int:
         where = f" ({error.filename})" if error.filename else ""
         return _failed(f"{error.strerror or error}{where}", EXIT_ERROR)
     except Exception as error:
-        show = getattr(error, "show", None)  # a mistake in the arguments, which click explains itself
-        if not callable(show):
+        explain = getattr(error, "format_message", None)  # a mistake in the arguments
+        if not callable(explain):
             raise
-        show(file=sys.stderr)
-        code = EXIT_ERROR
+        code = _mistaken(error, str(explain()))
     if code == EXIT_INTERRUPTED:
         return _failed("stopped; what was stored before is safe", EXIT_INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
+def _mistaken(error: Any, message: str) -> int:  # noqa: ANN401 - of typer's own click, which has no public name
+    """One line on what is wrong with the arguments, and where to read on; the help itself where none were given."""
+    where = getattr(getattr(error, "ctx", None), "command_path", "tiered-memory")
+    if "\n" in message.strip():
+        sys.stderr.write(f"{message}\n")
+        return EXIT_ERROR
+    told = message.strip().rstrip(".")
+    joined = " See" if told.endswith("?") else "; see"
+    return _failed(f"{told[:1].lower()}{told[1:]}{joined} `{where} --help`", EXIT_ERROR)
+
+
 def _failed(message: str, code: int) -> int:
-    sys.stderr.write(f"tiered-memory: {' '.join(message.split())}\n")
+    line = f"tiered-memory: {' '.join(message.split())}"
+    if sys.stderr.isatty():
+        line = textwrap.fill(line, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    sys.stderr.write(f"{line}\n")
     return code

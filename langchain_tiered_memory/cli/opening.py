@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import PriceSettings, Settings
+from langchain_tiered_memory.settings.environment import settings_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,26 +50,35 @@ def open_memory(
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:
-    """The session of that name.
+    """The session of that name, or the one whose name begins so.
 
     Raises:
-        NotFoundError: when the database has none; the message names those it has.
+        NotFoundError: when the database has none, or several; the message names what may be meant.
     """
     known = memory.sessions()
-    if session_id not in known:
+    if session_id in known:
+        return memory.session(session_id)
+    begin_so = [name for name in known if name.startswith(session_id)]
+    if len(begin_so) == 1:
+        return memory.session(begin_so[0])
+    near = difflib.get_close_matches(session_id, known, n=1)
+    if begin_so:
+        msg = f"{len(begin_so)} sessions begin with {session_id!r}: {_listed(begin_so)}"
+    elif near:
+        msg = f"there is no session {session_id!r} in this database: did you mean {near[0]!r}?"
+    else:
         has = f"it has {_listed(known)}" if known else "it is empty"
         msg = f"there is no session {session_id!r} in this database: {has}"
-        raise NotFoundError(msg)
-    return memory.session(session_id)
+    raise NotFoundError(msg)
 
 
 def priced_settings(model: str | None, *, price_in: float | None, price_out: float | None) -> Settings:
-    """The default settings, with the price of `model` where one is given."""
+    """The settings of the environment, with the price of `model` where one is given."""
     if price_in is None and price_out is None:
-        return Settings()
+        return settings_from_environment()
     price = PriceSettings(input_per_million=price_in or 0.0, output_per_million=price_out or 0.0)
     names = {model, model.partition(":")[2] or model} if model else {"extractive"}
-    return Settings(prices={name: price for name in names if name})
+    return settings_from_environment().model_copy(update={"prices": {name: price for name in names if name}})
 
 
 def _listed(names: list[str]) -> str:
@@ -86,17 +97,27 @@ def entries_of(memory: TieredMemory, session_id: str) -> Iterator[Entry]:
         yield from page
 
 
-def require_messages(memory: TieredMemory, session_id: str, message_ids: Sequence[str]) -> None:
-    """See that a session has these messages.
+def message_ids_of(memory: TieredMemory, session_id: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The ids of a session's messages that were given whole, or by a beginning that no other shares.
 
     Raises:
-        NotFoundError: when it has not; the message names those that are missing.
+        NotFoundError: when it has not all of them, or several begin so; the message names them.
     """
     store, ref = _place(memory, session_id)
-    missing = sorted(set(message_ids) - {entry.id for entry in store.transcript.by_id(ref, message_ids)})
+    whole = {entry.id for entry in store.transcript.by_id(ref, given)}
+    if whole.issuperset(given):
+        return tuple(given)
+    ids = {entry.id for page in store.inspection.entry_pages(ref) for entry in page}
+    beginning = {one: sorted(found for found in ids if found.startswith(one)) for one in given if one not in whole}
+    missing = sorted(one for one, found in beginning.items() if not found)
     if missing:
         msg = f"the session {session_id!r} has no message {', '.join(map(repr, missing))}"
         raise NotFoundError(msg)
+    for one, found in beginning.items():
+        if len(found) > 1:
+            msg = f"{len(found)} messages of the session {session_id!r} begin with {one!r}: {_listed(found)}"
+            raise NotFoundError(msg)
+    return tuple(one if one in whole else beginning[one][0] for one in given)
 
 
 def embedder_of(memory: TieredMemory) -> str | None:

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.progress import ProgressColumn, TaskID
-    from rich.text import Text
+    from rich.progress import Task, TaskID
 
     from langchain_tiered_memory.reports import Progress as How
 
+_WHOLE_ID = 12
+_SHORT_ID = 8
+"""Characters: ids that are longer than the first are shown by their first few, as contexts name summaries."""
+_SLOW = 10
+"""Steps in a second below which a tenth matters."""
 _UNITS = ((1e-3, "µs", 1e6), (1.0, "ms", 1e3), (120.0, "s", 1.0))
 """Below how many seconds a unit is used, and how many of it make a second."""
 
@@ -34,6 +47,17 @@ def out() -> Console:
 def err() -> Console:
     """Where progress, hints and errors go."""
     return Console(file=sys.stderr, highlight=False)
+
+
+def say(line: str, *, style: str = "", where: Console | None = None) -> None:
+    """One thing to know: broken between words on a terminal, one line for whatever else reads it."""
+    console = where if where is not None else err()
+    console.print(Text(line, style=style), soft_wrap=not console.is_terminal)
+
+
+def short(name: str) -> str:
+    """An id as it is shown: the beginning of a long one, which every command understands."""
+    return name if len(name) <= _WHOLE_ID else name[:_SHORT_ID]
 
 
 def print_json(value: object) -> None:
@@ -58,7 +82,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
 
     On a terminal the bar disappears when it is done; elsewhere nothing is drawn.
     """
-    with _bar(description, total, TimeRemainingColumn(compact=True)) as (bar, task):
+    with _bar(description, total) as (bar, task):
         yield lambda: bar.advance(task)
 
 
@@ -70,13 +94,35 @@ def far(description: str) -> Iterator[Callable[[How], None]]:
 
 
 @contextmanager
-def _bar(description: str, total: int | None, *more: ProgressColumn) -> Iterator[tuple[Progress, TaskID]]:
+def waiting(description: str) -> Iterator[None]:
+    """As `progress`, for what cannot tell how far it is: a sign of life."""
+    console = err()
+    with console.status(description) if console.is_terminal else nullcontext():
+        yield
+
+
+class _Rate(ProgressColumn):
+    """Steps in a second, or seconds for one."""
+
+    def render(self, task: Task) -> Text:
+        """Empty until it is known."""
+        speed = task.speed
+        if not speed:
+            return Text("")
+        return Text(
+            f"{speed:,.0f}/s" if speed >= _SLOW else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+        )
+
+
+@contextmanager
+def _bar(description: str, total: int | None) -> Iterator[tuple[Progress, TaskID]]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        *more,
+        _Rate(),
+        TimeRemainingColumn(compact=True),
     )
     console = err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from langchain_tiered_memory.cli.opening import open_memory
-from langchain_tiered_memory.cli.screen import err, out, print_json
+from langchain_tiered_memory.cli.screen import err, out, print_json, say
 from langchain_tiered_memory.models.downloads import fetch
 from langchain_tiered_memory.models.embeddings import find_minilm, minilm_download
 from langchain_tiered_memory.models.token_counters import encoding_downloads
@@ -38,7 +38,7 @@ def show_status(db: str | None, *, to_json: bool) -> None:
         table.add_row(name, value)
     out().print(table)
     for gap in status.gaps:
-        out().print(f"! {gap}", style="yellow", markup=False, soft_wrap=True)
+        say(_for_a_shell(gap), style="yellow", where=out())
 
 
 def _rows(status: MemoryStatus, *, of_database: bool) -> list[tuple[str, str]]:
@@ -59,7 +59,13 @@ def _rows(status: MemoryStatus, *, of_database: bool) -> list[tuple[str, str]]:
 def say_gaps(status: MemoryStatus) -> None:
     """One line on standard error for each thing that works with less than it could."""
     for gap in status.gaps:
-        err().print(f"! {gap}", style="yellow", markup=False, soft_wrap=True)
+        say(_for_a_shell(gap), style="yellow")
+
+
+def _for_a_shell(gap: str) -> str:
+    """What works with less than it could, without the remedies that only a program can take."""
+    told, *remedies = gap.split("; ")
+    return "! " + "; ".join([told, *(one for one in remedies if "=" not in one)])
 
 
 def missing_downloads() -> list[Download]:
@@ -86,4 +92,4 @@ def fetch_all(missing: Sequence[Download]) -> None:
             task = bar.add_task(one.name, total=one.about_bytes)
             fetch(one, lambda done, total, task=task: bar.update(task, completed=done, total=total))  # type: ignore[misc]
             bar.remove_task(task)
-            out().print(f"{one.name}: fetched and checked, in {one.target}", markup=False, soft_wrap=True)
+            say(f"{one.name}: fetched and checked, in {one.target}", where=out())

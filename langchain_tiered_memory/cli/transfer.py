@@ -74,7 +74,7 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Remove messages, a session or a user for good, with every summary, vector and index row made from them."""
-    from langchain_tiered_memory.cli.work.transfer import Target, forget_target, require_target  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.cli.work.transfer import Target, forget_target, found_target  # noqa: PLC0415 - keeps --help fast
 
     if (session is None) == (user is None):
         msg = "name either a SESSION or a --user to forget"
@@ -82,8 +82,7 @@ def forget(
     if message and session is None:
         msg = "--message needs the SESSION that the message is in"
         raise typer.BadParameter(msg)
-    target = Target(session_id=session, user=user, message_ids=tuple(message or ()))
-    require_target(db, target)
+    target = found_target(db, Target(session_id=session, user=user, message_ids=tuple(message or ())))
     if not yes and not typer.confirm(f"Forget {target} in {db}? This cannot be undone.", err=True):
         typer.echo("nothing was forgotten", err=True)
         raise typer.Exit(EXIT_DECLINED)

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.assembly_inputs import Assembly
-from langchain_tiered_memory.context.budget.allocation import no_room_beside
 from langchain_tiered_memory.context.compaction.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
 from langchain_tiered_memory.context.history.ledgers import diff_of
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
+from langchain_tiered_memory.context.mode import with_loop
 from langchain_tiered_memory.context.parent_sight import NO_SIGHT, ParentSight, sight_of
+from langchain_tiered_memory.context.policy import no_room_beside
 from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
 from langchain_tiered_memory.context.request import (
     Request,
@@ -26,8 +27,9 @@ from langchain_tiered_memory.context.request import (
     request_inputs_of,
     with_learnt_window,
 )
-from langchain_tiered_memory.context.section_report import account
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
+from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.section_report import COMPACTED, account
+from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
 from langchain_tiered_memory.context.view.repeated_reads import tell_repeated, without_astray
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
@@ -37,6 +39,7 @@ from langchain_tiered_memory.messages.validity.repair import make_valid
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 from langchain_tiered_memory.models.window_budget import Budget, budget_of
 from langchain_tiered_memory.types.contexts import Context
+from langchain_tiered_memory.types.outcomes import CUTTING_STEPS
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.compaction.guard import Decided
+    from langchain_tiered_memory.context.policy import Rooms
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.messages.validity.repair import Validated
@@ -75,7 +80,7 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
         recalled = Recalling()
-        if ref is not None and (request_inputs.has_query or request_inputs.sections.own):
+        if ref is not None and (request_inputs.mode.looks_up or request_inputs.sections.own):
             recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
         context = _finished(
             runtime,
@@ -85,13 +90,13 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
             recalled,
             sight=sight,
             system=request_inputs.system,
-            has_query=request_inputs.has_query or bool(request_inputs.sections.own),
+            has_query=request_inputs.mode.looks_up or bool(request_inputs.sections.own),
             session_id=session_id,
         )
         if context.tokens <= budget.max_tokens:
             if ref is not None:
                 tell_repeated(runtime, ref, shown.pieces, context)
-            if ref is not None and request_inputs.has_query:
+            if ref is not None and request_inputs.mode.looks_up:
                 keep_standing(runtime, ref, request, request_inputs, shown=shown, recalled=recalled)
             return context
         # What repairs cost stays what it is when the next attempt has less room.
@@ -133,7 +138,7 @@ def preview(runtime: Runtime, session_id: str, request: Request) -> Flow[ViewDif
 
 def allocation_used(shown: Assembly, recalled: Recalling) -> int:
     """Raw tokens of a request as it was planned, before anything in it was repaired."""
-    return shown.allocation.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
+    return shown.rooms.fixed + sum(piece.tokens for piece in shown.pieces) + recalled.tokens
 
 
 def _shown(
@@ -147,15 +152,16 @@ def _shown(
 ) -> Flow[Assembly]:
     """Everything but recall, as the guard decides it."""
     if ref is None or request.view == "recall":
-        allocation = request_inputs.allocation(runtime, request, budget, request_inputs.ratio)
-        if allocation.is_full:  # there is no view that a guard could make smaller
-            raise BudgetError(no_room_beside(allocation.fixed, budget.max_tokens, ratio=request_inputs.ratio))
+        rooms = request_inputs.rooms(runtime, request, budget, request_inputs.ratio)
+        if rooms.is_full:  # there is no view that a guard could make smaller
+            raise BudgetError(no_room_beside(rooms.fixed, budget.max_tokens, ratio=request_inputs.ratio))
         maker = inputs_maker(runtime, ref, request, budget, request_inputs, margin=margin) if ref is not None else None
         pieces = _asked_alone(maker(request_inputs.ratio), request) if maker is not None else ()
-        used = math.ceil((allocation.fixed + sum(piece.tokens for piece in pieces)) * request_inputs.ratio)
+        used = math.ceil((rooms.fixed + sum(piece.tokens for piece in pieces)) * request_inputs.ratio)
         return Assembly(
-            allocation=allocation,
+            rooms=rooms,
             ratio=request_inputs.ratio,
+            mode=request_inputs.mode,
             pieces=pieces,
             report=undecided(runtime, budget.window, used, request.track),
         )
@@ -165,34 +171,46 @@ def _shown(
     )
     plan, inputs = decided.proposal.rendered.plan, decided.proposal.inputs
     newest = decided.proposal.rendered.tail
+    rooms = _as_bound(inputs, plan, decided)
     return Assembly(
-        allocation=inputs.allocation,
+        rooms=rooms,
         ratio=inputs.ratio,
         pieces=decided.pieces,
         items=(*plan.items, *plan.left_spans),
         left_out=(*_compacted(plan), *decided.left_out, *other_tracks(inputs, plan)),
         report=decided.report,
         plan=plan,
-        in_loop=bool(request.tools) or any(entry.calls or entry.answers for entry in newest),
+        mode=with_loop(request_inputs.mode, request, newest),
     )
+
+
+def _as_bound(inputs: AssemblyInputs, plan: ViewPlan, decided: Decided) -> Rooms:
+    """The rooms as they bound this view, where facts that must last or messages that must be shown had more."""
+    rooms = inputs.rooms
+    bound = {}
+    if sum(piece.tokens for piece in decided.pieces if piece.part == "facts") > rooms.of("facts"):
+        bound["facts"] = max(rooms.of("facts"), record_room(inputs, plan.items))
+    if CUTTING_STEPS & set(decided.report.steps):  # recall lends its room
+        bound["recent"] = rooms.total - rooms.fixed
+    return replace(rooms, policy=rooms.policy.telling(**bound)) if bound else rooms
 
 
 def _compacted(plan: ViewPlan) -> tuple[LeftOut, ...]:
     """What the provider's own compaction stands for, where a view begins with one."""
     told = f"1-{plan.since - 1}"
-    return (LeftOut(what=told, reason="compacted by the provider"),) if plan.since > 1 else ()
+    return (LeftOut(what=told, reason=COMPACTED),) if plan.since > 1 else ()
 
 
 def _asked_alone(inputs: AssemblyInputs, request: Request) -> tuple[Piece, ...]:
     """What the recall view shows beside recall: what is always kept, and the question where the user said it last."""
-    runtime, required, allocation = inputs.runtime, inputs.required, inputs.allocation
+    runtime, required, rooms = inputs.runtime, inputs.required, inputs.rooms
     pieces: list[Piece] = []
     pinned = {entry.seq for entry in required.pinned}
     always = [entry for entry in in_order(inputs, kept_by_kind(inputs, None)) if entry.seq not in pinned]
     if pinned or always:
-        pieces.append(pinned_piece(runtime, allocation, required.pinned, always=always))
+        pieces.append(pinned_piece(runtime, rooms, required.pinned, always=always))
     if not (request.query or "").strip() and required.last_user is not None:
-        most = max(round(runtime.settings.context.question_share * allocation.total), 1)
+        most = max(round(runtime.settings.context.question_share * rooms.total), 1)
         pieces.append(shortened(required.last_user, max_tokens=most, counter=runtime.counter))
     return tuple(pieces)
 
@@ -251,6 +269,7 @@ def _finished(
     first = min((at for at, piece in enumerate(pieces) if piece.part in ("parent", "recall")), default=place)
     border = pieces[first].message if first < len(pieces) and has_query else None
     volatile = [at for at, one in enumerate(validated.messages) if one is border]
+    policy = replace(shown.rooms.policy, mode=shown.mode).telling(recall=recalled.room, parent=sight.room)
     whole = {entry.seq: entry.id for piece in pieces for entry in piece.whole_entries}
     parts = {entry.seq: entry.id for piece in pieces for entry in piece.passages if entry.seq not in whole}
     return Context(
@@ -260,14 +279,13 @@ def _finished(
         max_tokens=budget.max_tokens,
         sections=account(
             pieces,
-            allocation=shown.allocation,
+            policy=policy,
             items=shown.items,
             other_left_out=shown.left_out,
             recalled_left_out=recalled.left_out,
-            recall_room=recalled.room,
             registered=recalled.sections,
-            sight=sight.room,
         ),
+        policy=policy,
         entry_ids=tuple(dict.fromkeys(whole.values())),
         passage_ids=tuple(dict.fromkeys(parts.values())),
         summary_ids=tuple(dict.fromkeys(one for piece in pieces for one in piece.summary_ids)),

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed
-from langchain_tiered_memory.context.history.cost_ledger import cost_of
+from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed
+from langchain_tiered_memory.context.history.ledgers import cost_of
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
@@ -65,7 +65,11 @@ def outcome_of(
     tokens = rendered.tokens if pieces is None else sum(piece.tokens for piece in pieces)
     messages = len(rendered.tail) if pieces is None else sum(piece.part == "recent" for piece in pieces)
     kind = proposal.kind
-    if kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED) and CUTTING_STEPS & set(steps) and not question.minimal:
+    if (
+        kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
+        and CUTTING_STEPS & set(steps)
+        and "minimal" not in question.mode
+    ):
         kind = OutcomeKind.TRUNCATED  # it did not fit as it was
     if kind is OutcomeKind.NOT_NEEDED:
         return Outcome(

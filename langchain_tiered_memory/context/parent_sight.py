@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.messages.quoting import pointer_to
 from langchain_tiered_memory.recall.recall import recall
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
-_MOST_OF_REQUEST = 0.25
-"""Of what system prompt and tools leave of a request: its own messages come first, whatever a scope allows."""
-_LEAST_TOKENS = 60
-"""Less room holds no quote beside the section's frame."""
-_RECALLED_SHARE = 0.5
-"""Of the room, for what answers the question; the rest is for the parent's goal, pins and newest messages."""
-_ONE_SHARE = 0.25
-"""Of the room, that any other message may take: longer ones are shown head and tail."""
 _NEWEST = 12
 """Messages of the parent that are looked at from its end."""
 
@@ -64,10 +57,10 @@ def sight_of(
     parent = request.sight.sight_from(request.track) if request.sight is not None else None
     if request.sight is None or parent is None:
         return NO_SIGHT
-    allocation = request_inputs.allocation(runtime, request, budget, request_inputs.ratio)
+    rooms = request_inputs.rooms(runtime, request, budget, request_inputs.ratio)
     allowed = int(request.sight.sight_tokens / max(request_inputs.ratio, 1.0))
-    room = min(allowed, int(_MOST_OF_REQUEST * (allocation.total - allocation.fixed)))
-    if room < _LEAST_TOKENS:
+    room = min(allowed, int(NUMBERS.parent_share * (rooms.total - rooms.fixed)))
+    if room < NUMBERS.parent_least_tokens:
         return NO_SIGHT
     last = request_inputs.required.last_user
     name = f"{request_inputs.name}:{parent}"
@@ -97,7 +90,7 @@ def _piece(runtime: Runtime, ref: SessionRef, parent: str, *, query: str, room: 
 
 def _candidates(runtime: Runtime, ref: SessionRef, parent: str, *, query: str, room: int) -> Iterable[Quoted]:
     """What may be quoted, the most telling first."""
-    count, most = runtime.counter.count_text, int(_ONE_SHARE * room)
+    count, most = runtime.counter.count_text, int(NUMBERS.parent_each_share * room)
 
     def within(entry: Entry) -> Quoted:
         if entry.tokens <= most:
@@ -109,7 +102,7 @@ def _candidates(runtime: Runtime, ref: SessionRef, parent: str, *, query: str, r
     yield from (within(one) for one in required.opening if one.role == "user")
     if query.strip():
         filters = SearchFilters(tracks=(parent,))
-        half = int(_RECALLED_SHARE * room)
+        half = int(NUMBERS.parent_recalled_share * room)
         yield from recall(
             runtime, ref, query, room=half, code_room=half // 2, shown=frozenset(), filters=filters
         ).quotes

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
 from langchain_tiered_memory.recall.recall import Recalled, recall
-from langchain_tiered_memory.recall.summary_search import find_summaries
+from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.drafts import SearchFilters
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Request, RequestInputs
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import LeftOut, SessionRef, Summary
-
-
-_SUMMARIES_OF_RECALL = 0.2
-"""Of recall's room beside what the user said, that summaries take at most: what they had of half a budget. In 800
-tokens they took the place of 21 answers in 180 (questions to five conversations of people), in 2,000 of 6 in 212."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,34 +91,35 @@ def recalling(
         shown: Everything else that the context shows.
         margin: Raw tokens to leave free, for what repairs cost.
     """
-    allocation = shown.allocation
+    rooms = shown.rooms
     framing = ours("", part="recall", counter=runtime.counter).tokens
-    room = allocation.total - allocation.fixed - sum(piece.tokens for piece in shown.pieces) - margin
-    if request.view == "minimal":
-        room = min(room, round(runtime.settings.context.minimal_recall_share * allocation.total))
-    standing = _still_standing(runtime, ref, request, request_inputs, shown)
+    room = rooms.total - rooms.fixed - sum(piece.tokens for piece in shown.pieces) - margin
+    if "minimal" in shown.mode:
+        room = min(room, round(runtime.settings.context.minimal_recall_share * rooms.total))
+    standing = _still_standing(runtime, ref, request_inputs, shown)
     last = request_inputs.required.last_user
     version = request_inputs.sections.version
-    key = (ref.epoch, request_inputs.query, last.seq if last is not None else 0, allocation, version)
+    asked = (request_inputs.query, last.seq if last is not None else 0)
+    key = (ref.epoch, request_inputs.elsewhere, *asked, rooms.figures, version)
     own = room
-    in_loop = shown.in_loop and request.query is None  # a question of the caller's own is no part of a loop
+    in_loop = "loop" in shown.mode
     if in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        own = min(room, allocation.recall)
+        own = min(room, rooms.recall)
     elif (share := request_inputs.said.share) is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
-        whole = allocation.total - allocation.fixed
+        whole = rooms.total - rooms.fixed
         leaves_all = request_inputs.said.leaves_what_stands and stands <= room
-        most = round(share * whole) + allocation.sections + framing
+        most = round(share * whole) + rooms.sections + framing
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
-        runtime, ref, request, request_inputs, shown.pieces, total=allocation.total, room=own - framing
+        runtime, ref, request, request_inputs, shown.pieces, total=rooms.total, room=own - framing
     )
     found = _Found(recalled=Recalled())
-    if request_inputs.has_query and "semantic_results" not in request_inputs.sections.replaced:
+    if request_inputs.mode.looks_up and "semantic_results" not in request_inputs.sections.replaced:
         beside = framing + sum(one.tokens for one in sections)
         found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - beside)
     left = standing
@@ -157,7 +154,7 @@ def keep_standing(
     recalled: Recalling,
 ) -> None:
     """Have what a request recalled stand in the next ones."""
-    if not _may_stand(request, shown):
+    if not _may_stand(shown):
         return
     standing, last = recalled.standing, request_inputs.required.last_user
     place = recall_position(shown.pieces)
@@ -168,31 +165,31 @@ def keep_standing(
             *standing,
             Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows, sections=recalled.sections),
         )
-    runtime.view_cache.keep_standing(ref.key, request_inputs.name, _standing_key(ref, shown), standing)
+    key = _standing_key(ref, request_inputs, shown)
+    runtime.view_cache.keep_standing(ref.key, request_inputs.name, key, standing)
 
 
-def _may_stand(request: Request, shown: Assembly) -> bool:
-    return shown.plan is not None and request.view not in ("recall", "minimal")
+def _may_stand(shown: Assembly) -> bool:
+    return shown.plan is not None and not {"recall", "minimal"} & set(shown.mode.names)
 
 
-def _standing_key(ref: SessionRef, shown: Assembly) -> Hashable:
-    return ref.epoch, shown.plan
+def _standing_key(ref: SessionRef, request_inputs: RequestInputs, shown: Assembly) -> Hashable:
+    return ref.epoch, request_inputs.elsewhere, shown.plan
 
 
 def _asks(request: Request, request_inputs: RequestInputs) -> bool:
     """Whether it is the user's last message that is looked up, and not a question of the caller's own."""
-    return request.query is None and request_inputs.has_query
+    return request.query is None and request_inputs.mode.looks_up
 
 
 def _still_standing(
-    runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly
+    runtime: Runtime, ref: SessionRef, request_inputs: RequestInputs, shown: Assembly
 ) -> tuple[Standing, ...]:
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
-    if not _may_stand(request, shown):
+    if not _may_stand(shown):
         return ()
-    kept: tuple[Standing, ...] = (
-        runtime.view_cache.standing(ref.key, request_inputs.name, _standing_key(ref, shown)) or ()
-    )
+    key = _standing_key(ref, request_inputs, shown)
+    kept: tuple[Standing, ...] = runtime.view_cache.standing(ref.key, request_inputs.name, key) or ()
     place = recall_position(shown.pieces)
     asked = shown.pieces[place].entry if place < len(shown.pieces) else None
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
@@ -237,7 +234,7 @@ def _block(
 def _looked_up(
     runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly, *, room: int
 ) -> _Found:
-    allocation, query, required = shown.allocation, request_inputs.query, request_inputs.required
+    rooms, query, required = shown.rooms, request_inputs.query, request_inputs.required
     off = request_inputs.off
     view = "recall" if request.view == "recall" else "default"
     in_view = {entry.seq for piece in shown.pieces for entry in piece.whole_entries}
@@ -248,8 +245,8 @@ def _looked_up(
     if view == "default" and not off and not request.alone:
         # A headline names a stretch: where it answers the question, what it says may stand beside the quotes.
         covered = {node.id for node in nodes_of(shown.items) if node.resolution != "headline"}
-        most = round(_SUMMARIES_OF_RECALL * room) if _asks(request, request_inputs) else room
-        found = _related(runtime, ref, query, room=min(allocation.summaries, most), shown=covered)
+        most = round(NUMBERS.summaries_of_recall * room) if _asks(request, request_inputs) else room
+        found = _related(runtime, ref, query, room=min(rooms.summaries, most), shown=covered)
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and _asks(request, request_inputs) else None
@@ -258,7 +255,7 @@ def _looked_up(
         ref,
         query,
         room=room,
-        code_room=allocation.code if view == "default" else allocation.recall // 2,
+        code_room=rooms.code if view == "default" else rooms.recall // 2,
         shown=frozenset(in_view) | off,
         shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
         summaries=summaries,

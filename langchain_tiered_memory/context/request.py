@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library
-from langchain_tiered_memory.context.budget.allocation import BudgetAllocation, split
-from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
+from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library, ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
+from langchain_tiered_memory.context.mode import read_mode
+from langchain_tiered_memory.context.policy import Rooms, resolved
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
 from langchain_tiered_memory.context.said import Said, said_last
 from langchain_tiered_memory.context.sections.registry import ChosenSections
@@ -16,13 +16,14 @@ from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import Scope
+    from langchain_tiered_memory.types.policies import Mode
     from langchain_tiered_memory.types.records import SessionRef
 
 _ANY = 2**62
@@ -52,6 +53,8 @@ class Request:
     """The same as numbers of the messages that are *not* on it, where somebody has these."""
     alone: bool = False
     """Whether other tracks are not shown: the messages are a conversation of their own."""
+    user: str | None = None
+    """Who asks, where the handle says so: only then may anything of other sessions be shown."""
     sight: Scope | None = None
     """What else of the session is shown, where other tracks are not: a part of the parent's."""
     langgraph_checkpoint_id: str | None = None
@@ -78,43 +81,27 @@ class RequestInputs:
     required: RequiredMessages
     query: str
     off: frozenset[int]
-    works_on_files: bool
-    """Whether this track is an agent's run that touched files."""
-    touches_files: bool
-    """Whether a file was read or written among the newest messages, be it only once."""
+    mode: Mode
+    """What the request is; whether it is in a tool loop is known when its view is."""
     name: str
     """Of the view's plan."""
     said: Said = field(default_factory=Said)
     """What recall may take beside what the user said last."""
     sections: ChosenSections = field(default_factory=ChosenSections)
     """What a user registered."""
+    elsewhere: Hashable = None
+    """How the user's other sessions stand, where a section tells of them: another one when what they say may not be
+    shown any more as it was."""
 
-    @property
-    def has_query(self) -> bool:
-        """Whether something is asked."""
-        return bool(self.query.strip())
-
-    def _recall_share(self, most: float | None) -> float | None:
-        """Of the budget, for recall: beside work on files no more than what answers the user's words, or `most`."""
-        share = self.said.share
-        return share if most is None or share is None else min(max(most, self.said.answers), share)
-
-    def allocation(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> BudgetAllocation:
-        """The split of the budget for a ratio of billed to raw tokens."""
-        at_work = self.works_on_files and request.query is None  # what a caller asks for has all of its room
-        most = runtime.settings.files.recall_share if at_work else None
-        return split(
+    def rooms(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> Rooms:
+        """The policy resolved for a ratio of billed to raw tokens."""
+        return resolved(
             budget.max_tokens,
             fixed=self.fixed,
             ratio=ratio,
-            has_query=self.has_query,
-            own_query=request.asks,
-            view="recall" if request.view == "recall" else "default",
-            settings=runtime.settings.context,
-            recall_share=self._recall_share(most),
-            recall_most=most,
-            facts_share=runtime.settings.files.facts_share if self.works_on_files else None,
-            files_share=runtime.settings.files.share if runtime.settings.files.enabled else 0.0,
+            mode=self.mode,
+            settings=runtime.settings,
+            given=self.said,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,
             replaced=self.sections.replaced,
         )
@@ -145,13 +132,9 @@ def request_inputs_of(
         else RequiredMessages()
     )
     query = required.last_user_text if request.query is None else request.query
-    works = touches = False
-    if ref is not None and runtime.settings.files.enabled:
-        busy = runtime.settings.files
-        touched = runtime.store.files.worked_on(ref, track=request.track, before=_ANY, limit=busy.busy_messages)
-        since = required.last_seq - busy.busy_among
-        works = len(touched) == busy.busy_messages and touched[-1] > since
-        touches = bool(touched) and touched[0] > since
+    files, touched = runtime.settings.files, list[int]()
+    if ref is not None and files.enabled:
+        touched = list(runtime.store.files.worked_on(ref, track=request.track, before=_ANY, limit=files.busy_messages))
     name = plan_name(
         request.view,
         request.track,
@@ -169,6 +152,8 @@ def request_inputs_of(
         said = said_last(
             runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
         )
+    chosen = runtime.sections.chosen
+    crosses = request.user is not None and any(getattr(one, "crosses_sessions", False) for one in chosen.own)
     return RequestInputs(
         system=system,
         fixed=fixed,
@@ -176,11 +161,18 @@ def request_inputs_of(
         required=required,
         query=query,
         off=off,
-        works_on_files=works,
-        touches_files=touches,
+        mode=read_mode(
+            request,
+            query=query,
+            touched=touched,
+            last_seq=required.last_seq,
+            asks=said.share is not None and said.stands,
+            files=files,
+        ),
         name=name,
         said=said,
-        sections=runtime.sections.chosen,
+        sections=chosen,
+        elsewhere=runtime.store.across.stamp(str(request.user), besides=ref.session_id) if crosses and ref else None,
     )
 
 
@@ -198,7 +190,7 @@ def question_of(runtime: Runtime, request: Request, budget: Budget, request_inpu
         ratio=request_inputs.ratio,
         foreground_seconds=seconds,
         look=settings.context.views.get(request.view),
-        minimal=request.view == "minimal",
+        mode=request_inputs.mode,
         langgraph_checkpoint_id=request.langgraph_checkpoint_id,
     )
 
@@ -210,21 +202,19 @@ def inputs_maker(
     library = Library()
 
     def inputs_for(ratio: float) -> AssemblyInputs:
-        allocation = request_inputs.allocation(runtime, request, budget, ratio)
+        rooms = request_inputs.rooms(runtime, request, budget, ratio)
         return AssemblyInputs(
             runtime=runtime,
             ref=ref,
-            allocation=allocation,
+            rooms=rooms,
             required=request_inputs.required,
             track=request.track,
-            room=allocation.hard - allocation.fixed - margin,
+            room=rooms.hard - rooms.fixed - margin,
             ratio=ratio,
             library=library,
             off=request_inputs.off,
             alone=request.alone,
             provider=request.model.provider,
-            works_on_files=request_inputs.works_on_files,
-            touches_files=request_inputs.touches_files,
             look=runtime.settings.context.views.get(request.view),
             reworded=request.reworded,
         )

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.recall.finding import Found, find
 from langchain_tiered_memory.recall.worth import Judged, goes_on, judge, tokens_of
@@ -27,24 +28,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
     from langchain_tiered_memory.types.records import Entry, SessionRef
-
-_BRIEF_AND_LONG = (16, 32)
-"""Distinct terms of a question that is brief, and of one that is long."""
-_SMALL_SHARE = 0.05
-"""Of the budget, for recall beside what asks little or at length, and for what answers a message that asks nothing: a
-few quotes."""
-_ANSWERS_TOKENS = 300
-"""What the best answers to a message have room for in a small budget, whatever is said, and each one in any: a long one
-is shown by two of its passages there."""
-_ASKED_TIMES = 2.0
-"""What recall may take beside a brief question, in times of the settings' share, where much matches it."""
-_LOOKED_THROUGH = 25
-"""Of what matches a question, the part that it is given room for, beyond the least: where a subject was talked of for
-100,000 tokens its words stand everywhere, and the answer is further down."""
-_FRAMED = 1.15
-"""Of what quotes take, with the lines around them."""
-_STEPS = 16
-"""Of the budget: a share is rounded up to whole ones, for what was looked up is not priced to the token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +106,13 @@ def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: i
     """What is given beside a message for which this was found."""
 
     def share_of(tokens: float) -> float:
-        return math.ceil(_STEPS * _FRAMED * tokens / max(total, 1)) / _STEPS
+        return math.ceil(NUMBERS.share_steps * NUMBERS.framed * tokens / max(total, 1)) / NUMBERS.share_steps
 
     whole = min(settings.recall_share, settings.talk_recall_share)
-    room = max(_SMALL_SHARE, _ANSWERS_TOKENS / max(total, 1))
-    answering = min(share_of(tokens_of(found, judged.answers, most_each=_ANSWERS_TOKENS)), room, whole)
+    room = max(NUMBERS.small_share, NUMBERS.answers_tokens / max(total, 1))
+    answering = min(share_of(tokens_of(found, judged.answers, most_each=NUMBERS.answers_tokens)), room, whole)
     matching = tokens_of(found, (one.sequence for one in judged.worth_quoting()))
-    share = 0.0 if judged.asks == "nothing" else min(whole, _SMALL_SHARE)
+    share = 0.0 if judged.asks == "nothing" else min(whole, NUMBERS.small_share)
     if judged.asks == "a question" and not goes_on(found, judged, shown_from=newest):
         share = _most(found, settings, matching=matching / max(total, 1))
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
@@ -141,8 +124,8 @@ def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: i
 def _most(found: Found, settings: ContextSettings, *, matching: float) -> float:
     """The share of a question; `matching` is what matches it, in budgets."""
     whole = min(settings.recall_share, settings.talk_recall_share)
-    brief, long = _BRIEF_AND_LONG
+    brief, long = NUMBERS.brief_terms, NUMBERS.long_terms
     terms = len(frozenset[str]().union(*(one.terms for one in found.stretches)))
     if terms <= brief:
-        return max(whole, min(matching / _LOOKED_THROUGH, _ASKED_TIMES * whole, settings.recall_share))
-    return whole - max(whole - _SMALL_SHARE, 0.0) * min((terms - brief) / (long - brief), 1.0)
+        return max(whole, min(matching / NUMBERS.looked_through, NUMBERS.asked_times * whole, settings.recall_share))
+    return whole - max(whole - NUMBERS.small_share, 0.0) * min((terms - brief) / (long - brief), 1.0)

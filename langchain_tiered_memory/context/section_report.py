@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, gaps_of
+from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, gaps_of, in_order
 from langchain_tiered_memory.types.contexts import Section
+from langchain_tiered_memory.types.outcomes import ShownView, Stretch
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
-    from langchain_tiered_memory.context.layout import Part, Piece
+    from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.context.sections.rendering import RenderedSection
+    from langchain_tiered_memory.context.view.plan import ViewPlan
+    from langchain_tiered_memory.types.policies import ViewPolicy
 
 
 _REASONS: dict[GapReason, str] = {
@@ -25,6 +27,8 @@ _REASONS: dict[GapReason, str] = {
 _CUT = "too large: shown head and tail"
 
 
+COMPACTED = "compacted by the provider"
+"""Why nothing of ours tells of what is before a provider's own compaction."""
 POINTED = "its text stands there"
 """Ends the reason of a result in whose place a view has a pointer."""
 
@@ -34,34 +38,49 @@ def reason_of(gap: Gap) -> str:
     return _REASONS[gap.why] if gap.why is not None else "not condensed yet"
 
 
+def shown_by(plan: ViewPlan) -> ShownView:
+    """What a plan shows, for a person: no text of a summary, which may be another one by now."""
+    stretches = [_stretch(item) for item in in_order((*plan.items, *plan.left_spans))]
+    if plan.since > 1:
+        before = plan.since - 1
+        told = Stretch(first_seq=1, last_seq=before, messages=before, shown="untold", reason=COMPACTED)
+        stretches.insert(0, told)
+    return ShownView(
+        stretches=tuple(stretches),
+        whole_from=plan.tail_from,
+        left_groups=plan.left,
+        kept_groups=plan.kept,
+        cut=tuple(seq for seq, _ in plan.masked),
+        quoted=tuple(dict.fromkeys((*plan.queries, *plan.always))),
+        facts=plan.facts,
+        files=plan.files,
+        parts=plan.parts,
+    )
+
+
+def _stretch(item: CoverItem) -> Stretch:
+    first, last, messages = item.first_seq, item.last_seq, item.entry_count
+    if isinstance(item, Gap):
+        return Stretch(first_seq=first, last_seq=last, messages=messages, shown="untold", reason=reason_of(item))
+    shown: Literal["whole", "short", "headline", "joined"] = "joined" if isinstance(item, Joint) else item.resolution
+    ids = item.ids if isinstance(item, Joint) else (item.id,)
+    return Stretch(first_seq=first, last_seq=last, messages=messages, shown=shown, summary_ids=ids, tokens=item.tokens)
+
+
 def account(
     pieces: Sequence[Piece],
     *,
-    allocation: BudgetAllocation,
+    policy: ViewPolicy,
     items: Sequence[CoverItem],
     other_left_out: Sequence[LeftOut],
     recalled_left_out: Sequence[LeftOut],
-    recall_room: int,
     registered: Sequence[RenderedSection] = (),
-    sight: int = 0,
 ) -> tuple[Section, ...]:
     """One section for each part that is there; `system` stands for the system prompt and the tool schemas.
 
     Registered sections stand in one message with recall: each has an account of its own, behind recall's.
     """
-    caps: dict[Part, int] = {
-        "system": allocation.fixed,
-        "goal": allocation.goal,
-        "pinned": allocation.pins,
-        "history": allocation.cover + allocation.queries,
-        "facts": allocation.facts,
-        "parts": max(allocation.hard - allocation.fixed, 0),
-        "files": allocation.files,
-        "recent": max(allocation.hard - allocation.fixed, 0),
-        "parent": sight,
-        "recall": recall_room,
-    }
-    left_out: dict[Part, tuple[LeftOut, ...]] = {
+    left_out: dict[str, tuple[LeftOut, ...]] = {
         "history": tuple(
             LeftOut(
                 what=f"{gap.first_seq}-{gap.last_seq}",
@@ -95,8 +114,9 @@ def account(
             if piece.entry is not None and piece.stands_in is not None
         ),
     }
-    sections = [Section(name="system", tokens=allocation.fixed, cap=allocation.total)]
-    for part, cap in caps.items():
+    sections = [Section(name="system", tokens=policy.fixed, cap=policy.row("system").tokens)]
+    for row in policy:
+        part = row.section
         mine = [piece for piece in pieces if piece.part == part]
         if part == "system" or not (mine or left_out.get(part)):
             continue
@@ -109,7 +129,7 @@ def account(
             Section(
                 name=part,
                 tokens=tokens,
-                cap=cap,
+                cap=row.tokens,
                 entry_ids=tuple(entry.id for piece in mine for entry in piece.whole_entries),
                 passage_ids=tuple(entry.id for piece in mine for entry in piece.passages),
                 summary_ids=tuple(one for piece in mine for one in piece.summary_ids),
@@ -119,7 +139,14 @@ def account(
             )
         )
     sections += [
-        Section(name=one.name, tokens=one.tokens, cap=one.cap, left_out=one.left_out, text=one.text)
+        Section(
+            name=one.name,
+            tokens=one.tokens,
+            cap=one.cap,
+            left_out=one.left_out,
+            text=one.text,
+            sources=one.sources,
+        )
         for one in registered
     ]
     return tuple(sections)

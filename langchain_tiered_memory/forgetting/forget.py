@@ -6,6 +6,7 @@ the next open, forget or doctor; until then `verify` names it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory import telemetry
@@ -18,9 +19,11 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.langgraph_threads import (
+    delete_items,
     delete_threads,
     left_in_threads,
     refuse_what_is_no_checkpointer,
+    refuse_what_is_no_store,
 )
 from langchain_tiered_memory.recall.indexing import drop_forgotten, usable_index
 from langchain_tiered_memory.reports import Problem, Receipt
@@ -98,19 +101,28 @@ def forget_sessions(
     session_id: str | None,
     user: str | None,
     checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
+    store: Any = None,  # noqa: ANN401 - as above
+    namespaces: Sequence[Sequence[str]] = (),
 ) -> Flow[Receipt]:
-    """Remove a session whole, or every session of a user. What is not there any more is no error.
+    """Remove a session whole, or every session of a user with their items. What is not there any more is no error.
 
     Args:
         runtime: The memory.
         session_id: Which session.
         user: Whose sessions.
         checkpointer: LangGraph's, whose threads of these names are to go too.
+        store: LangGraph's, whose items in `namespaces` and below are to go too.
+        namespaces: What of it is the user's.
 
     Raises:
-        InvalidInputError: when neither or both are named, or the checkpointer cannot delete a thread.
+        InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or of the store it
+            is not said what is the user's.
         StorageError: when the database cannot remove them now; the removal is finished later.
     """
+    if session_id is not None and store is not None:
+        msg = "items of a store belong to users, not to sessions: forget(user=...) takes a store"
+        raise InvalidInputError(msg)
+    refuse_what_is_no_store(store, namespaces)
     if (session_id is None) == (user is None):
         msg = "name either a session_id or a user to forget"
         raise InvalidInputError(msg)
@@ -124,11 +136,17 @@ def forget_sessions(
     threads = dict(there)
     if session_id is not None and not refs:
         threads[session_id] = runtime.store.tombstones.checkpointer_of(session_id)
+    deleted, items = 0, 0
     if checkpointer is None:
         remains = left_in_threads(threads, whole=True)
     else:
-        remains = yield from delete_threads(runtime, checkpointer, list(threads))
-    return _removed(runtime, {one.key: () for one in refs}, session_ids=tuple(there), remains=remains)
+        deleted, remains = yield from delete_threads(runtime, checkpointer, list(threads))
+    if store is not None:
+        items, left = yield from delete_items(store, namespaces)
+        remains += left
+    targets = {one.key: () for one in refs}
+    receipt = _removed(runtime, targets, session_ids=tuple(there), remains=remains, user=user)
+    return replace(receipt, threads=deleted, items=receipt.items + items)
 
 
 def resume_removals(runtime: Runtime) -> None:
@@ -171,13 +189,18 @@ def removal_problems(runtime: Runtime) -> list[Problem]:
 
 
 def _removed(
-    runtime: Runtime, targets: Mapping[int, Sequence[int]], *, session_ids: tuple[str, ...], remains: tuple[str, ...]
+    runtime: Runtime,
+    targets: Mapping[int, Sequence[int]],
+    *,
+    session_ids: tuple[str, ...],
+    remains: tuple[str, ...],
+    user: str | None = None,
 ) -> Receipt:
     """Write down what is to go, have it go, and tell what did."""
     removal = runtime.store.removal
     about = {telemetry.CONVERSATION: session_ids[0] if len(session_ids) == 1 else None}
     with telemetry.operation("delete_memory", about) as span:
-        key = removal.begin(targets, now=runtime.now())
+        key = removal.begin(targets, now=runtime.now(), user=user)
         vectors, left = _carried_out(runtime, first=key)
         removed = removal.removed(key)
         span.note({telemetry.RECORDS: removed.entries})
@@ -196,6 +219,10 @@ def _removed(
         vectors=vectors,
         may_remain=remains + left,
         at=runtime.now(),
+        facts=removed.facts,
+        files=removed.files,
+        checkpoints=removed.checkpoints,
+        items=removed.items,
     )
 
 

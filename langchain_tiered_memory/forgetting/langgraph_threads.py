@@ -1,4 +1,4 @@
-"""LangGraph's checkpointer keeps messages too: what can be deleted there is, and what cannot is named."""
+"""LangGraph's checkpointer and store keep what was said too: what can be deleted there is, and what cannot is named."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _NAMED = 5
 """Threads that a receipt names, of many: `session_ids` has all."""
 _IN_MEMORY = "InMemorySaver"
 """The one of LangGraph's checkpointers that has no files."""
+_STORE_IN_MEMORY = "InMemoryStore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,53 @@ class DeleteThread(HostCall):
 
     saver: Any
     thread_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteItems(HostCall):
+    """Delete the items of a namespace, and of those below it, from a store of LangGraph; answers how many went."""
+
+    store: Any
+    namespace: tuple[str, ...]
+
+
+PAGE_OF_ITEMS = 100
+
+
+def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) -> None:
+    """Refuse what cannot delete items, and a deletion that names nothing, before anything is removed.
+
+    Raises:
+        InvalidInputError: when it has no `search` and `delete`, or it is not said what is the user's in it.
+    """
+    if store is None and not namespaces:
+        return
+    if not (callable(getattr(store, "search", None)) and callable(getattr(store, "delete", None))):
+        msg = f"a {type(store).__name__} is no store of LangGraph: hand in the one that the graph was compiled with"
+        raise InvalidInputError(msg)
+    if not namespaces or not all(namespaces):
+        msg = (
+            "it is not said which items of the store are the user's: name their namespaces, such as "
+            'namespaces=[("memories", "zoe")]'
+        )
+        raise InvalidInputError(msg)
+
+
+def delete_items(store: Any, namespaces: Sequence[Sequence[str]]) -> Flow[tuple[int, tuple[str, ...]]]:  # noqa: ANN401 - LangGraph's own
+    """Delete the items of these namespaces. Returns how many went, and what may remain there all the same."""
+    name, deleted, remains = type(store).__name__, 0, list[str]()
+    for labels in namespaces:
+        namespace = tuple(labels)
+        try:
+            deleted += yield DeleteItems(store=store, namespace=namespace)
+        except Exception as error:  # noqa: BLE001 - somebody else's code, and the rest is to be forgotten all the same
+            remains.append(
+                f"LangGraph's store ({name}): items of the namespace {namespace!r} could not be deleted "
+                f"({type(error).__name__}: {error})"
+            )
+    if deleted and name != _STORE_IN_MEMORY:
+        remains.append(f"LangGraph's store ({name}): free space of its database, until it is overwritten")
+    return deleted, tuple(remains)
 
 
 def refuse_what_is_no_checkpointer(saver: object) -> None:
@@ -41,8 +89,8 @@ def refuse_what_is_no_checkpointer(saver: object) -> None:
         raise InvalidInputError(msg)
 
 
-def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> Flow[tuple[str, ...]]:  # noqa: ANN401 - LangGraph's own
-    """Delete threads in LangGraph's checkpointer. Returns what may remain there all the same.
+def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> Flow[tuple[int, tuple[str, ...]]]:  # noqa: ANN401 - LangGraph's own
+    """Delete threads in LangGraph's checkpointer. Returns how many went, and what may remain there all the same.
 
     It comes before anything of ours is removed: killed in between, the same call finds the sessions again.
     """
@@ -63,7 +111,7 @@ def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> 
         runtime.store.tombstones.threads_deleted(deleted)
         if name != _IN_MEMORY:
             remains.append(f"LangGraph's checkpointer ({name}): free space of its database, until it is overwritten")
-    return tuple(remains)
+    return len(deleted), tuple(remains)
 
 
 def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:

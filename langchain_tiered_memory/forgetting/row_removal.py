@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from langchain_tiered_memory.context.history.outcome_rows import cut_outcomes
+from langchain_tiered_memory.context.history.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.forgetting.emptied_rows import (
     blank_if_empty,
@@ -18,6 +18,7 @@ from langchain_tiered_memory.forgetting.emptied_rows import (
     has_messages_since,
     numbers_before,
 )
+from langchain_tiered_memory.items.store import drop_items_of
 from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
 from langchain_tiered_memory.runs.files.file_rows import forget_files
 from langchain_tiered_memory.sql import rows
@@ -26,7 +27,12 @@ from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, wr
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
+    checkpoints,
     entries,
+    facts,
+    item_vectors,
+    items,
+    kept_files,
     metadata,
     passages,
     plans,
@@ -59,7 +65,8 @@ _OF_A_RUN = tuple(
     if "session_key" in table.c and table not in (entries, revisions, passages, summaries)
 )
 """Tables whose rows go with their session, uncounted."""
-_COUNTED = ("entries", "revisions", "summaries", "passages")
+_BESIDES = {"facts": facts, "files": kept_files, "checkpoints": checkpoints}
+_COUNTED = ("entries", "revisions", "summaries", "passages", *_BESIDES, "items")
 _KEPT_SECONDS = 86_400.0
 """How long a finished removal is kept, for whoever began it while somebody else finished it."""
 
@@ -71,13 +78,16 @@ class Removal:
 
     database: Database
 
-    def begin(self, targets: Mapping[int, Sequence[int]], *, now: float) -> int:
+    def begin(self, targets: Mapping[int, Sequence[int]], *, now: float, user: str | None = None) -> int:
         """Write down what is about to be removed, before anything is; returns the removal's number.
+
+        A user's items of LangGraph's store go at once.
 
         Args:
             targets: For each session's key the numbers of its messages; none of them for the session itself, which is
                 all that it has now: the removal may have to wait, and what is said meanwhile is not meant.
             now: What time it is.
+            user: Whose items go too.
         """
         whole = sorted(target for target, seqs in targets.items() if not seqs)
         with self.database.write() as connection:
@@ -85,7 +95,8 @@ class Removal:
             named = {target: list(dict.fromkeys(seqs)) for target, seqs in targets.items() if seqs}
             named |= {target: [-end] for target, end in ends_of(connection, whole).items()}
             connection.execute(delete(removals).where(removals.c.finished_at < now - _KEPT_SECONDS))
-            inserted = connection.execute(insert(removals).values(begun_at=now)).inserted_primary_key
+            gone = drop_items_of(connection, user) if user is not None else 0
+            inserted = connection.execute(insert(removals).values(begun_at=now, items=gone)).inserted_primary_key
             key = int(inserted[0]) if inserted is not None else 0
             insert_all(
                 connection,
@@ -118,12 +129,15 @@ class Removal:
             seqs = list(connection.scalars(select(removal_targets.c.seq).where(mine).order_by(removal_targets.c.seq)))
             if row is not None and seqs:
                 end = -seqs[0] if isinstance(seqs[0], int) else 0
+                before = _besides(connection, target)
                 done = (
                     self._remove_up_to(connection, row, end)
                     if end > 0
                     else self._remove_messages(connection, row, seqs)
                 )
+                left = _besides(connection, target)
                 counted = {name: removals.c[name] + getattr(done, name) for name in _COUNTED}
+                counted |= {name: removals.c[name] + before[name] - left[name] for name in _BESIDES}
                 connection.execute(update(removals).where(removals.c.key == removal).values(counted))
             connection.execute(delete(removal_targets).where(mine))
 
@@ -207,6 +221,7 @@ class Removal:
         """Make removed rows leave no bytes behind; returns the places where that cannot be promised."""
         if self.database.dialect != "sqlite":
             tables = [table.name for table in (sessions, entries, revisions, passages, summaries, *_OF_A_RUN)]
+            tables += [items.name, item_vectors.name]
             with self.database.outside_transaction() as connection:
                 skipped = vacuum(connection, tables)
             left = ("PostgreSQL: dead rows in data files until they are overwritten, the log, replicas and backups",)
@@ -225,6 +240,15 @@ class Removal:
         if busy:
             return (f"SQLite: {files}, as they were before, for another process or connection reads the database",)
         return ()
+
+
+def _besides(connection: Connection, key: int) -> dict[str, int]:
+    """How many facts, kept files and checkpoints a session has."""
+    counts = {
+        name: select(func.count()).select_from(table).where(table.c.session_key == key)
+        for name, table in _BESIDES.items()
+    }
+    return {name: int(connection.scalar(query) or 0) for name, query in counts.items()}
 
 
 def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int]:

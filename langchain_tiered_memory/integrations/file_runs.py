@@ -31,10 +31,7 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 try:
     from langchain.agents.middleware.types import AgentMiddleware
 except ImportError as error:
-    _MISSING = (
-        "FileRunMiddleware needs langchain 1.x: pip install '.[agents]' in a checkout, "
-        "else pip install 'langchain-tiered-memory[agents]'"
-    )
+    _MISSING = "FileRunMiddleware needs langchain 1.x: `pip install langchain`"
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:

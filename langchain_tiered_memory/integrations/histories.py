@@ -28,9 +28,9 @@ from langchain_tiered_memory.session import Session  # noqa: TC001
 from langchain_tiered_memory.types.arguments import Name, Such
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+    from langgraph.checkpoint.base import CheckpointTuple
 
-    Checkpointer: TypeAlias = BaseCheckpointSaver[Any]
+    from langchain_tiered_memory.types.arguments import Checkpointer
 else:  # LangGraph may not be installed
     Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
 History: TypeAlias = Annotated[

@@ -61,10 +61,7 @@ try:
         PrivateStateAttr,
     )
 except ImportError as error:
-    _MISSING = (
-        "TieredMemoryMiddleware needs langchain 1.x: pip install '.[agents]' in a checkout, "
-        "else pip install 'langchain-tiered-memory[agents]'"
-    )
+    _MISSING = "TieredMemoryMiddleware needs langchain 1.x: `pip install langchain`"
     raise ImportError(_MISSING) from error
 
 if TYPE_CHECKING:
@@ -113,7 +110,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         scope: What of the session its contexts and tools may show: `Scope(sight_tokens=800)` gives a sub-agent a
             capped, read-only sight of the agent that calls it. By default a sub-agent on a track of its own sees that
             track alone, and any other agent the whole session.
-        user_key: Key of the config that names the user, where there is one; another user's session is refused.
+        user_key: Key of the config, or of the run's context (`context_schema`), that names the user, where there is
+            one; another user's session is refused.
+        across: Whether the tool `recall` may look into other sessions of the user too, as of `memory_tools`.
         name: What the agent calls it, if not by its class; two in one agent need two names. In `create_deep_agent` one
             that is called `SummarizationMiddleware` takes the place of deepagents' own, in its general-purpose
             sub-agent too.
@@ -140,6 +139,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         track: Name | None = None,
         scope: Scope | None = None,
         user_key: Name = "user_id",
+        across: bool = False,
         name: Name | None = None,
     ) -> None:
         super().__init__()
@@ -162,10 +162,13 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             track=track,
             scope=scope,
         )
+        if across and not tools:
+            msg = "across lets the tool recall look further: it needs tools=True"
+            raise SettingsError(msg)
         if tools:
             from langchain_tiered_memory.integrations.tools import memory_tools  # noqa: PLC0415 - only where wanted
 
-            self.tools = memory_tools(memory, track=track, scope=scope, user_key=user_key)
+            self.tools = memory_tools(memory, track=track, scope=scope, user_key=user_key, across=across)
 
     @property
     def name(self) -> str:

@@ -43,6 +43,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Name,
     Scope,
     Seconds,
+    Tool,
 )
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def context_node(
     *,
     model: str | Runnable[Any, Any] | None = None,
     system: str | BaseMessage | None = None,
-    tools: Sequence[Any] = (),
+    tools: Sequence[Tool] = (),
     max_tokens: Count | None = None,
     query: str | None = None,
     view: str = "default",
@@ -203,7 +204,7 @@ def guard_node(
     *,
     model: str | Runnable[Any, Any] | None = None,
     system: str | BaseMessage | None = None,
-    tools: Sequence[Any] = (),
+    tools: Sequence[Tool] = (),
     max_tokens: Count | None = None,
     query: str | None = None,
     view: str = "default",

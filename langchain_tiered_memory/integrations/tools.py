@@ -1,6 +1,7 @@
 """The memory as tools of an agent: `recall`, `expand`, `pin`.
 
-They work on the session of the run, which is the config's `thread_id`, and never on another. What they find comes back
+They work on the session of the run, which is the config's `thread_id`; with `across` the search may look into other
+sessions of the same user too, where the run says who that is. What they find comes back
 as quoted data within a bound of tokens; an id that does not exist is an answer the model can act on, not an exception.
 """
 
@@ -8,19 +9,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - tools find their config by this annotation
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, SettingsError
 from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001 - annotations are read at the border
 from langchain_tiered_memory.integrations.graph.run_identity import place_of, user_of
 from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, line_of_agent
-from langchain_tiered_memory.integrations.tool_texts import page_of, recalled
+from langchain_tiered_memory.integrations.tool_texts import page_of, recalled, recalled_elsewhere
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, SessionId
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
@@ -50,6 +53,15 @@ class RecallInput(BaseModel):
         description="What to look for: a question in full, or the words, names, numbers and identifiers that were used."
     )
     limit: int = Field(default=8, description=f"How many finds at most, 1 to {_MOST_FINDS}.")
+
+
+class WideRecallInput(RecallInput):
+    """Arguments of `recall` where it may look into the user's other conversations."""
+
+    scope: Literal["conversation", "user"] = Field(
+        default="conversation",
+        description="Where to look: in this conversation, or (`user`) in all other conversations with this user.",
+    )
 
 
 class ExpandInput(BaseModel):
@@ -83,6 +95,7 @@ def memory_tools(
     scope: Scope | None = None,
     max_tokens: Count = 2000,
     user_key: Name = "user_id",
+    across: bool = False,
 ) -> list[BaseTool]:
     """The tools `recall`, `expand` and `pin`, in this order.
 
@@ -96,7 +109,10 @@ def memory_tools(
             it has no memory and nothing stands there. By default the tools of a sub-agent on a track of its own
             keep to that track, and those of any other agent search all lines.
         max_tokens: Bounds each result.
-        user_key: Key of the config's `configurable` that names the user, where it is there.
+        user_key: Key of the config's `configurable`, or of the `Runtime.context`, that names the user, where it is
+            there.
+        across: Whether `recall` takes `scope="user"`: what the user's other sessions say, facts that hold for the user
+            first. It answers nothing where the run names no user, and to agents that keep to a track of their own.
 
     Raises:
         SettingsError: when `max_tokens` is too small for a result.
@@ -113,8 +129,9 @@ def memory_tools(
         max_tokens=max_tokens,
         user_key=user_key,
     )
+    wide = f"{_RECALL} {_ACROSS}"
     return [
-        _tool(verbs.recall, verbs.arecall, RecallInput, _RECALL),
+        _tool(verbs.recall, verbs.arecall, *((WideRecallInput, wide) if across else (RecallInput, _RECALL))),
         _tool(verbs.expand, verbs.aexpand, ExpandInput, _EXPAND),
         _tool(verbs.pin, verbs.apin, PinInput, _PIN),
     ]
@@ -124,6 +141,10 @@ _RECALL = (
     "Search the whole record of this conversation, also what is no longer shown: earlier messages, tool results and "
     "summaries of them. Use it before you say that you do not know, and before you ask the user or run a tool again "
     "for what was said, decided or found earlier. It answers with dated quotes and their ids, for `expand` and `pin`."
+)
+_ACROSS = (
+    'With the scope "user" it searches the other conversations with this user instead: for what they told of '
+    "themselves, or wanted, at another time. That may be outdated, or about something else."
 )
 _EXPAND = (
     "Show what a summary of this conversation stands for, or the whole of a message that is shown in part. Use it when "
@@ -157,16 +178,30 @@ class _Verbs:
     max_tokens: int
     user_key: str
 
-    def recall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
+    def recall(self, query: str, config: RunnableConfig, limit: int = 8, scope: str = "conversation") -> str:
         # A model that asks for too many finds, or for none, still gets an answer.
-        session = self._session(config)
-        hits = session.search(query, k=min(max(limit, 1), _MOST_FINDS))
+        session, most = self._session(config), min(max(limit, 1), _MOST_FINDS)
+        if scope == "user":
+            return self._elsewhere(session, query, most)
+        hits = session.search(query, k=most)
         if not hits:
             return f"Nothing in the record of this conversation matches {_quoted(query)}. Try other words."
         return recalled(hits, max_tokens=self.max_tokens, count=self._count)
 
-    async def arecall(self, query: str, config: RunnableConfig, limit: int = 8) -> str:
-        return await off_loop(self.recall, query, config, limit)
+    async def arecall(self, query: str, config: RunnableConfig, limit: int = 8, scope: str = "conversation") -> str:
+        return await off_loop(self.recall, query, config, limit, scope)
+
+    def _elsewhere(self, session: Session, query: str, most: int) -> str:
+        """What other sessions of the user say; the user is the one that the run names, and the session's own."""
+        user, runtime = session.core.user, session.core.checked
+        if user is None or session.core.scope is not None:
+            return "Other conversations cannot be searched from here. Look in this one."
+        besides = session.session_id
+        facts = facts_of_user(runtime, user, query, k=most, besides=besides)
+        hits = search_across(runtime, user, query, k=most, besides=besides)
+        if not facts and not hits:
+            return f"Nothing in other conversations with this user matches {_quoted(query)}. Try other words."
+        return recalled_elsewhere(facts, hits, max_tokens=self.max_tokens, count=self._count)
 
     def expand(self, id: str, config: RunnableConfig, depth: int = 1, page: int = 1, question: str = "") -> str:  # noqa: A002 - the model's word for it
         session = self._session(config)
@@ -219,7 +254,7 @@ class _Verbs:
         track, scope = self._seen(config, str(named))
         return self.memory.session(
             str(named),
-            user=self.user if self.user is not None else user_of(configurable, self.user_key),
+            user=self.user if self.user is not None else user_of(config, self.user_key),
             track=self.track or track or DEFAULT_TRACK,
             scope=self.scope or scope,
         )

@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    Boolean,
     Connection,
     Delete,
     Insert,
-    Integer,
-    Select,
     Table,
     Update,
     and_,
@@ -24,13 +21,21 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    type_coerce,
     update,
 )
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
-from langchain_tiered_memory.maintenance.remedies import PAGE, Fault, Known, Remedy, fits, primary_key, remedy_for
+from langchain_tiered_memory.maintenance.remedies import (
+    PAGE,
+    Fault,
+    Known,
+    Remedy,
+    as_kept,
+    fits,
+    primary_key,
+    remedy_for,
+)
 from langchain_tiered_memory.maintenance.run_relations import (
     of_checkpoints,
     of_files,
@@ -79,7 +84,7 @@ class Relations:
         found: list[Fault] = []
         for table in schema.metadata.sorted_tables:
             with self.database.read() as connection:
-                for row in connection.execute(_as_kept(table).execution_options(yield_per=PAGE)).mappings():
+                for row in connection.execute(as_kept(table).execution_options(yield_per=PAGE)).mappings():
                     found += [_misshapen(table, row, error) for error in damage_in(table, row)]
         return found
 
@@ -179,13 +184,6 @@ class Relations:
                 connection.execute(change)
         except StorageError as error:  # another row has that key already: the fault stays, and is named again
             self.database.damage.note(DamagedRowError(table.name, str(remedy.key), "key", f"cannot be mended: {error}"))
-
-
-def _as_kept(table: Table) -> Select[Any]:
-    """All rows, flags as the numbers that they are kept as: read as flags, any number is one."""
-    return select(
-        *(type_coerce(one, Integer).label(one.name) if isinstance(one.type, Boolean) else one for one in table.columns)
-    )
 
 
 def _misshapen(table: Table, row: Columns, error: DamagedRowError) -> Fault:

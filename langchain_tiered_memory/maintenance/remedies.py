@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Connection, DefaultClause, Table, select
+from sqlalchemy import Boolean, Connection, DefaultClause, Integer, Select, Table, select, type_coerce
 
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
@@ -73,6 +73,7 @@ _OF_USE: dict[str, tuple[dict[str, Any], str]] = {
     "forgotten": ({"role": "other"}, "id_digest words_digest said_digest"),
     # A removal that is said to be finished, and left something, is begun again.
     "removals": ({"begun_at": 0.0, "finished_at": 0.0}, "erased_at"),
+    "items": ({"created_at": 0.0, "updated_at": 0.0}, "owner_digest owner"),
 }
 """Tables whose rows stay of use where a column is damaged that may be empty or has a default: it begins anew with that.
 
@@ -104,7 +105,7 @@ def _starting(table: Table) -> dict[str, Any]:
 
 _DROPPED = (
     "passages removed_vectors plans tasks outcomes files facts windows calibrations runs open_calls events removals "
-    "file_tiers kept_files file_contents file_dictionaries"
+    "file_tiers kept_files file_contents file_dictionaries item_vectors"
 )
 """Tables whose rows go where another column is damaged: they are made again, or tell nothing any more.
 
@@ -131,6 +132,13 @@ def remedy_for(  # noqa: PLR0911 - a line per rule
     if column in starting:
         return Remedy(table, key, {column: starting[column]})
     return Remedy(table, key, None) if _short(table) in _DROPPED.split() else None
+
+
+def as_kept(table: Table) -> Select[Any]:
+    """All rows, flags as the numbers that they are kept as: read as flags, any number is one."""
+    return select(
+        *(type_coerce(one, Integer).label(one.name) if isinstance(one.type, Boolean) else one for one in table.columns)
+    )
 
 
 PAGE = 500

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.forgetting.forget import resume_removals
+from langchain_tiered_memory.items.searching import embed_items
 from langchain_tiered_memory.maintenance.examine import Tally, agreed, mend_facts, tokens_of_summary
 from langchain_tiered_memory.maintenance.verify import counted, faults_of, general_faults, verify
 from langchain_tiered_memory.messages.file_accesses import touches_of
@@ -45,6 +46,8 @@ def rebuild_index(runtime: Runtime, *, progress: Callable[[Progress], object] | 
     _mend_faults(runtime)
     _mend_rows(runtime, recount=True, seen=counted(progress, "rows", runtime.store.inspection.entry_count()))
     runtime.store.inspection.rebuild_text_index()
+    runtime.store.items.unsettle()
+    embed_items(runtime)
     index = runtime.open_index()
     if index is not None:
         _clear(runtime, index)

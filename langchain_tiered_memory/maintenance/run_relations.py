@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from langchain_tiered_memory.context.history.outcome_rows import outcome_of
+from langchain_tiered_memory.context.history.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, as_kept, mend
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
 from langchain_tiered_memory.runs.files.compression import checksum_of
 from langchain_tiered_memory.runs.files.content_rows import unpack_row
@@ -52,11 +52,11 @@ def of_the_run(known: Known) -> Iterator[Fault]:
         .order_by(schema.checkpoints.c.key.desc())
         .limit(1)
     ).one_or_none()
-    told = (newest.at, newest.last_seq) if newest is not None else (None, None)
+    values = {"checkpoint_at": newest and newest.at, "checkpoint_seq": newest and newest.last_seq}
+    is_told = not any(damage_in(runs, values))  # else the checkpoint is mended first
     most = max((task["number"] for task in done), default=0)
     for run in known.rows(runs):
-        if (run["checkpoint_at"], run["checkpoint_seq"]) != told:
-            values = {"checkpoint_at": told[0], "checkpoint_seq": told[1]}
+        if is_told and any(run[name] != value for name, value in values.items()):
             yield known.fault("wrong_run", "run", "its newest checkpoint is another one", mend(runs, run, values))
         if run["finished_tasks"] < most:
             detail = f"{most} tasks were finished, {run['finished_tasks']} noted"
@@ -66,7 +66,7 @@ def of_the_run(known: Known) -> Iterator[Fault]:
 def of_checkpoints(known: Known) -> Iterator[Fault]:
     """Of the columns that checkpoints have copies of."""
     checkpoints = schema.checkpoints
-    query = select(checkpoints).where(checkpoints.c.session_key == known.session["key"]).order_by(checkpoints.c.key)
+    query = as_kept(checkpoints).where(checkpoints.c.session_key == known.session["key"]).order_by(checkpoints.c.key)
     for row in known.connection.execute(query.execution_options(yield_per=1)).mappings():
         try:
             told = copies_of(row)

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import httpx
-
 from langchain_tiered_memory.errors import SettingsError
 
 OnBytes: TypeAlias = Callable[[int, int | None], None]
 """Told after each piece: bytes so far, and bytes in all where the server says so."""
 
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-"""Seconds without a byte after which a download is given up."""
+_TIMEOUT = (10.0, 30.0, 30.0, 30.0)
+"""Seconds to connect, read, write and wait for a connection after which a download is given up."""
 _PIECE_BYTES = 1 << 18
 
 
@@ -50,6 +48,8 @@ def fetch(download: Download, on_bytes: OnBytes = lambda _done, _all: None) -> N
     Raises:
         SettingsError: when it cannot be reached, written, or is not what it should be; nothing was put in place.
     """
+    import httpx  # noqa: PLC0415 - slow to import, and hardly ever needed
+
     folder = download.target if download.members else download.target.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +74,8 @@ def fetch(download: Download, on_bytes: OnBytes = lambda _done, _all: None) -> N
 
 
 def _stream(url: str, into: Path, on_bytes: OnBytes) -> str:
+    import httpx  # noqa: PLC0415 - as above
+
     seen = hashlib.sha256()
     done = 0
     with httpx.stream("GET", url, timeout=_TIMEOUT, follow_redirects=True) as answer, into.open("wb") as file:

@@ -12,7 +12,7 @@ import logging
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -178,7 +178,35 @@ def _chroma_cache() -> Path:
     return Path.home() / ".cache" / "chroma" / "onnx_models" / "all-MiniLM-L6-v2"
 
 
-def resolve_embeddings(choice: Embeddings | Literal["auto"] | None) -> Embeddings | None:
+def named_embeddings(name: str) -> Embeddings:
+    """The embedder that a string names, such as `"openai:text-embedding-3-small"`, as `init_embeddings` makes it.
+
+    Raises:
+        SettingsError: without langchain or the provider's package, for a name that is none, or where no key is set.
+    """
+    if ":" not in name:
+        msg = (
+            f'embeddings cannot be {name!r}: give "auto", None, a LangChain Embeddings, or a provider and a model such '
+            'as "openai:text-embedding-3-small"'
+        )
+        raise SettingsError(msg)
+    try:
+        from langchain.embeddings import init_embeddings  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = f"embeddings named by a string ({name!r}) need langchain: `pip install langchain`, or pass an Embeddings"
+        raise SettingsError(msg) from error
+    try:
+        return init_embeddings(name)
+    except Exception as error:
+        # A provider's package: each raises what it likes, such as an error of its own where a key is missing.
+        msg = (
+            f"the embeddings {name!r} cannot be made ({type(error).__name__}: {error}): install the provider's "
+            "package, set its key in the environment, or pass an Embeddings"
+        )
+        raise SettingsError(msg) from error
+
+
+def resolve_embeddings(choice: Embeddings | str | None) -> Embeddings | None:
     """The embedder to use; `None` for lexical search only.
 
     `"auto"` is MiniLM where its files are at hand, or may be fetched (`TIERED_MEMORY_DOWNLOAD=1`). Where they are not,
@@ -202,15 +230,18 @@ def resolve_embeddings(choice: Embeddings | Literal["auto"] | None) -> Embedding
     return MiniLMEmbeddings(found) if found is not None else None
 
 
-def fingerprint_of(embeddings: Embeddings) -> str:
+def fingerprint_of(embeddings: Embeddings | None) -> str:
     """A name that two embedders share only if their vectors may stand in one index; equal in every process.
 
     An embedder's own `fingerprint` is taken as it is. Of others: the class, the attributes that usually name the
-    model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the embedder.
+    model, and the dimension, for which one short text is embedded. A cache around an embedder counts as the embedder;
+    no embedder has an empty one.
 
     Raises:
         Exception: whatever the embedder raises on that text.
     """
+    if embeddings is None:
+        return ""
     inner = getattr(embeddings, "underlying_embeddings", None)
     if isinstance(inner, Embeddings):
         return fingerprint_of(inner)

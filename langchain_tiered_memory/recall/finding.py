@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import EmbedderMismatchError, IndexUnavailableError, StorageError
 from langchain_tiered_memory.recall.fusion import idf_of
-from langchain_tiered_memory.recall.indexing import brought_up, queue_lost, report_outage, usable_index
-from langchain_tiered_memory.recall.outage import is_left_alone
+from langchain_tiered_memory.recall.indexing import brought_up, is_left_alone, queue_lost, report_outage, usable_index
 from langchain_tiered_memory.recall.questions import Stretch, read_question, repeats
 from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
@@ -106,11 +105,11 @@ def find(
     elsewhere = {term: n - sum(term in one for one in own) for term, n in statistics.document_frequency.items()}
     known = {term: count for term, count in elsewhere.items() if count > 0}
     passage_count = max(statistics.passages - len(own), 1)
-    sittings = _sittings(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    sittings = sittings_of(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
     speakers = {one.name for one in said.values() if one.name and one.name.lower() not in _LABELS}
     last_at = max((one.at for one in near if tracks is None or one.track in tracks), default=0.0)
     candidates = [
-        _candidate(said[seq], found, sitting=sittings[seq], similar=similar) for seq, found in passages.items()
+        candidate_of(said[seq], found, sitting=sittings[seq], similar=similar) for seq, found in passages.items()
     ]
     question = read_question(query, speakers=speakers, now=utc(last_at), known=known)
     ranked = rank(
@@ -137,11 +136,17 @@ def find(
     )
 
 
-def _candidate(
-    said: Entry | Moment, passages: Sequence[Passage], *, sitting: int, similar: Mapping[int, float]
+def candidate_of(
+    said: Entry | Moment,
+    passages: Sequence[Passage],
+    *,
+    sitting: int,
+    similar: Mapping[int, float],
+    sequence: int | None = None,
 ) -> Candidate:
+    """A message with its passages, as it is ranked; `sequence` is its place where that is not its number."""
     return Candidate(
-        sequence=said.seq,
+        sequence=said.seq if sequence is None else sequence,
         sitting=sitting,
         passages=tuple(PassageCandidate(terms=one.terms, similarity=similar.get(one.id)) for one in passages),
         speaker=said.name or "",
@@ -209,19 +214,36 @@ def similar_passages(runtime: Runtime, ref: SessionRef, query: str, *, level: in
     return dict(found)
 
 
-def _index_to_ask(runtime: Runtime, ref: SessionRef) -> VectorIndex | None:
-    """The index, with the session's newest passages where that can be written; `None` where there is none to ask."""
+def similar_across(runtime: Runtime, refs: Sequence[SessionRef], query: str, *, limit: int) -> dict[int, float]:
+    """As `similar_passages`, of the messages of several sessions together."""
+    index = None if is_left_alone(runtime) else _index_to_ask(runtime, None)
+    if index is None:
+        return {}
+    runtime.store.database.end_snapshot()  # as above
+    try:
+        return dict(index.search(query, session_keys=[ref.key for ref in refs], limit=limit, where={"level": 0}))
+    except IndexUnavailableError as error:
+        report_outage(runtime, error)
+        return {}
+
+
+def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> VectorIndex | None:
+    """The index, with the newest passages, of one session or of all, where that can be written.
+
+    `None` where there is none to ask.
+    """
+    session_id = ref.session_id if ref is not None else None
     try:
         if may_write(runtime):
             return brought_up(runtime, ref=ref, limit=runtime.settings.recall.catch_up, newest_first=True)[1]
     except StorageError as error:
-        note_unwritten(runtime, ref.session_id, error)
+        note_unwritten(runtime, session_id, error)
     try:
         return usable_index(runtime)
     except (IndexUnavailableError, EmbedderMismatchError) as error:
-        report_outage(runtime, error, ref.session_id)
+        report_outage(runtime, error, session_id)
     except StorageError as error:
-        note_unwritten(runtime, ref.session_id, error)
+        note_unwritten(runtime, session_id, error)
     return None
 
 
@@ -240,7 +262,8 @@ def _has_lost(runtime: Runtime, ref: SessionRef, index: VectorIndex, *, level: i
     return settled
 
 
-def _sittings(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
+def sittings_of(entries: Iterable[Entry | Moment], *, gap_seconds: float) -> dict[int, int]:
+    """The dated sitting of each of these messages of a session, by their numbers."""
     numbers: dict[int, int] = {}
     number, last_at = 0, None
     for entry in sorted(entries, key=lambda one: one.seq):

@@ -34,6 +34,7 @@ from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import beside_index, packed, passages, scope_of, sessions
 from langchain_tiered_memory.transcript import derived_rows
+from langchain_tiered_memory.transcript.append import chunks
 from langchain_tiered_memory.transcript.derived_rows import TERM_COUNT
 from langchain_tiered_memory.types.records import Passage, SessionRef, TextStatistics
 
@@ -86,26 +87,37 @@ class TextIndex:
                 count, total = figures.get("passages", 0), figures.get("terms", 0)
             else:
                 count, total = _summary_figures(connection, ref, level)
-            frequency = self._frequencies(connection, ref, list(dict.fromkeys(terms)), level=level, ceiling=ceiling)
-        return TextStatistics(
-            passages=count,
-            average_terms=total / count if count else 0.0,
-            document_frequency=frequency,
-            ceiling=ceiling,
-        )
+            scopes = [scope_of(ref.key, level)]
+            frequency = self._frequencies(connection, scopes, list(dict.fromkeys(terms)), ceiling=ceiling)
+        return _statistics(count, total, frequency, ceiling)
+
+    def statistics_across(
+        self, refs: Sequence[SessionRef], terms: Sequence[str], *, ceiling: int = 2000
+    ) -> TextStatistics:
+        """As `statistics`, of the messages of several sessions together."""
+        keys, figures = [ref.key for ref in refs], (sessions.c.passages, sessions.c.terms)
+        count, total = 0, 0
+        with self.database.read() as connection:
+            for part in chunks(keys):
+                query = select(*(func.coalesce(func.sum(one), 0) for one in figures)).where(sessions.c.key.in_(part))
+                passage_count, term_count = connection.execute(query).one()
+                count, total = count + int(passage_count), total + int(term_count)
+            scopes = [scope_of(key, 0) for key in keys]
+            frequency = self._frequencies(connection, scopes, list(dict.fromkeys(terms)), ceiling=ceiling)
+        return _statistics(count, total, frequency, ceiling)
 
     def _frequencies(
-        self, connection: Connection, ref: SessionRef, terms: Sequence[str], *, level: int, ceiling: int
+        self, connection: Connection, scopes: Sequence[str], terms: Sequence[str], *, ceiling: int
     ) -> dict[str, int]:
         """In how many passages each term occurs: one statement for many terms."""
         is_sqlite = self.database.dialect == "sqlite"
         look_up = _COUNT_ON_SQLITE if is_sqlite else _COUNT_ON_POSTGRESQL
         query_of = _fts_query if is_sqlite else _ts_query
-        scope, found = scope_of(ref.key, level), dict[str, int]()
+        found = dict[str, int]()
         for start in range(0, len(terms), _COUNTED_AT_ONCE):
             part = terms[start : start + _COUNTED_AT_ONCE]
             every = " UNION ALL ".join(look_up.format(number=number) for number in range(len(part)))
-            named = {f"query{number}": query_of(scope, [term]) for number, term in enumerate(part)}
+            named = {f"query{number}": query_of(scopes, [term]) for number, term in enumerate(part)}
             counts = connection.execute(text(every), named | {"most": ceiling}).all()
             found |= {part[number]: int(count) for number, count in counts}
         return found
@@ -148,6 +160,26 @@ class TextIndex:
             found = connection.scalars(query.with_only_columns(passages.c.seq, maintain_column_froms=True))
             return {seq for seq in found if isinstance(seq, int)}
 
+    def places(
+        self,
+        refs: Sequence[SessionRef],
+        weights: Mapping[str, float],
+        *,
+        limit: int,
+        filters: SearchFilters | None = None,
+    ) -> set[tuple[int, int]]:
+        """As `seqs`, of several sessions: the keys of their sessions, and their numbers there."""
+        heaviest, keys = _heaviest(weights), {ref.key for ref in refs}
+        if not heaviest or not keys:
+            return set()
+        made = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
+        query = made([scope_of(key, 0) for key in sorted(keys)], heaviest, _conditions(filters), limit)
+        with self.database.read() as connection:
+            rows_found = connection.execute(
+                query.with_only_columns(passages.c.session_key, passages.c.seq, maintain_column_froms=True)
+            )
+            return {(key, seq) for key, seq in rows_found if key in keys and isinstance(seq, int)}
+
     def _candidates(
         self,
         ref: SessionRef,
@@ -157,11 +189,11 @@ class TextIndex:
         limit: int,
         filters: SearchFilters | None,
     ) -> Select[Any] | None:
-        heaviest = sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
+        heaviest = _heaviest(weights)
         if not heaviest:
             return None
         made = _sqlite_candidates if self.database.dialect == "sqlite" else _postgresql_candidates
-        query = made(scope_of(ref.key, level), heaviest, _conditions(filters), limit)
+        query = made([scope_of(ref.key, level)], heaviest, _conditions(filters), limit)
         return query.where(passages.c.session_key == ref.key)
 
     def by_id(
@@ -196,6 +228,15 @@ class TextIndex:
         return sorted(found, key=lambda one: (one.seq, one.part))
 
 
+def _statistics(count: int, total: float, frequency: dict[str, int], ceiling: int) -> TextStatistics:
+    mean = total / count if count else 0.0
+    return TextStatistics(passages=count, average_terms=mean, document_frequency=frequency, ceiling=ceiling)
+
+
+def _heaviest(weights: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(weights.items(), key=lambda item: -item[1])[:_MOST_TERMS]
+
+
 def _summary_figures(connection: Connection, ref: SessionRef, level: int) -> tuple[int, float]:
     """Passages of the summaries of a level, and their terms: the mean is taken of the newest ones."""
     mine = and_(passages.c.session_key == ref.key, passages.c.level == level)
@@ -221,13 +262,13 @@ def _conditions(filters: SearchFilters | None) -> list[ColumnElement[bool]]:
 
 
 def _sqlite_candidates(
-    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+    scopes: Sequence[str], weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> Select[Any]:
     """Passages by the summed weights of their terms. FTS5's own `bm25` would weigh by figures of every session."""
     named = []
     for number, (term, weight) in enumerate(weights):
         match = text(f"ltm_passages_fts MATCH :term{number}").bindparams(
-            bindparam(f"term{number}", _fts_query(scope, [term]))
+            bindparam(f"term{number}", _fts_query(scopes, [term]))
         )
         one = select(_fts.c.rowid.label("id"), literal(weight).label("weight")).where(match)
         if conditions:
@@ -245,10 +286,10 @@ def _sqlite_candidates(
 
 
 def _postgresql_candidates(
-    scope: str, weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
+    scopes: Sequence[str], weights: Sequence[tuple[str, float]], conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> Select[Any]:
     """As `_sqlite_candidates`; the index of a `tsvector` answers for all terms at once."""
-    any_term = cast(_ts_query(scope, [term for term, _ in weights]), TSQUERY)
+    any_term = cast(_ts_query(scopes, [term for term, _ in weights]), TSQUERY)
     score = sum(
         (case((_tsv.op("@@")(cast(_quoted(term), TSQUERY)), weight), else_=0.0) for term, weight in weights),
         literal(0.0),
@@ -261,9 +302,10 @@ def _postgresql_candidates(
     )
 
 
-def _fts_query(scope: str, terms: Sequence[str]) -> str:
+def _fts_query(scopes: Sequence[str], terms: Sequence[str]) -> str:
     wanted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
-    return f'scope:"{scope}" AND terms:({wanted})'
+    within = " OR ".join(f'"{scope}"' for scope in scopes)
+    return f"scope:({within}) AND terms:({wanted})"
 
 
 def _quoted(term: str) -> str:
@@ -271,6 +313,7 @@ def _quoted(term: str) -> str:
     return f"'{escaped}'"
 
 
-def _ts_query(scope: str, terms: Sequence[str]) -> str:
+def _ts_query(scopes: Sequence[str], terms: Sequence[str]) -> str:
     wanted = " | ".join(_quoted(term) for term in terms)
-    return f"'{scope}' & ({wanted})"
+    within = " | ".join(f"'{scope}'" for scope in scopes)
+    return f"({within}) & ({wanted})"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from langchain_tiered_memory.border import checked_verbs
+from langchain_tiered_memory.display.sheet import Sheet
 from langchain_tiered_memory.driver import off_loop, off_loop_twin
 from langchain_tiered_memory.errors import (
     FileGoneError,
@@ -29,8 +30,9 @@ from langchain_tiered_memory.runs.files.collecting import (
 )
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
+from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import FilePath, as_paths
-from langchain_tiered_memory.types.files import KeptFile, OpenedFile, RunReport, Tier
+from langchain_tiered_memory.types.files import Files, KeptFile, OpenedFile, RunReport, Tier
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,7 +49,7 @@ _SAVE_SECONDS = 30.0
 
 
 @checked_verbs
-class Run:
+class Run(ShownHandle):
     """One run of a session, made by `TieredMemory.run`; used as `with memory.run(...) as run:` or `async with`.
 
     Its start loads the critical files and starts the collector, a daemon thread; its end archives what is old, drops
@@ -144,7 +146,7 @@ class Run:
             )
         except StorageError as error:
             self._report(EventName.CHECKPOINT_FAILED, str(error), reasons=[RUN_END])
-        self._report(EventName.RUN_ENDED, str(report))
+        self._report(EventName.RUN_ENDED, report.line())
         return report
 
     aend = off_loop_twin(end)
@@ -204,7 +206,7 @@ class Run:
                 note("collection")
         now = runtime.now()
         if self._monitor.is_time("log", now, seconds=runtime.settings.tiers.log_seconds):
-            self._report(EventName.RUN_FIGURES, str(self.report()))
+            self._report(EventName.RUN_FIGURES, self.report().line())
         if self._monitor.is_time("save", now, seconds=_SAVE_SECONDS):
             self._save_under_way()
         return done
@@ -298,7 +300,7 @@ class Run:
         """Kept files, or those of a tier, the last opened first."""
         ref, kept = self._ref(), self._runtime.store.kept_files
         kept.settle(ref)
-        return kept.files(ref, tier=tier)
+        return Files(kept.files(ref, tier=tier))
 
     afiles = off_loop_twin(files)
 
@@ -355,6 +357,14 @@ class Run:
         ref = self._ref()
         known = replace(self._known_of_the_run(ref, is_new=is_new), seen_at=self._runtime.now())
         self._runtime.store.kept_files.save_under_way(ref, known.as_json())
+
+    def _name(self) -> str:
+        return f"of {self.session_id!r}"
+
+    def _looked_up(self) -> Sheet:
+        if self._runtime.store.transcript.find(self.session_id) is None:
+            return Sheet(kind="Run", about=f"{self._name()}: not begun yet")
+        return self.report()._sheet()  # noqa: SLF001 - a run shows itself as its report
 
     @property
     def _runtime(self) -> Runtime:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_tiered_memory.errors import SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
@@ -18,14 +18,14 @@ from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.chat_models import models_in
-from langchain_tiered_memory.models.embeddings import resolve_embeddings
+from langchain_tiered_memory.models.embeddings import fingerprint_of, named_embeddings, resolve_embeddings
 from langchain_tiered_memory.models.message_counting import RememberedCounts
 from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.surroundings import look_around
 from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
 from langchain_tiered_memory.runs.files.opening import settle_all
 from langchain_tiered_memory.runtime import Runtime, logger
-from langchain_tiered_memory.settings import Settings
+from langchain_tiered_memory.settings.environment import settings_from_environment
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.store import SqlStore
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
+    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
     from langchain_tiered_memory.types.records import Draft
 
@@ -56,7 +57,7 @@ def open_runtime(
     where: str | Path | None,
     *,
     model: ModelChoice,
-    embeddings: Embeddings | Literal["auto"] | None,
+    embeddings: Embeddings | str | None,
     chroma: ChromaChoice,
     settings: Settings | None,
     token_counter: object,
@@ -72,7 +73,7 @@ def open_runtime(
         SettingsError: for a choice that cannot be used.
         StorageError: when the database cannot be opened.
     """
-    settings = settings if settings is not None else Settings()
+    settings = settings if settings is not None else settings_from_environment()
     now = clock if clock is not None else time.time
     chain = _chain(model)
     if engine is not None and chain:
@@ -93,9 +94,8 @@ def open_runtime(
             attempts=settings.tree.attempts,
             max_open_seconds=settings.tree.max_backoff_seconds,
         )
-    if embeddings not in ("auto", None) and isinstance(embeddings, str):
-        msg = f'embeddings must be "auto", None or a LangChain Embeddings, not {embeddings!r}'
-        raise SettingsError(msg)
+    if isinstance(embeddings, str) and embeddings != "auto":
+        embeddings = named_embeddings(embeddings)
     store = SqlStore.open(
         where,
         busy_seconds=settings.busy_seconds,
@@ -114,6 +114,8 @@ def open_runtime(
         now=now,
         condenser=engine,
         open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
+        embeddings=chosen_embeddings,
+        embedder=cache(lambda: fingerprint_of(chosen_embeddings())),
         sign=_signature(),
         surroundings=look_around(
             embeddings,
@@ -291,10 +293,7 @@ def _chat_model(name: str) -> BaseChatModel:
     try:
         from langchain.chat_models import init_chat_model  # noqa: PLC0415 - an extra
     except ImportError as error:
-        msg = (
-            f"a model named by a string ({name!r}) needs langchain: pip install '.[models]' in a checkout, "
-            "else pip install 'langchain-tiered-memory[models]'; or pass a chat model"
-        )
+        msg = f"a model named by a string ({name!r}) needs langchain: `pip install langchain`, or pass a chat model"
         raise SettingsError(msg) from error
     try:
         model: BaseChatModel = init_chat_model(name)

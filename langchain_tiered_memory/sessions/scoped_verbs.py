@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.recall.search import expand, search
+from langchain_tiered_memory.types.trees import SummaryTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -145,6 +146,24 @@ def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
                 left -= tokens
                 break
     return chosen
+
+
+def tree_within(core: SessionEngine) -> SummaryTree:
+    """The summaries that a handle may see: all, or with a scope its own track's."""
+    runtime = core.checked
+    ref = runtime.store.transcript.find(core.session_id)
+    if ref is None:
+        return SummaryTree(session_id=core.session_id, summaries=(), messages=0, tokens=0)
+    with runtime.store.database.snapshot():
+        totals = runtime.store.transcript.totals(ref, track=core.only_track)
+        found = runtime.store.tree.all(ref)
+    seen = found if core.scope is None or has_sole_track(core) else of_own_track(core, found)
+    return SummaryTree(
+        session_id=core.session_id,
+        summaries=tuple(seen),
+        messages=int(totals.get("entries", 0)),
+        tokens=int(totals.get("tokens", 0)),
+    )
 
 
 class SessionCore:

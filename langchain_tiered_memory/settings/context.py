@@ -134,7 +134,7 @@ class RecallSettings(Frozen):
 
 
 class RoomSettings(Frozen):
-    """What a view is filled to when it is condensed, and when that pays (`context/budget/room_to_grow.py`).
+    """What a view is filled to when it is condensed, and when that pays (`context/compaction/growth.py`).
 
     The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
     the whole of it has to be sent uncached again.

@@ -134,10 +134,7 @@ class Database(forks.AtFork):
         try:
             self.engine = self._create_engine()
         except ModuleNotFoundError as error:
-            msg = (
-                "PostgreSQL needs its driver: pip install '.[postgres]' in a checkout, "
-                "else pip install 'langchain-tiered-memory[postgres]'"
-            )
+            msg = "PostgreSQL needs its driver: `pip install 'psycopg[binary]'`"
             raise SettingsError(msg) from error
         forks.tell(self)
         # Made once: options set on each connection cost as much as the transaction itself.

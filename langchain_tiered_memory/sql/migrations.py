@@ -227,6 +227,14 @@ def _scopes(connection: Connection) -> None:
         connection.execute(update(schema.tasks).where(mine).values(task_digest=digest))
 
 
+def _across_sessions(connection: Connection) -> None:
+    """Items of LangGraph's store with their vectors; a removal counts facts, files, checkpoints and items besides."""
+    _add_columns(
+        connection, schema.removals, *(f"{name} BIGINT DEFAULT '0' NOT NULL" for name in schema.REMOVED_BESIDES)
+    )
+    _create_tables(connection, schema.items, schema.item_vectors)
+
+
 STEPS: tuple[tuple[str, Step], ...] = (
     ("first schema", _first_schema),
     ("guard", _guard),
@@ -234,6 +242,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("facts", _facts),
     ("long runs", _long_runs),
     ("scopes and statements", _scopes),
+    ("across sessions", _across_sessions),
 )
 """Name and step, oldest first."""
 

@@ -463,6 +463,9 @@ forgotten = Table(
     Index("ltm_forgotten_said", "forgotten_session", "said_digest"),
 )
 
+REMOVED_BESIDES = ("facts", "files", "checkpoints", "items")
+"""What a removal counts since the seventh schema."""
+
 # Removals that were begun: numbers alone. What is not finished is taken up by the next open, forget or doctor.
 removals = Table(
     "ltm_removals",
@@ -475,6 +478,7 @@ removals = Table(
     Column("revisions", BigInteger, nullable=False, server_default="0"),
     Column("summaries", BigInteger, nullable=False, server_default="0"),
     Column("passages", BigInteger, nullable=False, server_default="0"),
+    *(Column(name, BigInteger, nullable=False, server_default="0") for name in REMOVED_BESIDES),
 )
 
 removal_targets = Table(
@@ -491,6 +495,36 @@ windows = Table(
     Column("model", String(200), primary_key=True),
     Column("tokens", BigInteger, nullable=False),
     Column("learned_at", Float, nullable=False),
+)
+
+# Items of LangGraph's store. Namespaces below another one are a range: PostgreSQL must sort them as SQLite does.
+items = Table(
+    "ltm_items",
+    metadata,
+    Column("key", BigKey, primary_key=True, autoincrement=True),
+    Column("digest", String(32), nullable=False, unique=True),
+    Column("owner_digest", String(32)),
+    Column("owner", Text),
+    Column("namespace", Text().with_variant(Text(collation="C"), "postgresql"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("fields", Text, nullable=False, server_default="[]"),
+    Column("embedder", String(32)),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("ttl_minutes", Float),
+    Column("expires_at", Float),
+    Index("ltm_items_namespace", "owner_digest", "namespace", "updated_at"),
+    sqlite_autoincrement=True,
+)
+_partial_index("ltm_items_expiring", items, "expires_at", where=items.c.expires_at.is_not(None))
+
+item_vectors = Table(
+    "ltm_item_vectors",
+    metadata,
+    Column("item", BigKey, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("vector", LargeBinary, nullable=False),
 )
 
 calibrations = Table(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, SAID, TOOL_MARK, without_marks
+from langchain_tiered_memory.summaries.marks import APPENDED, RULES, SAID, TOOL_MARK, without_marks
 from langchain_tiered_memory.summaries.writers.extractive_overview import subjects_told
 from langchain_tiered_memory.summaries.writers.extractive_phrases import ANSWER, OVERVIEW, SPOKEN
 from langchain_tiered_memory.summaries.writers.ranking import (
@@ -33,7 +33,7 @@ from langchain_tiered_memory.text.statements import clause_cut, leans
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from langchain_tiered_memory.types.records import Summary
 
@@ -51,6 +51,8 @@ _MOST_CHARS = 20_000
 """Looked at of one summary: one is hardly longer, and what a user's own writer gives may be."""
 _TOPICS = 12
 """Words looked at for a headline; it shows those that fit."""
+_LATER = 1e-6
+"""What a statement loses by each that stands before it: of equals the first is told."""
 _CHARS_PER_TOKEN = 4
 _DAYS_BY_MONTH = 45
 """A longer span of time is told by its months."""
@@ -65,17 +67,27 @@ _MAX_LEANING_CHARS = 240
 
 
 def short_of(summary: Summary) -> str:
-    """What a summary says, within `SHORT_SHARE` of its characters: as of `shortened`."""
-    return _short(summary.text[:_MOST_CHARS])
+    """What a summary says, within `SHORT_SHARE` of its characters.
+
+    A model put first what would be missed most, under each heading, so the first of each are shown; of what rules
+    wrote, the statements that tell most.
+    """
+    is_model = summary.model not in (None, RULES) and not summary.by_rules
+    return (_short_by_order if is_model else _short_by_worth)(summary.text[:_MOST_CHARS])
 
 
 @read_once
-def _short(text: str) -> str:
-    return shortened(text, share=SHORT_SHARE)
+def _short_by_order(text: str) -> str:
+    return shortened(text, share=SHORT_SHARE, ranked=by_order)
 
 
-def shortened(text: str, *, share: float) -> str:
-    """The overview of a summary and its most telling statements, in their order, within `share` of its characters.
+@read_once
+def _short_by_worth(text: str) -> str:
+    return shortened(text, share=SHORT_SHARE, ranked=by_worth)
+
+
+def shortened(text: str, *, share: float, ranked: Callable[[Sequence[Told]], Iterable[int]]) -> str:
+    """The overview of a summary and the statements ranked first, in their order, within `share` of its characters.
 
     At least one statement, cut between words where it is longer than that; empty for a summary that says nothing.
     What an audit appended is left out: it is a list, for search and for the level above.
@@ -86,7 +98,8 @@ def shortened(text: str, *, share: float) -> str:
     chars = len(text)
     room = round(share * chars) - len(overview)
     chosen: set[int] = set()
-    for place in _by_worth(told):
+    order = list(ranked(told))
+    for place in order:
         size = len(told[place].whole)
         if not chosen and not overview:
             room = max(room, min(size, round(_LONGEST_SHARE * chars)))
@@ -96,25 +109,35 @@ def shortened(text: str, *, share: float) -> str:
             chosen.add(place)
             room -= size
     if not chosen and told:
-        best = told[next(_by_worth(told))]
+        best = told[order[0]]
         if not overview:
             return _cut(best.whole, max(room, 1))
         return f"{overview}\n{best.bullet}{_cut(best.whole, max(room, 1))}"
     return "\n".join([*([overview] if overview else ()), *_joined([told[place] for place in sorted(chosen)])])
 
 
-def _by_worth(told: Sequence[Told]) -> Iterator[int]:
+def by_order(told: Sequence[Told]) -> Iterator[int]:
+    """The first statement of each kind of section, then the second of each."""
+    seen = Counter[ItemKind]()
+    turns: list[tuple[int, int]] = []
+    for place, one in enumerate(told):
+        turns.append((seen[one.kind], place))
+        seen[one.kind] += 1
+    return (place for _, place in sorted(turns))
+
+
+def by_worth(told: Sequence[Told]) -> Iterator[int]:
     """The statements that tell most, first; fillers where there is nothing else."""
     advised = [one.label.startswith("assistant") for one in told]
     weights = [telling(one.text, advised=said) for one, said in zip(told, advised, strict=True)]
     places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
     units = [
         Unit(
-            text=told[place].whole,
+            text=told[place].text,  # who says it tells nothing
             kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
             source=0,
             tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
-            weight=cue_weight(told[place].text) * weights[place],
+            weight=cue_weight(told[place].text) * weights[place] * (1 - _LATER * place),
         )
         for place in places
     ]

@@ -39,11 +39,17 @@ _ABBREVIATION = re.compile(
 )
 _SHORT_FORM = re.compile(
     r"(?:\b(?:approx|dept|incl|excl|resp|est|min|max|avg|temp|misc|tel|ext|ref|orig|cont|dist|freq|abbr|asst|assoc"
-    r"|govt|intl|mgmt|natl|qty|req|spec|std|vol|wk|yr|hrs?|mins?|secs?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+    r"|govt|intl|mgmt|natl|qty|req|spec|std|vol|wk|yr|hrs?|mins?|secs?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|O[ck]t|Nov|De[cz]"
     r"|Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun|Inc|Ltd|Corp|Co|Jr|Sr|Ave|Blvd|Rd|inkl|exkl|ggf|evtl|usw|vgl|Str|Abs|Tel)"
-    r"|[^\W\d_]\.\w{1,20}|\W\w{1,2}|\W|\d|\.)\.$"
+    r"|[^\W\d_]\.\w{1,20}|\W(?!(?:am|at|be|by|do|go|he|in|is|it|me|my|no|of|ok|on|or|so|to|up|us|we)\.)\w{1,2}|\W|\d|\.)\.$"
 )
 """Before a word in small letters, what ends with a full stop in the middle of a sentence."""
+_DAY = re.compile(r"(?:^|\W)\d{1,2}\.$")
+_MONTH = re.compile(
+    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    r"|(?:Jan|Feb|Apr|Aug|Sept?|Okt|Nov|Dez)\.)(?!\w)"
+)
+"""Behind a number with a full stop a date, as German writes it: "am 4. Mai"."""
 _MIN_WRAPPED_CHARS = 50  # a shorter line that lacks its full stop was ended on purpose
 _LOOK_BACK = 40
 """Characters before a full stop that say what it belongs to."""
@@ -127,6 +133,7 @@ def _sentences(block: str) -> Iterator[str]:
         mark = end[0].rstrip()
         closes_quietly = mark.startswith(".") and (
             _ABBREVIATION.search(block, max(0, end.start() - 8), end.start() + 1)
+            or (_DAY.search(block, max(0, end.start() - 3), end.start() + 1) and _MONTH.match(block, end.end()))
             or (block[end.end()].islower() and (mark != "." or _goes_on(block, end.start())))
         )
         if closes_quietly:

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, select, union_all
+from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, or_, select, union_all
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.damage import damage_of, readable
 from langchain_tiered_memory.sql.entry_rows import ROLES
 from langchain_tiered_memory.sql.retrying import retried
-from langchain_tiered_memory.sql.schema import digest_of, entries, packed, unpacked
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, summaries, unpacked
 from langchain_tiered_memory.transcript.append import OPEN_HEADS, chunks
+from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,14 @@ _BY_ID_ON_TRACK = _BY_ID.where(_CONDITIONS["track"])
 _BY_GROUP = _OF_SESSION.where(entries.c.group_seq.in_(bindparam("groups", expanding=True)))
 _NUMBERS = select(entries.c.seq, entries.c.id_digest).where(
     entries.c.session_key == bindparam("session"), _CONDITIONS["track"]
+)
+_IN_THE_MAKING = select(summaries.c.id).where(
+    summaries.c.session_key == bindparam("session"), summaries.c.level == 1, summaries.c.state.not_in(FINISHED)
+)
+_NOT_SUMMARISED = (
+    _OF_SESSION.where(or_(entries.c.summary_id.is_(None), entries.c.summary_id.in_(_IN_THE_MAKING)))
+    .order_by(entries.c.seq.desc())
+    .limit(bindparam("limit"))
 )
 _FIRST_TRACK = (
     select(entries.c.track, entries.c.seq)
@@ -325,6 +334,11 @@ class EntryReads:
         """The newest messages of a track behind a number that were given a kind, newest first."""
         with self.database.read() as connection:
             return found(connection, ref, _OF_KINDS, track=packed(track), after=after, limit=limit)
+
+    def not_summarised(self, ref: SessionRef, *, limit: int) -> list[Entry]:
+        """The newest messages that no finished summary stands for, of all tracks, newest first."""
+        with self.database.read() as connection:
+            return found(connection, ref, _NOT_SUMMARISED, limit=limit)
 
     def pinned(self, ref: SessionRef) -> list[Entry]:
         """Pinned messages, in order."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from langchain_core.messages import BaseMessage, MessageLikeRepresentation
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from langchain_tiered_memory.protocols import TokenCounter
 
 MOST = 2**63
 """Whole numbers of a database end before it."""
@@ -24,8 +32,14 @@ class Such:
 
 
 def is_path(value: object) -> bool:
-    """Whether this can be the path of a file: not empty, and without a NUL, which no file system takes."""
-    return isinstance(value, str | Path) and str(value) != "" and "\0" not in str(value)
+    """Whether this can be the path of a file: not empty, and without what no file system takes, such as a NUL."""
+    if not isinstance(value, str | Path) or str(value) == "" or "\0" in str(value):
+        return False
+    try:
+        str(value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
@@ -40,16 +54,41 @@ SessionId: TypeAlias = Annotated[str, Such("a string that is not empty, such as 
 Count: TypeAlias = Annotated[int, Such("a whole number from 1 up", lambda count: count >= 1)]
 Amount: TypeAlias = Annotated[int, Such("a whole number from 0 up", lambda amount: amount >= 0)]
 Seconds: TypeAlias = Annotated[float, Such("a finite number of seconds from 0 up", lambda seconds: seconds >= 0)]
-ChromaPlace: TypeAlias = Annotated[
+ModelOrName: TypeAlias = Annotated[
     Any,
     Such(
-        "None, a path, a URL or a chromadb client",
-        lambda given: given is None or is_path(given) or hasattr(given, "get_or_create_collection"),
+        "a chat model, its name or None",
+        lambda given: given is None or isinstance(given, str) or callable(getattr(given, "invoke", None)),
     ),
 ]
 FilePath: TypeAlias = Annotated[str | Path, Such("a path: a string or a Path, not empty", is_path)]
 FilePaths: TypeAlias = FilePath | Sequence[FilePath]
 """One path, or several."""
+if TYPE_CHECKING:
+    ChromaPlace: TypeAlias = str | Path | ClientAPI | None
+    """`None` (beside the database), a path, a server's URL, or a client."""
+    Checkpointer: TypeAlias = BaseCheckpointSaver[Any]
+    Tool: TypeAlias = BaseTool | dict[str, Any] | type | Callable[..., Any]
+    """As `bind_tools` takes them."""
+    MessageLike: TypeAlias = BaseMessage | MessageLikeRepresentation
+    Counting: TypeAlias = TokenCounter | str | Callable[[str], int] | Callable[[list[BaseMessage]], int]
+    """A counter, the name of a tiktoken encoding, or a function of one text or of a list of messages."""
+else:  # what takes them asks for what it needs: their packages are slow to import, or not there
+    ChromaPlace = Annotated[
+        Any,
+        Such(
+            "None, a path, a URL or a chromadb client",
+            lambda given: given is None or is_path(given) or hasattr(given, "get_or_create_collection"),
+        ),
+    ]
+    Tool = Annotated[
+        Any,
+        Such(
+            "a tool: a dict, a function, a class or a BaseTool",
+            lambda given: isinstance(given, Mapping) or callable(given) or hasattr(given, "args_schema"),
+        ),
+    ]
+    Checkpointer = MessageLike = Counting = Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

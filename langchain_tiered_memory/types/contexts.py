@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.display.shown import Shown
+from langchain_tiered_memory.types.outcomes import GuardReport  # noqa: TC001 - read at the border, as is the next
+from langchain_tiered_memory.types.records import LeftOut  # noqa: TC001
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.types.outcomes import GuardReport
-    from langchain_tiered_memory.types.records import LeftOut
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.display.sheet import Sheet
+    from langchain_tiered_memory.types.policies import ViewPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Source:
+    """What a line of a context rests on that stands in another session of the same user."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+    fact_id: str | None = None
+    """The fact that the line tells; `None` where it quotes a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Section(Shown):
     """One part of a context, and its account."""
 
     name: str
@@ -24,9 +40,16 @@ class Section:
     left_out: tuple[LeftOut, ...] = ()
     text: str = ""
     """What the section says, where it is a text of ours; empty for messages shown in their own place."""
+    sources: tuple[Source, ...] = ()
+    """Of a section that tells of the user's other sessions: what each of its lines rests on."""
     not_shown: int = 0
     """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
     and have no room, or whose summary also stands for another branch."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import section  # noqa: PLC0415 - as of `Shown`
+
+        return section(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +68,12 @@ class Detail:
     """Messages that found no room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Context(Shown):
     """What one model call gets."""
 
-    messages: list[Any]
-    """`BaseMessage`s, valid for any provider."""
+    messages: list[BaseMessage]
+    """Valid for any provider."""
     tokens: int
     """Of the whole request: system prompt, tool schemas and messages; calibrated for the model, if it is known."""
     raw_tokens: int
@@ -68,7 +91,14 @@ class Context:
     """How many of `messages`, from the front, stay byte for byte until the next condensation."""
     guard: GuardReport
     """The window, its zone, and what was done to make the request fit."""
+    policy: ViewPolicy
+    """What the request is, and how much room each section has: `print(context.policy)`."""
 
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` where the context has none."""
         return next((section for section in self.sections if section.name == name), None)
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import context  # noqa: PLC0415 - as of `Shown`
+
+        return context(self)

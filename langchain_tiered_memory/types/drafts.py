@@ -134,6 +134,10 @@ class Removed:
     revisions: int = 0
     summaries: int = 0
     passages: int = 0
+    facts: int = 0
+    files: int = 0
+    checkpoints: int = 0
+    items: int = 0
     session_ids: tuple[str, ...] = field(default=())
 
     def __add__(self, other: Removed) -> Removed:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from langchain_tiered_memory.display.shown import Listing, Shown
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
 
 Tier: TypeAlias = Literal["hot", "warm", "cold"]
 """In use now; used lately, or likely to be used next; kept for the session."""
@@ -44,8 +49,8 @@ LANGUAGES = {
 FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class KeptFile(Shown):
     """What is known of a file besides its content."""
 
     path: str
@@ -68,6 +73,22 @@ class KeptFile:
     pinned: bool = False
     deleted: bool = False
     """Whether it was gone when it was looked for last."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.runs import file  # noqa: PLC0415 - as of `Shown`
+
+        return file(self)
+
+
+class Files(Listing[KeptFile]):
+    """Files of a run, the last opened first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.runs import files  # noqa: PLC0415 - as of `Shown`
+
+        return files(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +138,8 @@ class OpenedFile:
         return self.content.decode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierSizes:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TierSizes(Shown):
     """How much the tiers hold."""
 
     files: dict[Tier, int]
@@ -140,6 +161,11 @@ class TierSizes:
     def compression(self) -> float | None:
         """How many bytes one byte of a compressed content stands for; `None` where none is compressed."""
         return self.packed_bytes / self.packed_stored_bytes if self.packed_stored_bytes else None
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.runs import tiers  # noqa: PLC0415 - as of `Shown`
+
+        return tiers(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +205,26 @@ class ContextSize:
     limit: int
     """What the window leaves for it."""
     zone: str
+    needed_tokens: int = 0
+    """Of the same request before anything was done to make it fit: what its zone is judged by."""
+    sections: dict[str, int] = field(default_factory=dict)
+    """Its tokens by section."""
 
     @property
     def share(self) -> float:
         """Of the limit."""
         return self.tokens / self.limit if self.limit else 0.0
+
+
+class WindowUse(Listing[ContextSize]):
+    """How large contexts were, oldest first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import window_use  # noqa: PLC0415 - as of `Shown`
+
+        return window_use(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +240,8 @@ class RunAlert:
 _LOGGED = ("hot", "warm", "cold", "promotion", "demotion")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RunReport(Shown):
     """How a run went, or goes: its files, their tiers, its contexts."""
 
     session_id: str
@@ -233,7 +274,7 @@ class RunReport:
             "not_loaded": len(self.not_loaded),
         }
 
-    def __str__(self) -> str:
+    def line(self) -> str:
         """One line for a log."""
         files = ", ".join(f"{count} {tier}" for tier, count in self.sizes.files.items())
         shares = ", ".join(f"{tier} {share:.0%}" for tier, share in self.sizes.shares.items())
@@ -246,3 +287,8 @@ class RunReport:
         window = f", contexts up to {largest:.0%} of the window" if largest is not None else ""
         moved = f"{self.counts.get('promotions', 0)} promotions, {self.counts.get('demotions', 0)} demotions"
         return f"{files}, {full}, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.runs import report  # noqa: PLC0415 - as of `Shown`
+
+        return report(self)

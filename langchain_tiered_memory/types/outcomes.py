@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from langchain_tiered_memory.display.shown import Listing, Shown
 from langchain_tiered_memory.types.records import LeftOut, Spent
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
 
 
 class Zone(StrEnum):
@@ -126,8 +130,8 @@ class Window:
         return allowed if self.most is None else min(allowed, self.most)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Outcome(Shown):
     """One decision about a view. Those that changed it, or tried to, are kept: `Session.outcomes()`."""
 
     id: str
@@ -160,6 +164,22 @@ class Outcome:
     breaks_prefix: bool = False
     """Whether a prompt cache of this view had to begin anew."""
     undone_at: float | None = None
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import outcome  # noqa: PLC0415 - as of `Shown`
+
+        return outcome(self)
+
+
+class Outcomes(Listing[Outcome]):
+    """Decisions about views, newest first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import outcomes  # noqa: PLC0415 - as of `Shown`
+
+        return outcomes(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +214,50 @@ class GuardReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewDiff:
+class Stretch:
+    """A stretch of older messages, and how a view tells of it."""
+
+    first_seq: int
+    last_seq: int
+    messages: int
+    shown: Literal["whole", "short", "headline", "joined", "untold"]
+    """The summary's text, its short form, its headline; one headline for several summaries; or a line that only names
+    the messages."""
+    summary_ids: tuple[str, ...] = ()
+    tokens: int = 0
+    """As rendered in the view."""
+    reason: str = ""
+    """Why nothing tells of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownView:
+    """What a view shows from one condensation to the next, besides what each request adds: prompt, tools, recall.
+
+    Messages are named by their `seq`s, groups by the `seq` of their first message.
+    """
+
+    stretches: tuple[Stretch, ...]
+    """What is older, in order."""
+    whole_from: int
+    """From here on messages stand as themselves, but for what the next three name."""
+    left_groups: tuple[int, ...] = ()
+    """Groups from there on that are left out."""
+    kept_groups: tuple[int, ...] = ()
+    """Groups before it that stand as themselves all the same."""
+    cut: tuple[int, ...] = ()
+    """Tool outputs that stand there by their beginning and end."""
+    quoted: tuple[int, ...] = ()
+    """Older messages that are quoted as far as their room goes: what the user asked, and what its kind keeps."""
+    facts: str = ""
+    """The list of facts, word for word; so are the next two."""
+    files: str = ""
+    parts: str = ""
+    """Parts of files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ViewDiff(Shown):
     """What a condensation changed in a view, or (from `preview`) would change. Numbers are messages' `seq`s."""
 
     outcome: Outcome
@@ -205,6 +268,16 @@ class ViewDiff:
     text_before: str = ""
     """What stood for older history."""
     text_after: str = ""
+    before: ShownView | None = None
+    """What the view showed; `None` where it had no plan yet, so that every message stood as itself, or where the plan
+    is not known any more."""
+    after: ShownView | None = None
+    """What it shows since; `None` where nothing of it was changed, or as above."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import view_diff  # noqa: PLC0415 - as of `Shown`
+
+        return view_diff(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +293,17 @@ class LedgerRow:
     tokens: int
     undone: bool = False
     """Whether it came back: the outcome was undone."""
+
+
+class Ledger(Listing[LedgerRow]):
+    """What left the views, newest first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import ledger  # noqa: PLC0415 - as of `Shown`
+
+        return ledger(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,8 +328,8 @@ class CostRow:
         return self.breaks_even_after is not None and self.calls_since >= self.breaks_even_after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostLedger:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CostLedger(Shown):
     """What condensing a session cost, and what it saved."""
 
     rows: tuple[CostRow, ...]
@@ -256,6 +340,11 @@ class CostLedger:
     saved_cost: float | None
     prefix_breaks: int
     """How often a prompt cache had to begin anew."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.contexts import costs  # noqa: PLC0415 - as of `Shown`
+
+        return costs(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+from langchain_tiered_memory.display.shown import Listing, Shown
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from langchain_tiered_memory.display.sheet import Sheet
 
 Sum = TypeVar("Sum", bound="DataclassInstance")
 
@@ -68,8 +72,8 @@ class Draft:
     """Model name and input tokens that the provider reported with this message, for calibration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Entry(Shown):
     """One stored message."""
 
     seq: int
@@ -94,6 +98,11 @@ class Entry:
     """0 until the message is edited."""
     summary_id: str | None
     """The level-1 summary that stands for it (planned, being made or finished)."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import entry  # noqa: PLC0415 - as of `Shown`
+
+        return entry(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +159,8 @@ FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "n
 FactStatus: TypeAlias = Literal["active", "superseded"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Fact(Shown):
     """A durable statement of the conversation, with the messages that state it; a correction supersedes it."""
 
     kind: FactKind
@@ -188,6 +197,24 @@ class Fact:
     """The fact that took its place."""
     message_ids: tuple[str, ...] = ()
     """Ids of the messages that state it, where `Session.facts` gives it."""
+    session_id: str = ""
+    """The session that states it, where `TieredMemory.facts` gives it."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import fact  # noqa: PLC0415 - as of `Shown`
+
+        return fact(self)
+
+
+class Facts(Listing[Fact]):
+    """Statements, as `Session.facts` gives them."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import facts  # noqa: PLC0415 - as of `Shown`
+
+        return facts(self)
 
 
 def added(one: Sum, other: Sum) -> Sum:
@@ -212,8 +239,8 @@ class Spent:
         return added(self, other)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Summary(Shown):
     """A node of level 1 or more. It names exactly what it covers."""
 
     id: str
@@ -261,6 +288,22 @@ class Summary:
     """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
 
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import summary  # noqa: PLC0415 - as of `Shown`
+
+        return summary(self)
+
+
+class Expanded(Listing[Summary | Entry]):
+    """What a summary stands for, as `Session.expand` gives it."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import detail  # noqa: PLC0415 - as of `Shown`
+
+        return detail(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageDraft:
@@ -303,8 +346,8 @@ class TextStatistics:
     """Counting stopped here: a term at the ceiling is common."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Hit(Shown):
     """One thing that a search found."""
 
     level: int
@@ -323,6 +366,24 @@ class Hit:
     kind: str | None = None
     name: str | None = None
     tokens: int = 0
+    session_id: str = ""
+    """The session that it stands in, where `TieredMemory.search` gives it."""
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import hit  # noqa: PLC0415 - as of `Shown`
+
+        return hit(self)
+
+
+class Hits(Listing[Hit]):
+    """What a search found, best first."""
+
+    __slots__ = ()
+
+    def _sheet(self) -> Sheet:
+        from langchain_tiered_memory.display.records import hits  # noqa: PLC0415 - as of `Shown`
+
+        return hits(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,3 +399,10 @@ class LeftOut:
 def utc(seconds: float) -> dt.datetime:
     """A time of ours as an aware `datetime`."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
+
+
+def seconds_of(moment: dt.datetime | None) -> float | None:
+    """A moment as seconds since the epoch; one without a zone is UTC."""
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()

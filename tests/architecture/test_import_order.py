@@ -12,7 +12,7 @@ ROOT = Path(langchain_tiered_memory.__file__).parent
 PACKAGE = "langchain_tiered_memory"
 
 ORDER = (
-    {"_moved", "_version", "events", "telemetry", "types", "text"},
+    {"_version", "events", "telemetry", "types", "text", "display"},
     {"errors", "border"},
     {"settings", "reports", "protocols"},
     {"messages", "driver"},
@@ -22,13 +22,15 @@ ORDER = (
     {"transcript"},
     {"summaries"},
     {"recall", "runs"},
+    {"items", "across"},
     {"context"},
     {"forgetting"},
     {"maintenance"},
     {"store", "runtime"},
     {"sessions", "engine", "session_engine"},
+    {"pages"},
     {"memory", "session"},
-    {"integrations", "conversations", "testing"},
+    {"integrations", "conversations", "testing", "plots"},
     {"cli", "evaluation"},
     {"__init__", "__main__"},
 )
@@ -45,6 +47,8 @@ STORES = {
     "runs/",
     "context/history/",
     "forgetting/",
+    "items/store.py",
+    "across/store.py",
     "maintenance/",
     "models/window_store.py",
 }
@@ -58,7 +62,8 @@ THREADS_MAY = {
     "sql/": "connections are for every thread",
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
     "maintenance/worker.py": "is the background thread",
-    "recall/outage.py": "asks a silent server again behind the questions",
+    "pages/server.py": "waits between two looks at what is new",
+    "recall/indexing.py": "asks a silent server again behind the questions",
     "maintenance/file_collector.py": "is a run's background thread",
     "runs/files/hot_cache.py": "notes accesses from any thread",
     "runs/files/monitor.py": "notes measures from any thread",
@@ -84,6 +89,7 @@ LANGCHAIN_MAY = (
     "sessions/",
     "cli/",
     "evaluation/",
+    "pages/",
     "conversations/",
     "summaries/prompts/",
     "summaries/writers/model_calls.py",

@@ -11,7 +11,7 @@ from langchain_tiered_memory.memory import Run, Session, TieredMemory
 
 _WITHOUT_IO = {
     TieredMemory: {"session", "run", "subscribe"},  # handles and a listener: they touch nothing
-    Session: set[str](),
+    Session: {"window_use"},  # what this process remembers
     Run: set[str](),
 }
 _OTHER_SIGNATURE = {"aopen"}  # hands its choices on to `open` as they are

@@ -44,8 +44,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_the_engine_loads_neither_chroma_nor_langgraph_nor_onnx_before_it_needs_them() -> None:
     code = (
         "import sys\n"
-        "from langchain_tiered_memory import TieredMemory\n"
-        "memory = TieredMemory.open()\n"
+        "from langchain_tiered_memory import Settings, TieredMemory, TreeSettings\n"
+        "memory = TieredMemory.open(settings=Settings(tree=TreeSettings(background=False)))\n"  # the worker needs them
         "memory.session('s').add_messages([('user', 'hello')])\n"
         "memory.session('s').context('')\n"
         "print([one for one in ('chromadb', 'langgraph', 'onnxruntime', 'langchain') if one in sys.modules])"

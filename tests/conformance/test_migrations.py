@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import Engine, event, inspect, select, text, update
 
 from langchain_tiered_memory.errors import NewerSchemaError
+from langchain_tiered_memory.items.values import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -59,6 +60,9 @@ def build_kept_file(path: Path) -> None:
     store.outcomes.swap(ref, "view", "{}", border=0, now=1.0, outcome=outcome(id="d" * 32), plan_before=None, keep=3)
     store.windows.learn("model", 4096, 1.0)
     keep_in_all_tiers(store, ref)
+    draft = ItemDraft(namespace=("kept", "ann"), name="tea", value={"likes": "kept tea"}, fields=("$",))
+    place = (draft.namespace, draft.name)
+    store.items.write(Reach(user="ann"), [draft], vectors={place: [b"kept"]}, embedder="e" * 32, now=1.0)
     store.vector_queue.set_embedder("embedder")
     store.removal.messages(ref, ["m6"])
     store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
@@ -101,6 +105,15 @@ def check_kept_facts(store: SqlStore, ref: SessionRef) -> None:
     assert [(one.text, one.sources) for one in store.facts.best(ref, 9)] == [("the kept port is 8080", (3,))]
 
 
+def check_kept_items(store: SqlStore) -> None:
+    """What there is since the seventh schema."""
+    reach = Reach(user="ann")
+    (item,) = store.items.below(reach, ("kept",), now=2.0)
+    assert (item.namespace, item.name, item.value) == (("kept", "ann"), "tea", {"likes": "kept tea"})
+    assert list(store.items.vectors(reach, (), embedder="e" * 32, now=2.0)) == [[(item.key, b"kept")]]
+    assert store.items.below(Reach(user="bob"), (), now=2.0) == []
+
+
 def check_kept_content(path: Path, *, number: int) -> None:
     store = open_store(path)
     ref = store.transcript.find("s")
@@ -121,6 +134,8 @@ def check_kept_content(path: Path, *, number: int) -> None:
         check_kept_facts(store, ref)
     if number > 4:
         check_kept_files(store, ref)
+    if number > 6:
+        check_kept_items(store)
     assert store.facts.unread_count(ref) == (1 if number > 3 else 3)  # one has an edited message
     store.runs.start_task(ref, "main", "new task", now=2.0)
     store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)

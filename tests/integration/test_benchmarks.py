@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from benchmarks import (
     prefix,
     recall,
     recorded_reader,
+    session_page,
     tier_workloads,
     transcript_probes,
     turn_cost,
@@ -39,6 +41,7 @@ from benchmarks import (
 )
 from benchmarks.agent_replay import agent_turns
 from benchmarks.agent_transcripts import Probe, Transcript, plain, read_transcripts, searchable
+from benchmarks.chromium import find_chromium
 from benchmarks.conversations import PlantedFact, conversation, shown_text, stated
 from benchmarks.curve_entries import NAMED_SETTINGS, entries
 from benchmarks.hops_source import named_in_documents, settings_set
@@ -113,6 +116,14 @@ def test_what_a_model_wrote_is_found_again_and_shown(run: Run) -> None:
     assert figures["unknown"] <= 0.1 * figures["asked"]
     assert figures["shares"]["this memory, the recorded model"]["all"] >= 0.9
     assert "rare sentences" in printed
+
+
+@pytest.mark.skipif(find_chromium() is None and not os.environ.get("CI"), reason="there is no Chromium here")
+def test_session_page_gives_the_times_of_a_browser_and_the_size_of_the_file(run: Run) -> None:
+    found, printed = run(session_page.main, "--messages", "60", "--rounds", "1")
+    assert found["figures"]["open_seconds"] > 0
+    assert found["figures"]["megabytes"] > 0.05
+    assert "0 messages of 60 found." in printed
 
 
 def test_turn_cost_gives_times_ratios_and_memory_for_each_size(run: Run) -> None:

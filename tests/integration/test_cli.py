@@ -1,6 +1,8 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from typer.testing import CliRunner, Result
 
 from langchain_tiered_memory import TieredMemory
-from langchain_tiered_memory.cli.app import app, run
+from langchain_tiered_memory.cli.app import EXAMPLES, app, run
 from langchain_tiered_memory.conversations import read_conversations, sample_conversation
 from tests.memory_builders import open_memory, quick_settings
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = (
     "replay", "ask", "eval", "inspect", "facts", "verify", "reindex", "doctor", "export", "import", "forget", "status",
-    "setup",
+    "setup", "page", "serve",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -209,10 +211,49 @@ def test_forgetting_asks_first_and_gives_a_receipt(tmp_path: Path) -> None:
 def test_a_mistake_in_the_arguments_is_explained(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(list(arguments)) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Error" in shown.err
+    assert re.search(r"[Ss]ee `tiered-memory.* --help`", failed(capsys, *arguments))
+
+
+def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIERED_MEMORY_MINILM_DIR", str(tmp_path))  # by words alone: it is quicker
+    (tmp_path / "conversations").mkdir()
+    chat(tmp_path, name="alice", messages=12)
+    assert called("import", "memory.db", "alice.jsonl").exit_code == 0
+    (tmp_path / "conversations.json").write_text((tmp_path / "alice.jsonl").read_text(encoding="utf-8"), "utf-8")
+    assert set(EXAMPLES) == set(COMMANDS)
+    for command, example in EXAMPLES.items():
+        assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
+        name, *arguments = shlex.split(example)
+        assert (name, arguments[0]) == ("tiered-memory", command)
+        if command in ("setup", "eval", "replay"):
+            continue  # what they fetch, or measure for minutes, has tests of its own
+        shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
+        assert shown.exit_code == 0, (example, shown.output)
+
+
+def test_what_goes_to_a_file_or_a_pipe_has_no_colours_and_no_progress(tmp_path: Path) -> None:
+    db, command = database(tmp_path), [sys.executable, "-m", "langchain_tiered_memory"]
+    for arguments in (["verify", db, "--no-embeddings"], ["inspect", db, "chat"], ["doctor", db, "--no-embeddings"]):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert done.stderr == ""
+
+
+def test_names_may_be_shortened_and_mistakes_are_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = database(tmp_path)
+    chat(tmp_path, name="chart", messages=4)
+    assert called("import", db, str(tmp_path / "chart.jsonl"), "--no-embeddings").exit_code == 0
+    capsys.readouterr()
+    assert "60 messages" in called("inspect", db, "chat").output
+    assert called("inspect", db, "char").exit_code == 0
+    assert "2 sessions begin with 'cha'" in failed(capsys, "inspect", db, "cha")
+    assert "did you mean 'chart'?" in failed(capsys, "facts", db, "chrt")
+    assert "did you mean 'inspect'?" in failed(capsys, "inspct", db).lower()
+    assert "messages of the session 'chat' begin with 'm5'" not in failed(
+        capsys, "forget", db, "chat", "-m", "m7x", "-y"
+    )
+    assert json.loads(called("forget", db, "char", "-m", "m3", "--yes", "--json").stdout)["entries"] == 1
 
 
 def test_errors_are_one_line_and_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ from langchain_tiered_memory.integrations.nodes import remember_node
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import FORMS
+from langchain_tiered_memory.types import Scope
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.damage_builders import (
     ASKED,
@@ -405,6 +406,24 @@ def test_on_postgresql_damage_is_named_and_mended_too(postgres_url: str) -> None
             use(memory)
         assert memory.doctor().healthy
         assert len(memory.session("s").messages()) > 20
+
+
+@pytest.mark.parametrize("scope", [None, Scope()], ids=["the session's", "a track's alone"])
+@pytest.mark.parametrize("damaged", ["alone = 7", "alone = 'x'", "at = 'x'", "last_seq = 'x'", "track = x'ff'"])
+def test_what_a_checkpoint_has_of_its_own_is_put_back_from_its_contents(
+    tmp_path: Path, scope: Scope | None, damaged: str
+) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        session = memory.session("s", track="scout", scope=scope)
+        session.add_messages(conversation(1))
+        session.checkpoint("by hand")
+        before = session.checkpoints()
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute(f"UPDATE ltm_checkpoints SET {damaged}")
+    with opened(path) as memory:
+        assert memory.doctor().left == ()
+        assert memory.session("s", track="scout", scope=scope).checkpoints() == before
 
 
 LEFT_TO_REMOVE = (

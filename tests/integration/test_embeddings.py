@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
+from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.models import embeddings as module
 from langchain_tiered_memory.models.embeddings import (
@@ -249,3 +251,29 @@ def test_a_fingerprint_tells_class_model_and_dimension_and_is_the_same_in_every_
     assert len({fingerprint_of(kind) for kind in kinds}) == 4
     assert fingerprint_of(Wrapping(HashingEmbeddings())) == fingerprint_of(HashingEmbeddings())
     assert fingerprint_of(MiniLMEmbeddings("/nowhere")) == MiniLMEmbeddings().fingerprint
+
+
+def test_a_string_names_the_embeddings_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    found = module.named_embeddings("openai:text-embedding-3-small")
+    assert type(found).__name__ == "OpenAIEmbeddings"
+    with TieredMemory.open(embeddings="openai:text-embedding-3-small") as memory:
+        assert memory.status().embedder == "OpenAIEmbeddings"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nonsense", 'a provider and a model such as "openai:text-embedding-3-small"'),
+        ("nobody:model", "install the provider's package"),
+    ],
+)
+def test_a_string_that_names_no_embeddings_is_refused_with_the_remedy(name: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        TieredMemory.open(embeddings=name)
+
+
+def test_embeddings_named_by_a_string_need_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
+    with pytest.raises(SettingsError, match="pip install langchain"):
+        TieredMemory.open(embeddings="openai:text-embedding-3-small")

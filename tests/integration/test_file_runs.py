@@ -106,7 +106,7 @@ def test_a_run_loads_what_is_critical_keeps_what_it_opens_and_reports(tmp_path: 
         assert [one.name for one in report.alerts] == ["file_not_loaded"]
         assert report.contexts[-1].share > 0
         assert report.sizes.compression is not None
-        assert "3 hot, 3 warm, 0 cold" in str(report)
+        assert "3 hot, 3 warm, 0 cold" in report.line()
         assert report.sizes.shares == {"hot": 1.0, "warm": 3 / 4}
         assert report.timings["promotion"].count == report.counts["promotions"]
         assert report.timings["demotion"].count == report.counts["demotions"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import Settings, TieredMemory
-from langchain_tiered_memory.context.budget.threshold_resolution import advised
+from langchain_tiered_memory.context.compaction.thresholds import advised
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind, Zone
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 
 WRONG: tuple[Any, ...] = (
-    *(None, "", "\0", "word", True, -1, 0, 1.5, math.nan, math.inf, -math.inf, 2**70, b"x", object()),
+    *(None, "", "\0", "\ud800", "word", True, -1, 0, 1.5, math.nan, math.inf, -math.inf, 2**70, b"x", object()),
     *([], {}, [None], [5], [""], ["\0"], ["word"], {"a": 1}, HumanMessage("alone"), Scope(sight_tokens=True)),
 )
 """What people, models and configurations hand over by mistake."""
@@ -156,6 +156,7 @@ def good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
         yield {
             "memory": memory,
             "session": session,
+            "run": run,
             "self": {TieredMemory: memory, Session: session, Run: run, SectionRegistry: memory.sections},
             "opened": run.keep("kept", "words"),
             "config": {"configurable": {"thread_id": "s"}},
@@ -216,7 +217,10 @@ def test_a_missing_and_an_unknown_argument_are_named(good: dict[str, Any]) -> No
     for call, said in (
         (good["memory"].session, "session_id is missing"),
         (lambda: good["session"].search("x", limit=3), "no argument 'limit', but query, k"),
-        (lambda: good["session"].search("x", 3), "by position"),
+        (lambda: good["session"].search("x", 3), "2 arguments came by position, and it takes query so"),
+        (lambda: good["session"].messages(k=3), "no argument 'k', but none"),
+        (lambda: good["memory"].status("x"), "by position, and it takes none so"),
+        (lambda: good["run"].report("x"), "by position, and it takes none so"),
     ):
         with pytest.raises(TieredMemoryError, match=said) as caught:
             call()

@@ -25,6 +25,7 @@ def sync_verbs(where: Path) -> None:
         context = session.context("what was it?", max_tokens=2000)
         assert_type(context, Context)
         assert_type(context.tokens, int)
+        assert_type(context.messages, list[BaseMessage])
         assert_type(session.search("crane", k=3), list[Hit])
         assert_type(session.expand("abc"), list[Summary | Entry])
         assert_type(session.revisions("m1"), list[BaseMessage])
@@ -60,6 +61,17 @@ async def what_must_not_pass(where: Path) -> None:
     """Each ignore is used, or the checker complains of it: these lines are errors."""
     TieredMemory.open(where, setings=None)  # type: ignore[call-arg]
     await TieredMemory.aopen(where, setings=None)  # type: ignore[call-arg]
+    TieredMemory.open(where, chroma=7)  # type: ignore[arg-type]
+    TieredMemory.open(where, token_counter=7)  # type: ignore[arg-type]
+    TieredMemory.open(where, embeddings=7)  # type: ignore[arg-type]
     with TieredMemory.open(where) as memory:
         memory.session(7)  # type: ignore[arg-type]
+        memory.forget(user="ann", checkpointer="none")  # type: ignore[arg-type]
         memory.session("s").context(max_tokens="2000")  # type: ignore[arg-type]
+        memory.session("s").context(tools=["search"])  # type: ignore[list-item]
+        memory.session("s").context(budget=2000)  # type: ignore[call-arg]
+        memory.session("s").add_messages([7])  # type: ignore[list-item]
+        memory.session("s").search("crane", limit=3)  # type: ignore[call-arg]
+        await memory.session("s").asearch("crane", limit=3)  # type: ignore[call-arg]
+        await memory.session("s").acontext(budget=2000)  # type: ignore[call-arg]
+    Settings(busy_secs=3)  # type: ignore[call-arg]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import account, content
-from langchain_tiered_memory.cli.opening import existing_session, open_memory
-from langchain_tiered_memory.cli.screen import grid, out, print_json
+from langchain_tiered_memory.cli.opening import embedder_of, existing_session, open_memory
+from langchain_tiered_memory.cli.screen import grid, out, print_json, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.types.records import utc
 
@@ -35,7 +35,8 @@ def print_context(
         BudgetError: when the budget cannot hold what must be shown.
     """
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory:
-        say_gaps(memory.status())
+        if embedder_of(memory) is not None:
+            say_gaps(memory.status())
         context = existing_session(memory, session_id).context(question, max_tokens=max_tokens, view=view)
     if as_json:
         print_json(context)
@@ -65,7 +66,7 @@ def print_facts(db: str, session_id: str, question: str | None, *, k: int, super
             Text(_said(fact)),
             Text(fact.speaker or fact.by),
             f"{utc(fact.at):%Y-%m-%d %H:%M}",
-            Text(", ".join(fact.message_ids)),
+            Text(", ".join(map(short, fact.message_ids))),
         )
     out().print(table)
 

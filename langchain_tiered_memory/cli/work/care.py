@@ -10,8 +10,7 @@ from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import level_lines
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, open_memory, summary_of
-from langchain_tiered_memory.cli.screen import far, grid, out, plural, print_json
-from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.cli.screen import far, grid, out, plural, print_json, waiting
 from langchain_tiered_memory.types.records import Entry, utc
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def inspect_database(db: str, session_id: str | None, node: str | None, *, to_js
         NotFoundError: when there is no such database, session or summary.
     """
     with open_memory(db, must_exist=True, read_only=True) as memory:
-        say_gaps(memory.status())
         if session_id is None:
             metrics = [memory.session(known).metrics() for known in memory.sessions()]
             if to_json:
@@ -44,7 +42,7 @@ def inspect_database(db: str, session_id: str | None, node: str | None, *, to_js
             else:
                 _show_sessions(metrics)
             return
-        existing_session(memory, session_id)
+        session_id = existing_session(memory, session_id).session_id
         if node is not None:
             _inspect_node(memory, session_id, node, to_json=to_json)
         else:
@@ -89,8 +87,7 @@ def doctor_database(db: str, *, no_embeddings: bool, to_json: bool) -> bool:
     Raises:
         NotFoundError: when there is no such database.
     """
-    with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory:
-        say_gaps(memory.status())
+    with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, waiting("doctor"):
         report = memory.doctor()
     if to_json:
         print_json(report)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.cli.screen import err, out, print_json, progress
+from langchain_tiered_memory.cli.screen import out, print_json, progress, say
 from langchain_tiered_memory.conversations import Conversation, read_conversations, sample_conversation
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.evaluation.measure import Measured, Outcome, measure, steps_of
@@ -85,7 +85,7 @@ def read_groups(paths: Sequence[Path]) -> dict[str, list[Conversation]]:
             try:
                 groups.setdefault(path.resolve().name, []).extend(read_conversations(file))
             except InvalidInputError as error:
-                err().print(f"passed over: {error}", style="dim", markup=False, soft_wrap=True)
+                say(f"passed over: {error}", style="dim")
     asked = {name: [one for one in found if one.questions] for name, found in groups.items()}
     if not any(asked.values()):
         msg = f"no annotated questions in {', '.join(map(str, paths))}: a conversation needs `questions` to be measured"
@@ -97,16 +97,14 @@ def _counter() -> TokenCounter:
     if encoding_file(_ENCODING) is not None:
         return TiktokenCounter(_ENCODING)
     counter = best_counter()
-    err().print(
-        f"{_ENCODING} is not at hand: tokens are counted by {counter.fingerprint}", style="yellow", markup=False
-    )
+    say(f"{_ENCODING} is not at hand: tokens are counted by {counter.fingerprint}", style="yellow")
     return counter
 
 
 def _embeddings(cache: Path | None, *, no_embeddings: bool) -> Embeddings | None:
     found = None if no_embeddings else resolve_embeddings("auto")
     if found is None:
-        err().print("without embeddings: words only, and no dense methods", style="yellow")
+        say("without embeddings: words only, and no dense methods", style="yellow")
         return None
     return CachedEmbeddings(found, path=cache)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.cli.context_view import show_replay
 from langchain_tiered_memory.cli.opening import open_memory, priced_settings
-from langchain_tiered_memory.cli.screen import err, print_json, progress
+from langchain_tiered_memory.cli.screen import print_json, progress, say
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.conversations import read_conversation, sample_conversation
 from langchain_tiered_memory.errors import InvalidInputError
@@ -51,7 +51,7 @@ def replay_file(
         print_json(report)
         return
     show_replay(report, show_context=show_context, price_in=price_in)
-    err().print(_next_step(report, db), style="dim", soft_wrap=True)
+    say(_next_step(report, db), style="dim")
 
 
 def _next_step(report: ReplayReport, db: str | None) -> str:

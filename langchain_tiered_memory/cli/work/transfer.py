@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
-from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, open_memory, require_messages
-from langchain_tiered_memory.cli.screen import err, out, plural, print_json, progress
+from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, message_ids_of, open_memory
+from langchain_tiered_memory.cli.screen import err, out, plural, print_json, progress, say
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.conversations import read_conversations
 from langchain_tiered_memory.conversations.importing import add_conversation, export_line
@@ -28,14 +28,14 @@ def export_sessions(db: str, wanted: Sequence[str], *, out: Path | None) -> None
     """
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
         sessions = [existing_session(memory, name) for name in wanted or memory.sessions()]
-        written = 0
-        with _written(out) as file, progress("exporting", len(sessions)) as step:
+        count = 0
+        with written(out) as file, progress("exporting", len(sessions)) as step:
             for session in sessions:
                 for entry in entries_of(memory, session.session_id):
                     file.write(export_line(session.session_id, entry) + "\n")
-                    written += 1
+                    count += 1
                 step()
-    err().print(f"{plural(written, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
+    err().print(f"{plural(count, 'message')} of {plural(len(sessions), 'session')} written", style="dim")
 
 
 def import_file(
@@ -59,8 +59,10 @@ def import_file(
                 before = memory.session(name).metrics().messages if name in memory.sessions() else 0
                 add_conversation(memory, name, conversation, on_step=step)
                 added[name] = memory.session(name).metrics().messages - before
-        for name in added:
-            memory.session(name).flush()
+        with progress("summarising", len(added)) as step:
+            for name in added:
+                memory.session(name).flush()
+                step()
     if to_json:
         print_json({"added": added})
         return
@@ -85,19 +87,21 @@ class Target:
         return f"the session {self.session_id!r}"
 
 
-def require_target(db: str, target: Target) -> None:
-    """See that there is something to forget, before anybody is asked.
+def found_target(db: str, target: Target) -> Target:
+    """What there is to forget under its whole names, before anybody is asked.
 
     Raises:
         NotFoundError: when there is no such database, session, message or user.
     """
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
         if target.session_id is not None:
-            existing_session(memory, target.session_id)
-            require_messages(memory, target.session_id, target.message_ids)
-        elif not memory.sessions(user=target.user):
+            session_id = existing_session(memory, target.session_id).session_id
+            message_ids = message_ids_of(memory, session_id, target.message_ids)
+            return replace(target, session_id=session_id, message_ids=message_ids)
+        if not memory.sessions(user=target.user):
             msg = f"there is no session of the user {target.user!r} in this database"
             raise NotFoundError(msg)
+        return target
 
 
 def forget_target(db: str, target: Target, *, to_json: bool) -> None:
@@ -112,9 +116,8 @@ def forget_target(db: str, target: Target, *, to_json: bool) -> None:
         if target.session_id is None:
             receipt = memory.forget(user=target.user)
         elif target.message_ids:
-            receipt = existing_session(memory, target.session_id).forget(message_ids=list(target.message_ids))
+            receipt = memory.session(target.session_id).forget(message_ids=list(target.message_ids))
         else:
-            existing_session(memory, target.session_id)
             receipt = memory.forget(session_id=target.session_id)
     if to_json:
         print_json(receipt)
@@ -126,11 +129,11 @@ def forget_target(db: str, target: Target, *, to_json: bool) -> None:
         f"{plural(receipt.vectors, 'vector')}"
     )
     for place in receipt.may_remain:
-        console.print(f"bytes may remain: {place}", style="yellow", markup=False)
+        say(f"bytes may remain: {place}", style="yellow", where=console)
 
 
 @contextmanager
-def _written(path: Path | None) -> Iterator[IO[str]]:
+def written(path: Path | None) -> Iterator[IO[str]]:
     """The file to write to, for its owner alone; a file appears under its name only when it is complete."""
     if path is None:
         yield sys.stdout

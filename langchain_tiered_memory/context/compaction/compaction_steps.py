@@ -11,35 +11,37 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.budget.allocation import no_room_beside
-from langchain_tiered_memory.context.budget.cache_timing import cache_ran_out, early_due
-from langchain_tiered_memory.context.budget.threshold_resolution import percent_for
-from langchain_tiered_memory.context.budget.thresholds import due
-from langchain_tiered_memory.context.budget.zones import zone_of
-from langchain_tiered_memory.context.compaction.deadlines import until
-from langchain_tiered_memory.context.compaction.forecast import standing_before
-from langchain_tiered_memory.context.compaction.growth import best_size, cheaper_due, does_not_pay, filled_as_pays
-from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion, billed, raw_room
+from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed, raw_room
+from langchain_tiered_memory.context.compaction.condensing import (
+    NOTHING,
+    PREVIEWED,
+    can_advance,
+    failed_for,
+    slides_only,
+    with_summaries,
+)
+from langchain_tiered_memory.context.compaction.growth import (
+    best_size,
+    cache_ran_out,
+    cheaper_due,
+    early_due,
+    filled_as_pays,
+)
 from langchain_tiered_memory.context.compaction.shrinking import (
     masked_view,
     pruned_view,
     slid_view,
     without_pruned_kinds,
 )
-from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files, with_more_parts
-from langchain_tiered_memory.context.view.held_calls import with_shorter_held
+from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
+from langchain_tiered_memory.context.compaction.zones import zone_of
+from langchain_tiered_memory.context.policy import no_room_beside
+from langchain_tiered_memory.context.view.file_retention import with_more_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
-from langchain_tiered_memory.context.view.planning import plan_view
-from langchain_tiered_memory.context.view.provider_compaction import begun_by_compaction
+from langchain_tiered_memory.context.view.planning import begun_by_compaction
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, is_whole, render_view
-from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.tree.condense import Wish, condense
-from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
-from langchain_tiered_memory.summaries.tree.triggers import due_entries
-from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +52,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.records import SessionRef
 
 
-_PREVIEWED = "a preview was asked for"
 _MISSING_FINISHED = "summaries that were missing are finished"
-_NOTHING = "nothing but what must stay is there to condense"
-_WAITING_ENTRIES = 64
-"""So many messages without a summary are due, whatever the triggers are."""
 
 
 def propose(
@@ -79,13 +77,13 @@ def propose(
     # What is beyond the share that was chosen leaves in any case: it is no reason for an alert.
     judged = used if question.window.most is None else min(used, question.window.most)
     zone = zone_of(judged, question.window.limit, settings=runtime.settings.guard)
-    if inputs.allocation.is_full:  # no smaller view helps: nobody waits for a summary
-        why = no_room_beside(inputs.allocation.fixed, question.window.limit, ratio=inputs.ratio)
+    if inputs.rooms.is_full:  # no smaller view helps: nobody waits for a summary
+        why = no_room_beside(inputs.rooms.fixed, question.window.limit, ratio=inputs.ratio)
         return Proposal(inputs=inputs, kept=kept, before=before, rendered=start, used_tokens=used, zone=zone, why=why)
     percent = percent_for(runtime, ref, question, used=used, zone=zone)
     due_at = _due_at(inputs, question, start, percent=percent)
     why = _why(inputs, question, start, used=used, percent=percent, zone=zone)
-    if not why and start.plan.provisional and not slides_only(runtime) and _can_advance(inputs, start.plan):
+    if not why and start.plan.provisional and not slides_only(runtime) and can_advance(inputs, start.plan):
         why = _MISSING_FINISHED
     if before is not None and not why:
         return Proposal(
@@ -126,7 +124,7 @@ def _why(
     if not why and start.tokens > inputs.room:
         why = f"the view takes {start.tokens:,} tokens, and {max(inputs.room, 0):,} are left for it"
     if waits:
-        return why or (_PREVIEWED if question.forced else "")
+        return why or (PREVIEWED if question.forced else "")
     if not why and zone is Zone.CRITICAL:
         why = f"{used:,} of {window.limit:,} tokens are critical"
     if not why and start.plan.border < inputs.required.recent.guard:
@@ -134,7 +132,7 @@ def _why(
         if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
             why = early_due(used, window, percent=min(percent, 100.0), settings=settings)
         why = why or cheaper_due(inputs, question, start, percent=percent)
-    return why or (_PREVIEWED if question.forced else "")
+    return why or (PREVIEWED if question.forced else "")
 
 
 def _due_at(inputs: AssemblyInputs, question: ViewQuestion, start: RenderedView, *, percent: float) -> int:
@@ -151,23 +149,12 @@ def _shows_all(plan: ViewPlan) -> bool:
 
 def _without_recall(inputs: AssemblyInputs) -> AssemblyInputs:
     """The inputs with recall's room given to the view: a history that fits is shown whole. What is left is recall's."""
-    kept = replace(inputs.allocation, recall=inputs.allocation.sections)
-    return replace(inputs, allocation=kept, room=inputs.room + _of_recall(inputs))
+    return replace(inputs, rooms=inputs.rooms.without_recall(), room=inputs.room + _of_recall(inputs))
 
 
 def _of_recall(inputs: AssemblyInputs) -> int:
     """What is set aside for recall alone: registered sections keep theirs."""
-    return inputs.allocation.recall - inputs.allocation.sections
-
-
-def _can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
-    """Whether a finished summary stands where the border could move to."""
-    tree, track = inputs.runtime.store.tree, inputs.track
-    found = tree.borders(inputs.ref, track=track, after=plan.border, limit=1)
-    if not found or found[0][2] >= inputs.required.recent.guard:
-        return False
-    blocked = tree.first_uncondensed(inputs.ref, track=track, after=plan.border)
-    return blocked is None or found[0][2] < blocked
+    return inputs.rooms.recall - inputs.rooms.sections
 
 
 def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) -> Flow[Proposal]:
@@ -180,7 +167,7 @@ def _made_smaller(runtime: Runtime, question: ViewQuestion, proposal: Proposal) 
             return lean
         proposal = _with_masks(proposal, question, target)
     if "masked" not in proposal.steps or proposal.rendered.tokens > target:
-        proposal = yield from _condensed(runtime, question, proposal, complete=before is not None)
+        proposal = yield from with_summaries(runtime, question, proposal, complete=before is not None)
     if proposal.fits and zone is not Zone.CRITICAL and slides_only(runtime):
         if "masked" in proposal.steps and proposal.rendered.tokens <= target:
             return proposal
@@ -238,7 +225,7 @@ def _slid(proposal: Proposal, *, room: int) -> Proposal:
     if smaller is not proposal.rendered:
         return replace(proposal.stepped(smaller, "slid", left), kind=OutcomeKind.TRUNCATED)
     if proposal.kind is OutcomeKind.NOT_NEEDED:
-        return _failed(proposal, FailureReason.TOO_FEW_MESSAGES, _NOTHING)
+        return failed_for(proposal, FailureReason.TOO_FEW_MESSAGES, NOTHING)
     return proposal
 
 
@@ -258,143 +245,3 @@ def _with_masks(proposal: Proposal, question: ViewQuestion, target: int) -> Prop
         return proposal
     kind = proposal.kind if proposal.kind is OutcomeKind.CONDENSED else OutcomeKind.MASKED
     return replace(proposal.stepped(rendered, "masked", left), kind=kind)
-
-
-def _condensed(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, complete: bool) -> Flow[Proposal]:
-    """Summaries take the place of older messages, or the reason why they do not."""
-    settings = runtime.settings
-    start = proposal.rendered
-    if slides_only(runtime):
-        return proposal
-    waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
-    # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
-    stays = waits and _border_stays(proposal.inputs, start.plan, complete=complete)
-    found = None if stays else _renewed(proposal, complete=complete)
-    if found is None or (waits and (_is_short(proposal, found) or _shows_rules(proposal.inputs, found, start))):
-        began, foreseen = runtime.monotonic(), standing_before(proposal.inputs, start.tail)
-        yield from _condense_now(runtime, proposal, up_to=foreseen, seconds=question.foreground_seconds)
-        found = _renewed(proposal, complete=complete)
-        remaining = question.foreground_seconds - (runtime.monotonic() - began)
-        if found.plan.border > foreseen and remaining > 0 and _shows_rules(proposal.inputs, found, start):
-            # A chunk ends behind what was foreseen. Written after it was shown, it would have the view made anew.
-            yield from _condense_now(runtime, proposal, up_to=found.plan.border, seconds=remaining)
-            found = _renewed(proposal, complete=complete)
-    freed = start.tokens - found.tokens if complete else start.tokens
-    least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.inputs.ratio)
-    moved = found.plan.border > start.plan.border
-    # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
-    mends = start.plan.provisional and found.tokens <= proposal.inputs.room
-    if moved and complete and not mends and does_not_pay(question, proposal, found):
-        return proposal
-    if moved and complete and freed <= 0 and not mends:
-        return _failed(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
-    if moved and complete and freed < least and proposal.fits and not mends and proposal.why != _PREVIEWED:
-        return _failed(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
-    if moved:
-        left = _what_left(start, found) if complete else ()
-        return replace(proposal.stepped(found, "condensed", left), kind=OutcomeKind.CONDENSED, reason=None, error=None)
-    reason, error = _reason(proposal)
-    failed = _failed(proposal, reason, error)
-    # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
-    return replace(failed, rendered=found) if not complete else failed
-
-
-def _border_stays(inputs: AssemblyInputs, plan: ViewPlan, *, complete: bool) -> bool:
-    """Whether it is plain that a plan made now ends where `plan` does; a view that is not complete begins anew."""
-    return (complete or plan.border == 0) and not _can_advance(inputs, plan)
-
-
-def _is_short(proposal: Proposal, found: RenderedView) -> bool:
-    """Whether a view is still too large, or takes up nothing that the one before did not."""
-    return found.tokens > proposal.inputs.room or found.plan.border == proposal.rendered.plan.border
-
-
-def _shows_rules(inputs: AssemblyInputs, found: RenderedView, start: RenderedView) -> bool:
-    """Whether a view would show, as it did not before, what rules wrote until a model does."""
-    library, known = inputs.library.summaries, set(summary_ids_of(start.plan.items))
-    new = [one for one in summary_ids_of(found.plan.items) if one in library and one not in known]
-    return inputs.runtime.condenser.writes_later and any(library[one].by_rules for one in new)
-
-
-def _condense_now(runtime: Runtime, proposal: Proposal, *, up_to: int, seconds: float) -> Flow[None]:
-    """Have missing summaries made, where they can be kept, and by the model those of what ends at `up_to`."""
-    inputs = proposal.inputs
-    if not may_write(runtime):
-        return
-    wish = Wish(track=inputs.track, up_to=up_to)
-    try:
-        yield from until(condense(runtime, inputs.ref, wish), seconds=seconds, monotonic=runtime.monotonic)
-    except StorageError as error:
-        note_unwritten(runtime, inputs.ref.session_id, error)
-    inputs.library.summaries.clear()  # their texts may be others now
-
-
-def slides_only(runtime: Runtime) -> bool:
-    """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
-    settings = runtime.settings
-    summarises = settings.condensation.automatic and settings.tree.enabled
-    return not summarises or settings.condensation.strategies.primary == "truncation"
-
-
-def _renewed(proposal: Proposal, *, complete: bool) -> RenderedView:
-    """The sight of a plan made anew; masks go on where their messages stay."""
-    previous = proposal.rendered.plan if complete else None
-    plan = plan_view(proposal.inputs, previous)
-    if previous is not None:
-        plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
-    rendered = with_shorter_held(proposal.inputs, render_view(proposal.inputs, plan))
-    rendered = with_file_work(proposal.inputs, rendered)
-    return with_files(proposal.inputs, rendered)
-
-
-def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
-    stays = {entry.seq for entry in found.tail}
-    gone = [entry for entry in start.tail if entry.seq not in stays]
-    left: tuple[LeftOut, ...] = ()
-    if gone:
-        span = f"{gone[0].seq}-{gone[-1].seq}"
-        left = (LeftOut(what=span, reason="condensed", tokens=sum(entry.tokens for entry in gone)),)
-    shown = set(summary_ids_of(found.plan.items))
-    return left + tuple(
-        LeftOut(what=node.id, reason="condensed into a higher level", tokens=node.tokens)
-        for node in nodes_of(start.plan.items)
-        if node.id not in shown
-    )
-
-
-def _failed(proposal: Proposal, reason: FailureReason, error: str) -> Proposal:
-    kind = proposal.kind if proposal.kind is OutcomeKind.MASKED else OutcomeKind.FAILED
-    return replace(proposal, kind=kind, reason=reason, error=error)
-
-
-def _reason(proposal: Proposal) -> tuple[FailureReason, str]:
-    """Why no summary could take the place of messages."""
-    inputs = proposal.inputs
-    plan = proposal.rendered.plan
-    waiting = [entry for entry in proposal.rendered.tail if entry.seq < inputs.required.recent.guard]
-    if not waiting:
-        return FailureReason.TOO_FEW_MESSAGES, _NOTHING
-    blocking = inputs.runtime.store.tree.first_unfinished(inputs.ref, track=inputs.track, after=plan.border)
-    if blocking is None and not _is_due(inputs):
-        told = f"{len(waiting)} messages since the last summary are not due yet"
-        return (FailureReason.CONDENSED_RECENTLY if plan.border else FailureReason.TOO_FEW_MESSAGES), told
-    if blocking is not None and blocking.reason:
-        return FailureReason(blocking.reason), blocking.error or "its last attempt failed"
-    return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
-
-
-def _is_due(inputs: AssemblyInputs) -> bool:
-    """Whether messages wait for a summary that nobody has begun yet."""
-    tree = inputs.runtime.settings.tree
-    waiting = inputs.runtime.store.tree.waiting_entries(inputs.ref, track=inputs.track, limit=_WAITING_ENTRIES)
-    if len(waiting) == _WAITING_ENTRIES:
-        return True
-    found = due_entries(
-        waiting,
-        tree.level(1),
-        more=False,
-        idle_seconds=tree.idle_seconds,
-        by_task=tree.on_finished_task,
-        now=inputs.runtime.now(),
-    )
-    return found is not None

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.budget.zones import alert_for, zone_of
-from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target, slides_only
-from langchain_tiered_memory.context.compaction.forecast import needed
+from langchain_tiered_memory.context.compaction.compaction_steps import propose, pruning_target
+from langchain_tiered_memory.context.compaction.condensing import needed, slides_only
 from langchain_tiered_memory.context.compaction.last_resort import laid_out
 from langchain_tiered_memory.context.compaction.overflow_recovery import pieces_of
 from langchain_tiered_memory.context.compaction.shrinking import pruning_plan
+from langchain_tiered_memory.context.compaction.zones import alert_for, zone_of
 from langchain_tiered_memory.context.outcome_log import identified, outcome_of, refuse, write_account
 from langchain_tiered_memory.context.view.rendered_view import render_view
 from langchain_tiered_memory.context.view_cache import ViewStanding
@@ -42,8 +42,7 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
+    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Proposal, ViewQuestion
     from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.runtime import Runtime
@@ -111,7 +110,7 @@ def _tell_of_provider(runtime: Runtime, ref: SessionRef, question: ViewQuestion,
     """Say that a view had to be made smaller here which the provider was to compact; once for each plan left."""
     before = proposal.before
     fitted = before is not None and before.tokens <= proposal.inputs.room
-    if runtime.settings.condensation.strategies.primary != "provider" or question.minimal or fitted:
+    if runtime.settings.condensation.strategies.primary != "provider" or "minimal" in question.mode or fitted:
         return
     if runtime.view_cache.first_time(("provider_not_compacted", ref.key, question.name, proposal.kept)):
         runtime.report(
@@ -127,7 +126,7 @@ def _tell_of_provider(runtime: Runtime, ref: SessionRef, question: ViewQuestion,
 
 def _note_need(runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal) -> None:
     """Write down what the view needs, or soon will, in a model's words."""
-    if question.minimal or not runtime.condenser.writes_later or slides_only(runtime):
+    if "minimal" in question.mode or not runtime.condenser.writes_later or slides_only(runtime):
         return
     wish = needed(proposal)
     known = ("wish", ref.key, question.track, wish.up_to) if wish is not None else None
@@ -169,7 +168,7 @@ def _with_pruning_plan(
     """In the danger zone a plan of what would leave is made, and kept for as long as the view's own plan holds."""
     inputs, rendered = proposal.inputs, proposal.rendered
     still = zone_of(proposal.tokens, question.window.limit, settings=inputs.runtime.settings.guard)
-    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.allocation.is_full:
+    if still is not Zone.DANGER or proposal.zone is not Zone.DANGER or inputs.rooms.is_full:
         return replace(standing, pruning=(), pruning_of=None)
     of = (ref.epoch, rendered.plan.to_json())
     if standing.pruning_of == of:

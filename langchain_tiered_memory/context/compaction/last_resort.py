@@ -6,10 +6,14 @@ message, last error.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.essentials import essentials
+from langchain_tiered_memory.context.compaction.pruning import named_kind
+from langchain_tiered_memory.context.compaction.pruning_items import run_facts
+from langchain_tiered_memory.context.compaction.pruning_reads import read_groups
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.truncation import water_level, whole_again
@@ -19,20 +23,72 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
-    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.types.records import Entry, Group
+    from langchain_tiered_memory.types.runs import FileAccess, Task
 
-LEAST_READABLE_TOKENS = 48
-"""A message shown head and tail with less can hardly be worked with: rather fewer of them."""
-_LENT_SHARE = 0.75
-"""Of recall's room, for required messages that the model has not seen yet."""
-_LEAST_RECALL_TOKENS = 1000
-"""With less, a long message that answers the question has no room: what the model has seen already makes way."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Essentials:
+    """The groups of a minimal context, by `first_seq`. One group can be more than one thing."""
+
+    system: tuple[int, ...] = ()
+    task: tuple[int, ...] = ()
+    """What says what is to be done: description and acceptance criteria, else the first user message."""
+    file: int | None = None
+    """Where the active file's latest content stands."""
+    user: int | None = None
+    """The last user message."""
+    error: int | None = None
+    """The latest error that nothing settled; where all are settled, the latest."""
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """All of them, each once, in the order of the conversation."""
+        single = {key for key in (self.file, self.user, self.error) if key is not None}
+        return tuple(sorted({*self.system, *self.task, *single}))
+
+
+def essentials(
+    groups: Sequence[Group],
+    *,
+    tasks: Sequence[Task] = (),
+    current_task: str | None = None,
+    touches: Sequence[FileAccess] = (),
+) -> Essentials:
+    """What a minimal context consists of.
+
+    Args:
+        groups: What there is to choose from, oldest first.
+        tasks: Active tasks, and the last finished ones.
+        current_task: Id of the task being worked on.
+        touches: Files that were touched; those that the groups themselves touch need not be among them.
+    """
+    readings = read_groups(groups)
+    run = run_facts(readings, now=0.0, tasks=tasks, current_task=current_task, touches=touches)
+    kinds = [{named_kind(entry.kind) for entry in group.entries} for group in groups]
+    own = [run.belongs(run.task_of(group)) for group in groups]
+    described = [at for at, kind in enumerate(kinds) if own[at] and kind & {"task", "criteria"}]
+    if run.description is not None and not any("task" in kinds[at] for at in described):
+        described.append(run.description)
+    errors = [at for at, one in enumerate(readings) if one.failed]
+    unsettled = [at for at in errors if not readings[at].resolved]
+    return Essentials(
+        system=tuple(
+            group.first_seq
+            for group, kind in zip(groups, kinds, strict=True)
+            if "system" in kind or group.entries[0].role == "system"
+        ),
+        task=tuple(groups[at].first_seq for at in sorted(described)),
+        file=groups[run.showing].first_seq if run.showing is not None else None,
+        user=groups[run.users[0]].first_seq if run.users else None,
+        error=groups[max(unsettled or errors)].first_seq if errors else None,
+    )
+
+
 LEAST_TOKENS = 10
 """With less, a message says nothing at all."""
 _LEAST_CALL_TOKENS = 8
 """A call takes more, and so do its result and any message: bounds how many there can be room for."""
-_REST_SHARE = 0.4
-"""Of the room, for what stands beside a message whose calls have to be folded."""
 _TOUCHED_FILES = 100
 _READ_ENTRIES = 200
 """Newest messages among which a minimal view looks for what is essential."""
@@ -63,8 +119,8 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
         return _in_order(inputs, head, pieces)
     # What a pointer leads to may be cut below.
     pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
-    recall = inputs.allocation.recall
-    lent = min(max(_least_of(pieces) - room, 0), round(_LENT_SHARE * recall))
+    recall = inputs.rooms.recall
+    lent = min(max(_least_of(pieces) - room, 0), round(NUMBERS.lent_share * recall))
     cut: list[Piece] | None = None
     for offered in (room + lent, room + recall):
         cut = _shared_out(inputs, pieces, room=offered)
@@ -77,7 +133,7 @@ def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[P
 def _least_of(pieces: Sequence[Piece]) -> int:
     """What pieces take with all that is news whole, and the others as short as can be read."""
     news = _news_from(pieces)
-    seen = sum(min(piece.tokens, LEAST_READABLE_TOKENS) for piece in pieces[:news])
+    seen = sum(min(piece.tokens, NUMBERS.least_readable_tokens) for piece in pieces[:news])
     return seen + sum(piece.tokens for piece in pieces[news:])
 
 
@@ -91,7 +147,7 @@ def _shared_out(inputs: AssemblyInputs, pieces: Sequence[Piece], *, room: int) -
     """Pieces cut to a room, what the model has seen before what is news; `None` where too little of each is left."""
     news = _news_from(pieces)
     seen, new = [piece.tokens for piece in pieces[:news]], [piece.tokens for piece in pieces[news:]]
-    room_of_new = room - sum(min(tokens, LEAST_READABLE_TOKENS) for tokens in seen)
+    room_of_new = room - sum(min(tokens, NUMBERS.least_readable_tokens) for tokens in seen)
     level_of_new = water_level(new, room_of_new)
     room_of_seen = _beside_recall(inputs, len(seen), room=room - sum(min(tokens, level_of_new) for tokens in new))
     level_of_seen = water_level(seen, room_of_seen)
@@ -105,15 +161,15 @@ def _shared_out(inputs: AssemblyInputs, pieces: Sequence[Piece], *, room: int) -
 
 def _beside_recall(inputs: AssemblyInputs, count: int, *, room: int) -> int:
     """Room for so many messages that the model has seen: less where recall's share is small, down to a goal's each."""
-    recall = inputs.allocation.recall
-    wanted = max(_LEAST_RECALL_TOKENS - recall, 0) if recall else 0
-    each = max(inputs.allocation.goal, LEAST_READABLE_TOKENS)
+    recall = inputs.rooms.recall
+    wanted = max(NUMBERS.least_recall_tokens - recall, 0) if recall else 0
+    each = max(inputs.rooms.of("goal"), NUMBERS.least_readable_tokens)
     return min(room, max(room - wanted, count * each))
 
 
 def _too_little(level: int, sizes: Sequence[int]) -> bool:
     """Whether something is cut to less than can be read."""
-    return level < min(LEAST_READABLE_TOKENS, max(sizes, default=0))
+    return level < min(NUMBERS.least_readable_tokens, max(sizes, default=0))
 
 
 def _cut(inputs: AssemblyInputs, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:
@@ -150,7 +206,7 @@ def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, lea
     if last is not None and last.seq not in there | {entry.seq for entry in goal}:
         entries = [last, *entries]
     wanted = sorted([*goal, *entries], key=lambda entry: entry.seq)
-    room = inputs.room + inputs.allocation.recall
+    room = inputs.room + inputs.rooms.recall
     opening = frozenset(entry.seq for entry in goal)
     pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
     taken = sum(entry.tokens for entry in wanted)
@@ -171,7 +227,7 @@ def _with_folded(inputs: AssemblyInputs, head: Entry, pieces: Sequence[Piece], *
     """Pieces with the calls of one message folded, all else cut to a share of the room."""
     group = {piece.entry.seq: piece.entry for piece in pieces if piece.entry and piece.entry.group == head.group}
     rest = [piece for piece in pieces if piece.entry is None or piece.entry.seq not in group]
-    share = min(sum(piece.tokens for piece in rest), round(_REST_SHARE * room))
+    share = min(sum(piece.tokens for piece in rest), round(NUMBERS.beside_folded_share * room))
     level = water_level([piece.tokens for piece in rest], share)
     if rest and level < LEAST_TOKENS and level < max(piece.tokens for piece in rest):
         return None

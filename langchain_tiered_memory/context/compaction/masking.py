@@ -8,14 +8,35 @@ left alone.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from langchain_tiered_memory.settings import MaskSettings
     from langchain_tiered_memory.types.records import Entry, Group
+
+
+def same_looks(groups: Iterable[Group]) -> dict[int, str]:
+    """A key by `seq` of each tool output. Failed calls are left out: they replace nothing."""
+    looks: dict[int, str] = {}
+    for group in groups:
+        made: dict[str, str] = {}
+        for entry in group.entries:
+            if entry.calls:
+                calls = getattr(message_or_stand_in(entry)[0], "tool_calls", ())
+                made |= {
+                    str(call["id"]): json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
+                    for call in calls
+                }
+            elif entry.answers in made and getattr(message_or_stand_in(entry)[0], "status", "success") != "error":
+                looks[entry.seq] = made[entry.answers]
+    return looks
+
 
 OVERHEAD_TOKENS = 40
 """Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.last_resort import (
-    LEAST_READABLE_TOKENS,
     LEAST_TOKENS,
     laid_out,
     minimal_pieces,
     shortened_required,
 )
 from langchain_tiered_memory.context.layout import behind_first
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import CheckpointError, ContextOverflowError
 from langchain_tiered_memory.events import EventName
@@ -20,8 +21,8 @@ from langchain_tiered_memory.runs.checkpoints import last_sound
 from langchain_tiered_memory.sql.schema import digest_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.compaction.proposals import Proposal, ViewQuestion
-    from langchain_tiered_memory.context.layout import Part, Piece
+    from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion
+    from langchain_tiered_memory.context.layout import Piece
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import SessionRef
@@ -38,17 +39,6 @@ class Taken:
     """The plan that a view goes on from, where that is not the proposed one: a checkpoint's."""
 
 
-_LEFT_FOR_REQUIRED: tuple[frozenset[Part], ...] = (
-    frozenset(),
-    frozenset({"parts"}),
-    frozenset({"parts", "files"}),
-    frozenset({"parts", "files", "facts"}),
-    frozenset({"parts", "files", "facts", "history"}),
-)
-"""What leaves a view, one after the other, where its required messages could not even be read beside it. What older
-history stood for is named in the account all the same."""
-
-
 _CUTS = 4
 """Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
 
@@ -57,9 +47,9 @@ def pieces_of(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, *, checkpoint_id: str | None
 ) -> Taken:
     """The messages of the view: as proposed, else its required messages cut, else the essentials, else recovered."""
-    if proposal.inputs.allocation.is_full:
+    if proposal.inputs.rooms.is_full:
         return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
-    if question.minimal:
+    if "minimal" in question.mode:
         minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_TOKENS)
         if minimal is not None:
             return Taken(pieces=tuple(minimal), steps=(*proposal.steps, "minimal"))
@@ -86,10 +76,11 @@ def _required_cut(proposal: Proposal) -> list[Piece] | None:
     that stands beside the calls is as short as it can be.
     """
     inputs = proposal.inputs
-    limit = inputs.room + inputs.allocation.recall
+    limit = inputs.room + inputs.rooms.recall
     shortest: list[Piece] | None = None
     least = 0
-    for left in _LEFT_FOR_REQUIRED:
+    for gone in range(len(LEAVES_FOR_REQUIRED) + 1):
+        left = LEAVES_FOR_REQUIRED[:gone]
         rendered = replace(
             proposal.rendered, head=tuple(piece for piece in proposal.rendered.head if piece.part not in left)
         )
@@ -113,7 +104,7 @@ def _essentials_beside_history(proposal: Proposal) -> list[Piece] | None:
     history = [piece for piece in proposal.rendered.head if piece.part == "history"]
     for told in (history, []):
         beside = replace(inputs, room=inputs.room - sum(piece.tokens for piece in told))
-        minimal = minimal_pieces(beside, proposal.rendered, least_tokens=LEAST_READABLE_TOKENS)
+        minimal = minimal_pieces(beside, proposal.rendered, least_tokens=NUMBERS.least_readable_tokens)
         if minimal is not None:
             return behind_first(told, minimal, opening=opening, reader=inputs.provider)
     return None
@@ -152,14 +143,14 @@ def _recovered(
         plan = _plan_in(good, ref, question) if good is not None else None
         return Taken(pieces=tuple(pieces), steps=(*proposal.steps, "recovered"), plan=plan)
     found = checkpoint_id if checkpoint_id is not None else good.id if good is not None else None
-    allocation = proposal.inputs.allocation
+    rooms = proposal.inputs.rooms
     largest = sorted(proposal.rendered.recent(), key=lambda piece: -piece.tokens)[:3]
     named = ", ".join(f"{piece.entry.id[:12]} with {piece.tokens:,}" for piece in largest if piece.entry is not None)
     saved = f"; the run's state is saved in checkpoint {found}" if found else "; every message is in the transcript"
     room, heads = max(proposal.inputs.room, 0), proposal.rendered.head_tokens
     msg = (
-        f"messages that must be shown have {room} tokens left: the budget is {allocation.total}, the system prompt and "
-        f"tools take {allocation.fixed}, goal and pins {heads}; the largest messages: {named or 'none'}. Raise "
+        f"messages that must be shown have {room} tokens left: the budget is {rooms.total}, the system prompt and "
+        f"tools take {rooms.fixed}, goal and pins {heads}; the largest messages: {named or 'none'}. Raise "
         f"max_tokens, shorten the system prompt or unpin{saved}"
     )
     raise _fatal(runtime, ref, msg, checkpoint_id=found)

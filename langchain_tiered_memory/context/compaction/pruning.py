@@ -1,23 +1,178 @@
-"""Prunes a context by priority: the pruning tree first, then scores against a rising threshold.
+"""Prunes a view by the worth of its groups to the work at hand, by the tables of the context-strategy design.
 
-The tree says what a context can do without; the priority matrix says how far to go. Nothing is taken from a context
-that fits. Of one that does not, what is always pruned goes first and goes altogether. The rest leaves one by one until
-the context fits: what the tree prunes, what it leaves undecided, and last what is essential; within each, what is kept
-only if there is space before what is kept if it is relevant, cheapest first. So the items form one order, a smaller
-target takes a longer piece of it, and pruning again changes nothing.
+`PruneItem` is a group as pruning sees it, `score` its points, `prune` what leaves. What a caller calls a message
+(`Entry.kind`, free text) may place it in a row of the priority matrix: `named_kind`, `priority_of`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from langchain_tiered_memory.context.compaction.scoring import PruneItem, score
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_tiered_memory.settings import GuardSettings
+    from langchain_tiered_memory.types.records import Entry
+
+Category: TypeAlias = Literal["current_task", "recent_history", "old_history", "system", "examples"]
+"""The branches of the pruning tree."""
+
+ContentKind: TypeAlias = Literal[
+    "system_prompt",
+    "current_task",
+    "acceptance_criteria",
+    "active_code",
+    "recent_feedback",
+    "task_history",
+    "examples",
+]
+"""What an item is, for its score."""
+
+Bond: TypeAlias = Literal["task", "dependency", "none"]
+"""How an item belongs to the current task: it is part of it, the task rests on it, or neither."""
+
+Priority: TypeAlias = Literal[1, 2, 3, 4]
+"""Always keep, keep if relevant, keep if there is space, always prune."""
+
+RECENCY_POINTS: tuple[tuple[float, int], ...] = ((5.0, 30), (30.0, 20), (120.0, 10))
+"""Younger than so many minutes: so many points."""
+BOND_POINTS: dict[Bond, int] = {"task": 40, "dependency": 25, "none": 0}
+KIND_POINTS: dict[ContentKind, int] = {
+    "system_prompt": 20,
+    "current_task": 20,
+    "acceptance_criteria": 18,
+    "active_code": 15,
+    "recent_feedback": 12,
+    "task_history": 8,
+    "examples": 5,
+}
+POINTS_PER_REFERENCE = 2
+MOST_REFERENCE_POINTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneItem:
+    """One group of a context, as pruning sees it."""
+
+    key: int
+    """`first_seq` of the group."""
+    tokens: int
+    category: Category
+    kind: ContentKind
+    task: str | None
+    age_minutes: float
+    references: int
+    """Later groups that mention its paths or identifiers; counted up to the number that still matters."""
+    bond: Bond = "none"
+    relevant: bool = False
+    """Whether the current task needs it: part of it, of a dependency, or about the same files or names."""
+    referenced_recently: bool = False
+    """Whether one of the newest groups mentions its paths or identifiers."""
+    priority: Priority = 3
+    reason: str = "old_task_history"
+    """The row of the priority matrix that it falls into."""
+    must_stay: bool = False
+    """Whether the caller needs it, whatever it is."""
+
+    @property
+    def always_kept(self) -> bool:
+        """Whether no pruning may take it."""
+        return self.must_stay or self.priority == 1
+
+
+def score(item: PruneItem) -> int:
+    """Points of an item, 0 to 100: recency (30), relevance to the current task (40), kind (20), references (10)."""
+    return (
+        recency_points(item.age_minutes)
+        + BOND_POINTS[item.bond]
+        + KIND_POINTS[item.kind]
+        + min(MOST_REFERENCE_POINTS, POINTS_PER_REFERENCE * item.references)
+    )
+
+
+def recency_points(age_minutes: float) -> int:
+    """30 below 5 minutes, 20 below 30, 10 below 120, else none. A clock that went backwards makes things young."""
+    return next((points for minutes, points in RECENCY_POINTS if age_minutes < minutes), 0)
+
+
+NamedKind: TypeAlias = Literal[
+    "system",
+    "task",
+    "criteria",
+    "active_file",
+    "code",
+    "feedback",
+    "error",
+    "examples",
+    "pull_request",
+    "dependency",
+    "structure",
+    "metric",
+    "guideline",
+    "link",
+    "debug",
+    "deprecated",
+    "finished",
+    "resolved",
+    "redundant",
+    "recent_history",
+    "old_history",
+]
+
+_WORDS: dict[NamedKind, str] = {
+    "system": "system system_prompt system_role_prompt role_prompt system_message",
+    "task": "task task_description current_task current_task_description goal objective mission user_story",
+    "criteria": "acceptance_criteria acceptance_criterion current_task_acceptance_criteria criteria definition_of_done",
+    "active_file": "active_file active_file_being_edited file_being_edited current_file",
+    "code": "code active_code file_content source_code",
+    "feedback": "feedback recent_feedback user_feedback review review_comment code_review",
+    "error": "error critical_error critical_error_context error_context error_message exception failure stack_trace",
+    "examples": "example template example_code code_example example_code_snippet snippet code_snippet few_shot",
+    "pull_request": "pr pull_request active_pr active_pr_context merge_request pr_context",
+    "dependency": "dependency dependency_information dependency_info",
+    "structure": "structure file_structure current_file_structure project_structure file_tree directory_tree",
+    "metric": "metric success_metric measurement",
+    "guideline": "guideline project_guideline convention style_guide coding_standard",
+    "link": "link documentation_link reference_link doc_link url",
+    "debug": "debug debug_info debug_output temporary_debug_info temporary_debug_output temporary scratch debug_log",
+    "deprecated": "deprecated deprecated_context obsolete outdated superseded",
+    "finished": "completed_task completed_task_detail finished_task",
+    "resolved": "resolved_error old_error_message",
+    "redundant": "redundant redundant_information duplicate",
+    "recent_history": "recent_task_history",
+    "old_history": "old_task_history",
+}
+PRIORITIES: dict[NamedKind, Priority] = {
+    "system": 1, "task": 1, "criteria": 1, "active_file": 1, "error": 1,
+    "recent_history": 2, "pull_request": 2, "dependency": 2, "structure": 2, "feedback": 2,
+    "old_history": 3, "metric": 3, "guideline": 3, "examples": 3, "link": 3,
+    "finished": 4, "resolved": 4, "deprecated": 4, "debug": 4, "redundant": 4,
+}  # fmt: skip
+"""The rows of the priority matrix that a caller can name. `code` is in none: where it stands tells."""
+_SEPARATORS = re.compile(r"[\s/.-]+")
+
+
+def _plural(word: str) -> str:
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
+_KINDS: dict[str, NamedKind] = {
+    spelt: kind for kind, words in _WORDS.items() for word in words.split() for spelt in (word, _plural(word))
+}
+
+
+def named_kind(kind: str | None) -> NamedKind | None:
+    """What a kind given by a caller means here, in singular or plural and however its words are joined."""
+    return _KINDS.get(_SEPARATORS.sub("_", kind.strip().lower())) if kind else None
+
+
+def priority_of(entries: Iterable[Entry]) -> Priority | None:
+    """The row of the matrix of messages by the kinds that they were given: the highest; `None` where they have none."""
+    named = (named_kind(entry.kind) for entry in entries)
+    return min((PRIORITIES[one] for one in named if one in PRIORITIES), default=None)
+
 
 Verdict: TypeAlias = Literal["always_keep", "essential", "undecided", "prune", "always_prune"]
 """Where tree and matrix lead: `prune` goes before anything that is scored, `undecided` while its score is not above the

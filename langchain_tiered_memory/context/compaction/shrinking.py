@@ -9,16 +9,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.masking import masks
-from langchain_tiered_memory.context.compaction.pruning import prune
+from langchain_tiered_memory.context.compaction.masking import masks, same_looks
+from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
-from langchain_tiered_memory.context.compaction.pruning_kinds import priority_of
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
-from langchain_tiered_memory.context.view.call_fingerprints import same_looks
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import lowered_cover, summarised_groups
 from langchain_tiered_memory.context.view.fact_section import facts_of_view
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts, with_files
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, count_earlier, seen_with
 from langchain_tiered_memory.extensions import TruncationQuestion
 from langchain_tiered_memory.messages.groups import as_groups
@@ -30,14 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.compaction.scoring import Priority
+    from langchain_tiered_memory.context.compaction.pruning import Priority
     from langchain_tiered_memory.summaries.tree.cover import GapReason
     from langchain_tiered_memory.types.records import Entry, Group
 
 _LINE_TOKENS = 32
 """A line that names what was left out."""
-_DEFENDED_SHARE = 0.5
-"""Of their shares of the budget, what facts and cover keep where the messages that must be shown do not fit."""
 _REPEATS = 3
 """Times that a window is slid on, because the lines for what left take room themselves."""
 _FINISHED_TASKS = 8
@@ -64,7 +61,7 @@ def masked_view(
         tokens_to_free=rendered.tokens - target,
         twins=twins,
         least_tokens=least,
-        limit_tokens=inputs.allocation.total,
+        limit_tokens=inputs.rooms.total,
     )
     if not batch:
         return rendered, ()
@@ -135,7 +132,7 @@ def _required(inputs: AssemblyInputs, groups: Sequence[Group], *, since: int) ->
     return (
         recent.held
         | {since}
-        | _newest([group for group in groups if group.first_seq in always], room=inputs.allocation.pins)
+        | _newest([group for group in groups if group.first_seq in always], room=inputs.rooms.of("pinned"))
         | frozenset(
             group.first_seq
             for group in groups
@@ -346,8 +343,8 @@ def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
     if leaner.tokens <= inputs.room:
         return leaner
-    allocation = inputs.allocation
-    least = round(_DEFENDED_SHARE * allocation.facts), round(_DEFENDED_SHARE * allocation.cover)
+    rooms = inputs.rooms
+    least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
     return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
 
 

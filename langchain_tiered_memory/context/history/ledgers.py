@@ -2,24 +2,174 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.history.cost_ledger import ledger
-from langchain_tiered_memory.context.history.measure import spent_on
-from langchain_tiered_memory.context.section_report import reason_of
+from langchain_tiered_memory.context.section_report import reason_of, shown_by
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.reports import LevelMetrics, SessionMetrics
 from langchain_tiered_memory.summaries.rendering import history_block
 from langchain_tiered_memory.summaries.tree.cover import gaps_of, nodes_of
-from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, OutcomeKind, ViewDiff
+from langchain_tiered_memory.types.outcomes import CostLedger, CostRow, LedgerRow, Outcome, OutcomeKind, ViewDiff
 from langchain_tiered_memory.types.records import LeftOut, Spent
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.history.outcome_store import StoredOutcome
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import PriceSettings
     from langchain_tiered_memory.types.records import SessionRef, Summary
+
+_MILLION = 1_000_000
+_UNCHANGED = (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
+"""What left the view as it was."""
+
+
+def ledger(
+    outcomes: Sequence[Outcome],
+    calls: Sequence[int] | Mapping[str, int],
+    *,
+    spent: Spent,
+    price: PriceSettings | None,
+    answer_price: PriceSettings | None = None,
+) -> CostLedger:
+    """The ledger of a session.
+
+    Args:
+        outcomes: Kept ones, in any order, which the rows keep. There is a row for each that changed a view or spent
+            something.
+        calls: `seq`s of the assistant's messages in rising order; or, by outcome id, how many there were since (for
+            sessions of several tracks, where a call of one track saves nothing of another's view).
+        spent: Everything spent on summaries, those that no view shows yet included.
+        price: Of the condensing model; `None` where it is not known.
+        answer_price: Of the model whose calls got smaller, where that is another one.
+    """
+    saving = answer_price if answer_price is not None else price
+    rows = tuple(
+        _row(one, _calls_since(one, calls), price=price, saving=saving)
+        for one in outcomes
+        if one.kind not in _UNCHANGED or one.spent.calls
+    )
+    saved = sum(row.saved_tokens for row in rows)
+    return CostLedger(
+        rows=rows,
+        spent=spent,
+        spent_cost=cost_of(spent, price=price),
+        saved_tokens=saved,
+        saved_cost=_input_cost(saved, saving),
+        prefix_breaks=sum(one.breaks_prefix for one in outcomes),
+    )
+
+
+def cost_of(spent: Spent, *, price: PriceSettings | None) -> float | None:
+    """What model calls cost, in the price table's currency; `None` without a price."""
+    if price is None:
+        return None
+    paid = spent.input_tokens * price.input_per_million + spent.output_tokens * price.output_per_million
+    return paid / _MILLION
+
+
+def saved_per_call(outcome: Outcome) -> int:
+    """Tokens that each call since has been smaller by; 0 for what was undone, or changed nothing."""
+    if outcome.undone_at is not None or outcome.kind in _UNCHANGED:
+        return 0
+    return outcome.tokens_before - outcome.tokens_after
+
+
+def _row(one: Outcome, calls_since: int, *, price: PriceSettings | None, saving: PriceSettings | None) -> CostRow:
+    per_call = saved_per_call(one)
+    spent_cost = one.cost if one.cost is not None else cost_of(one.spent, price=price)
+    saved = per_call * calls_since
+    return CostRow(
+        outcome_id=one.id,
+        at=one.at,
+        spent=one.spent,
+        spent_cost=spent_cost,
+        saved_tokens_per_call=per_call,
+        calls_since=calls_since,
+        saved_tokens=saved,
+        saved_cost=_input_cost(saved, saving),
+        breaks_even_after=_break_even(one, per_call, spent_cost=spent_cost, saving=saving),
+    )
+
+
+def _break_even(one: Outcome, per_call: int, *, spent_cost: float | None, saving: PriceSettings | None) -> float | None:
+    if per_call <= 0:
+        return None
+    money_per_call = _input_cost(per_call, saving)
+    if spent_cost is None or money_per_call is None:
+        return (one.spent.input_tokens + one.spent.output_tokens) / per_call
+    if spent_cost == 0:
+        return 0.0
+    return spent_cost / money_per_call if money_per_call > 0 else None
+
+
+def _calls_since(one: Outcome, calls: Sequence[int] | Mapping[str, int]) -> int:
+    if isinstance(calls, Mapping):
+        return calls.get(one.id, 0)
+    return len(calls) - bisect_right(calls, one.last_seq)
+
+
+def _input_cost(tokens: int, price: PriceSettings | None) -> float | None:
+    return tokens * price.input_per_million / _MILLION if price is not None else None
+
+
+def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> SessionMetrics:
+    """Read a session's figures, or those of one track alone; all 0 where there is no message yet."""
+    ref = runtime.store.transcript.find(session_id)
+    tree = runtime.store.tree
+    totals = runtime.store.transcript.totals(ref, track=track) if ref is not None else {}
+    figures = tree.level_figures(ref, track=track) if ref is not None else []
+    covered, standing = tree.root_figures(ref, track=track) if ref is not None else (0, 0)
+    failed = tree.unfinished(ref, track=track) if ref is not None else 0
+    spent = _spent(figures)
+    tokens = int(totals.get("tokens", 0))
+    saved = max(covered - standing, 0)
+    level_1 = next((row for row in figures if row["level"] == 1), None)
+    price = runtime.settings.prices.get(runtime.condenser.name)
+    return SessionMetrics(
+        session_id=session_id,
+        messages=int(totals.get("entries", 0)),
+        tokens=tokens,
+        levels=tuple(
+            LevelMetrics(
+                level=row["level"],
+                summaries=row["summaries"],
+                tokens=row["tokens"],
+                source_tokens=row["source_tokens"],
+                seconds=row["seconds"],
+            )
+            for row in figures
+        ),
+        overall_ratio=saved / tokens if tokens else 0.0,
+        tokens_saved=saved,
+        spent=spent,
+        cost=cost_of(spent, price=price),
+        saved_cost_per_call=saved * price.input_per_million / _MILLION if price is not None else None,
+        failed=failed,
+        degraded=sum(row["degraded"] for row in figures),
+        stale=sum(row["stale"] for row in figures),
+        kept_identifiers=level_1["kept_identifiers"] if level_1 is not None else None,
+        information_loss=level_1["information_loss"] if level_1 is not None else None,
+    )
+
+
+def spent_on(runtime: Runtime, ref: SessionRef, *, track: str | None = None) -> Spent:
+    """What the model calls for a session's summaries took, or for those of one track alone."""
+    return _spent(runtime.store.tree.level_figures(ref, track=track))
+
+
+def _spent(figures: Sequence[Mapping[str, Any]]) -> Spent:
+    return Spent(
+        calls=sum(row["calls"] for row in figures),
+        input_tokens=sum(row["input_tokens"] for row in figures),
+        output_tokens=sum(row["output_tokens"] for row in figures),
+        seconds=sum(row["seconds"] for row in figures),
+    )
+
 
 _LOOKED_BACK = 20
 """Outcomes among which the last that changed a plan is looked for: others cut a single request."""
@@ -128,6 +278,8 @@ def diff_of(
         came=tuple(came),
         text_before=_text(before, summaries),
         text_after=_text(after, summaries),
+        before=shown_by(before) if before is not None else None,
+        after=shown_by(after) if after is not None else None,
     )
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.sections.reads import SectionReads
-from langchain_tiered_memory.extensions import SectionQuestion
+from langchain_tiered_memory.across.searching import search_across
+from langchain_tiered_memory.across.user_facts import facts_of_user
+from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
+from langchain_tiered_memory.extensions import SectionQuestion, SectionText
+from langchain_tiered_memory.recall.search import search
+from langchain_tiered_memory.runs.accessed_files import accessed_files
+from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block
+from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -18,7 +25,90 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.request import Request, RequestInputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.contexts import Source
+    from langchain_tiered_memory.types.files import KeptFile, Tier
+    from langchain_tiered_memory.types.records import Entry, Fact, Hit, SessionRef
+    from langchain_tiered_memory.types.runs import FileAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionReads:
+    """Reads one session for a section; each call is a read of its own."""
+
+    runtime: Runtime
+    ref: SessionRef
+    track: str
+    off: frozenset[int]
+    """Numbers of messages that are not on this branch: they are never given."""
+    user: str | None = None
+    """Who asks; `None` where nobody says, and for a sub-agent that keeps to its own track."""
+
+    def messages(self, limit: int, *, roles: Sequence[str] | None = None) -> list[Entry]:
+        """The newest messages of the track, oldest first.
+
+        Args:
+            limit: How many at most.
+            roles: Only these, such as `("user",)`.
+        """
+        found = self.runtime.store.transcript.entries(
+            self.ref, track=self.track, roles=roles, newest_first=True, limit=limit + len(self.off)
+        )
+        return [entry for entry in found if entry.seq not in self.off][:limit][::-1]
+
+    def search(self, query: str, *, k: int = 10, levels: Sequence[int] | None = None) -> list[Hit]:
+        """The best hits of the track over messages (level 0) and summaries, as `Session.search` gives them."""
+        filters = SearchFilters(tracks=(self.track,))
+        found = search(self.runtime, self.ref.session_id, query, k=k, levels=levels, filters=filters)
+        return [hit for hit in found if hit.seq not in self.off]
+
+    def elsewhere(self, query: str, *, k: int = 10) -> list[Hit]:
+        """The best messages of the user's other sessions; none where it is not said whose session this is."""
+        if self.user is None:
+            return []
+        return search_across(self.runtime, self.user, query, k=k, besides=self.ref.session_id)
+
+    def facts_of_user(self, query: str | None = None, *, k: int = 50) -> list[Fact]:
+        """What holds for the user, as their other sessions state it; none where it is not said whose session this is.
+
+        What this session states itself is not given, and takes the place of what others say of the same matter.
+        """
+        if self.user is None:
+            return []
+        return facts_of_user(self.runtime, self.user, query, k=k, besides=self.ref.session_id)
+
+    def files(self, limit: int) -> list[FileAccess]:
+        """Files that the track touched, the latest first, one access for each."""
+        return accessed_files(self.runtime, self.ref, track=self.track, limit=limit, off=self.off)
+
+    def kept_files(self, tier: Tier | None = None, *, limit: int | None = None) -> list[KeptFile]:
+        """Files that runs of the session keep, the last opened first."""
+        return self.runtime.store.kept_files.files(self.ref, tier=tier, limit=limit)
+
+    def kept_content(self, path: str) -> bytes | None:
+        """What is kept of a file; no tier changes.
+
+        Raises:
+            DamagedFileError: when it is not what was kept.
+        """
+        return self.runtime.store.kept_files.content(self.ref, path)
+
+    def is_unchanged(self, file: KeptFile) -> bool:
+        """Whether a kept file is on the disk as it is kept.
+
+        Told by size and time where these prove it, else by the content; a name that somebody gave, which is no path on
+        this disk, counts as unchanged.
+        """
+        if file.deleted or not PurePath(file.path).is_absolute():
+            return not file.deleted
+        disk, place = self.runtime.store.disk, kept_place(file)
+        try:
+            look = disk.look(place)
+            if file.modified_ns not in (None, UNSETTLED_NS) or look.size != file.size:
+                return is_unchanged(file, look)
+            return disk.read(place, most_bytes=file.size, now=self.runtime.now()).checksum == file.checksum
+        except (FileGoneError, FileRefusedError):
+            return False
+
 
 _SLACK_TOKENS = 2
 """Blocks may count as a little more together than apart."""
@@ -34,6 +124,8 @@ class RenderedSection:
     """Fenced; empty where nothing is shown."""
     tokens: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    sources: tuple[Source, ...] = ()
+    """What it rests on that stands in other sessions."""
 
 
 def as_standing(section: RenderedSection) -> RenderedSection:
@@ -67,7 +159,8 @@ def render_sections(
     if not chosen.own or request.view == "minimal":
         return ()
     runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
-    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off)
+    user = None if request.alone else request.user
+    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off, user=user)
     found: list[RenderedSection] = []
     for section, share in zip(chosen.own, chosen.shares, strict=True):
         cap = min(round(share * total), room)
@@ -101,7 +194,9 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
     )
     if not isinstance(answer, Given):
         return _without(name, cap, answer.why)
-    said = (answer.value[0] or "").strip()
+    given = answer.value[0]
+    said = ((given.text if isinstance(given, SectionText) else given) or "").strip()
+    sources = given.sources if isinstance(given, SectionText) else ()
     text, is_cut = _within(said, lambda part: _tokens(runtime, name, part) + _SLACK_TOKENS <= cap)
     if not text:
         return (
@@ -111,7 +206,8 @@ def _rendered(runtime: Runtime, section: ContextSection, question: SectionQuesti
         )
     block = section_block(name, text)
     left = (LeftOut(what=name, reason="longer than its share: cut at the end of a line", tokens=0),) if is_cut else ()
-    return RenderedSection(name=name, cap=cap, text=block, tokens=_tokens(runtime, name, text), left_out=left)
+    tokens = _tokens(runtime, name, text)
+    return RenderedSection(name=name, cap=cap, text=block, tokens=tokens, left_out=left, sources=sources)
 
 
 def _within(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
@@ -134,5 +230,5 @@ def _without(name: str, cap: int, why: str) -> RenderedSection:
     return RenderedSection(name=name, cap=max(cap, 0), left_out=(LeftOut(what=name, reason=why, tokens=0),))
 
 
-def _as_text(answer: object) -> tuple[str | None] | None:
-    return (answer,) if answer is None or isinstance(answer, str) else None
+def _as_text(answer: object) -> tuple[str | SectionText | None] | None:
+    return (answer,) if answer is None or isinstance(answer, str | SectionText) else None

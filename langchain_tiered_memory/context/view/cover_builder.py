@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.cover_parts import CoverParts
 from langchain_tiered_memory.summaries.tree.cover import (
     Choice,
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.records import Group, Summary
 
-FILLED_SHARE = 0.75
-"""A cover made anew fills this share of its cap, so that the next condensations can append behind it instead of
-changing its first bytes. Half of it would keep 0.2 points more of each prefix (`benchmarks/prefix.py` at 4,000 tokens),
-and say less."""
-APPENDED_SHARE = 0.5
-"""What a condensation appends may fill this share of the room that is left, and more where it could not be told in
-short otherwise."""
-LEVELS_SHARE = 0.8
-"""Of a cover's cap, for the summaries of the levels that a view shows; the rest names what they do not stand for."""
 _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
 
@@ -45,7 +37,7 @@ def whole_cover(inputs: AssemblyInputs, *, border: int, cap: int) -> tuple[Cover
     if border == 0:
         return ()
     parts = CoverParts(inputs)
-    return _best(parts, parts.up_to(border), room=round(cap * FILLED_SHARE))
+    return _best(parts, parts.up_to(border), room=round(cap * NUMBERS.cover_filled_share))
 
 
 def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
@@ -61,7 +53,7 @@ def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap:
     least = sum(choice.readable.tokens for choice in fresh)
     if least > free:
         return None
-    return (*previous.items, *_best(parts, fresh, room=max(round(free * APPENDED_SHARE), least)))
+    return (*previous.items, *_best(parts, fresh, room=max(round(free * NUMBERS.cover_appended_share), least)))
 
 
 def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
@@ -85,7 +77,7 @@ def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[C
         [parts.whole(one) for one in level_2 if not parts.barred.of(one)],
         [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
         room=room,
-        before_facts=room + inputs.allocation.facts + inputs.allocation.queries,
+        before_facts=room + inputs.rooms.of("facts") + inputs.rooms.queries,
         threshold=settings.selection_threshold_tokens,
         share=settings.selection_share,
     )
@@ -114,7 +106,7 @@ def cover_of_levels(inputs: AssemblyInputs, *, border: int, cap: int, levels: tu
         ]
         wanted += mine
         reach = min((one.first_seq - 1 for one in mine), default=reach)
-    left = round(cap * LEVELS_SHARE)
+    left = round(cap * NUMBERS.cover_levels_share)
     chosen: list[Node] = []
     for one in sorted(wanted, key=lambda one: -one.last_seq):
         node = parts.choice(one).within(left)

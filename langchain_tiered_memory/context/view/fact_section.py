@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.summaries.facts.listing import facts_list
 from langchain_tiered_memory.summaries.facts.signs import LASTING
 from langchain_tiered_memory.summaries.facts.worth import chosen_facts
@@ -24,15 +25,8 @@ _CANDIDATES_EACH = 6
 more, however long the session is."""
 _TOKENS_EACH, _SHORT_TOKENS = 12, 8
 """Of a fact as it is listed, about, and of a short one: of those that are alike more are looked at than fit."""
-_RECORD_SHARE, _RECORD_AT_WORK = 0.6, 0.2
-"""Of a view, what summaries and facts take together before a fact that must last is left out: little of the talk itself
-is needed word for word. With half, 5 in 100 of what a reader marked in 1,000 messages had no room in 4,000 tokens. An
-agent at work on files needs those."""
 _CORRECTED = 200
 """Former values that are looked for in the prose, the weightiest."""
-_SAID_SHARE = 0.2
-"""Of the messages that the cover stands for, what their facts may take: beside their summaries, more would leave a
-condensation nothing to free."""
 _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
 _MORE = "[more that must last has no room here; search finds it]"
@@ -43,9 +37,8 @@ _LEAST_TOKENS = 24
 
 def record_room(inputs: AssemblyInputs, items: Sequence[CoverItem]) -> int:
     """Tokens that the facts which must last may take beside a cover, where they need more than the facts' own room."""
-    share = _RECORD_AT_WORK if inputs.works_on_files else _RECORD_SHARE
     count, known = inputs.runtime.counter.count_text, inputs.library.summaries
-    return round(share * inputs.allocation.total) - sum(count(item_text(item, known)) for item in items)
+    return inputs.rooms.record - sum(count(item_text(item, known)) for item in items)
 
 
 def facts_of_view(
@@ -65,9 +58,10 @@ def facts_of_view(
     most = max(room, lasting_room)
     if border == 0 or most < _LEAST_TOKENS:
         return ""
-    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / _SAID_SHARE))
+    share = NUMBERS.facts_of_source_share
+    said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / share))
     frame = count(facts_block("")) + _FRAMING_TOKENS
-    most = min(most, round(_SAID_SHARE * said)) - frame
+    most = min(most, round(share * said)) - frame
     left = min(max(room - frame, 0), most)
     if most < _LEAST_TOKENS:
         return ""

@@ -52,16 +52,16 @@ _SLACK_TOKENS = (0, 4, 16)
 
 def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
-    if not inputs.touches_files or not rendered.plan.border:
+    if not inputs.rooms.mode.shows_parts or not rendered.plan.border:
         return rendered
-    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.allocation.files)
+    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.rooms.of("files"))
 
 
 def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
-    room = _filled(inputs) - inputs.allocation.files
-    if not inputs.touches_files or not rendered.plan.border or room - beside < _LEAST_TOKENS:
+    room = _filled(inputs) - inputs.rooms.of("files")
+    if not inputs.rooms.mode.shows_parts or not rendered.plan.border or room - beside < _LEAST_TOKENS:
         return rendered
     bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
     return with_files(inputs, _with_parts(inputs, bare, room=room))
@@ -168,7 +168,7 @@ def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     elsewhere = {one for one in named if one.operation == "write"}
     listed = [one for one in touched if one not in named or one in elsewhere]
     counter = inputs.runtime.counter
-    room, block = inputs.allocation.files, ""
+    room, block = inputs.rooms.of("files"), ""
     framing = ours("", part="files", counter=counter).tokens
     for slack in _SLACK_TOKENS:
         left = room - framing - slack

@@ -2,16 +2,22 @@
 
 A plan is kept until the recent part outgrows its room. Then the border moves over finished level-1 summaries in one
 big step: new nodes are appended behind the old ones while the cover's cap allows, else the cover is made anew.
+
+A view that a provider compacted begins with what it made, and nothing before that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
 from langchain_tiered_memory.context.view.fact_section import facts_of_view, record_room
-from langchain_tiered_memory.context.view.kept_kinds import kept_by_kind
+from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.plan import ViewPlan
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
+from langchain_tiered_memory.messages.content_blocks import compacts
+from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,21 +30,13 @@ if TYPE_CHECKING:
 _PAGE = 64
 _FIRST_STEPS = 16
 """Messages behind the first user message among which a call of a tool says that it set a task."""
-_WORKING_SHARE = 0.125
-"""Of the budget, what at most remains of the recent messages of an agent at work on files: what it needs of them are
-parts of files, and those are chosen for themselves (`file_parts`). On recorded runs half as many messages and twice as
-many parts held more of what the next edits needed, near and far."""
 
 
 def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    cap = inputs.allocation.cover
-    if inputs.works_on_files:
-        settings, total = inputs.runtime.settings.files, inputs.allocation.total
-        least = min(settings.least_cover_tokens, round(settings.least_cover_share * total))
-        cap = min(cap, max(least, round(settings.cover_share * total)))
+    cap = inputs.rooms.cover
     appended: tuple[CoverItem, ...] | None = None
     if inputs.look is not None and inputs.look.levels is not None:
         appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
@@ -68,7 +66,7 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
             inputs,
             appended,
             border=border,
-            room=inputs.allocation.facts,
+            room=inputs.rooms.of("facts"),
             lasting_room=record_room(inputs, appended),
         ),
         always=kept_by_kind(inputs, previous),
@@ -118,10 +116,7 @@ def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple
 def _keep_from(inputs: AssemblyInputs) -> int:
     """The first of the newest messages that a condensation leaves as they are."""
     messages = inputs.look.last_messages if inputs.look is not None else None
-    kept = inputs.allocation.keep
-    if inputs.works_on_files:
-        kept = min(kept, round(_WORKING_SHARE * inputs.allocation.total))
-    tokens = max(kept, inputs.allocation.recent_least)
+    tokens = max(inputs.rooms.stays, inputs.rooms.recent_least)
     first, up_to = 0, None
     while True:
         page = inputs.runtime.store.transcript.entries(
@@ -151,3 +146,31 @@ def _overlap(border: int, found: Sequence[tuple[str, int, int]]) -> tuple[tuple[
     behind = [first for _, first, last in found if last > border]
     tail_from = min([border + 1, *behind])
     return tuple(one for one, _, last in found if tail_from <= last <= border), tail_from
+
+
+_NAMED: str = "compaction"
+"""In the payload of every message that has such a block: most need not be decoded."""
+
+
+def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+    """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
+    newest = next((entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.provider)), None)
+    if newest is None or newest.seq <= rendered.plan.since:
+        return rendered
+    border = newest.seq - 1
+    plan = ViewPlan(
+        border=border,
+        tail_from=newest.seq,
+        since=newest.seq,
+        ratio=inputs.ratio,
+        masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
+        facts=facts_of_view(inputs, (), border=border, room=inputs.rooms.of("facts")),
+        always=kept_by_kind(inputs, rendered.plan),
+    )
+    return with_files(inputs, render_view(inputs, plan))
+
+
+def _has_compaction(entry: Entry, reader: str | None) -> bool:
+    if entry.role != "assistant" or _NAMED not in entry.payload:
+        return False
+    return compacts(message_or_stand_in(entry)[0], reader=reader)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.budget.allocation import BudgetAllocation
+    from langchain_tiered_memory.context.policy import Rooms
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
@@ -178,7 +178,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     has_goal = not plan.since and plan.answered is None
     begins = [entry for entry in inputs.required.opening if has_goal or entry.role == "system"]
     head = [
-        shortened(entry, max_tokens=inputs.allocation.goal, counter=counter, part="goal")
+        shortened(entry, max_tokens=inputs.rooms.of("goal"), counter=counter, part="goal")
         for entry in begins
         if entry.seq not in standing
     ]
@@ -187,7 +187,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     shown_already = opening | standing | {entry.seq for entry in pinned}
     always = [entry for entry in in_order(inputs, plan.always) if entry.seq not in shown_already]
     if pinned or always:
-        head.append(pinned_piece(inputs.runtime, inputs.allocation, pinned, always=always))
+        head.append(pinned_piece(inputs.runtime, inputs.rooms, pinned, always=always))
     pinned += always
     users = [
         seq
@@ -197,7 +197,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     queries = _queries(inputs, users)
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
     quoted = queries[:-1] if leads else queries
-    if not inputs.allocation.quotes_queries:
+    if not inputs.rooms.quotes_queries:
         quoted = []
     elif plan.answered == "at work":
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
@@ -211,7 +211,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:
-        most = round(inputs.runtime.settings.context.question_share * inputs.allocation.total)
+        most = round(inputs.runtime.settings.context.question_share * inputs.rooms.total)
         head.append(shortened(queries[-1], max_tokens=most, counter=counter))
     return head
 
@@ -233,21 +233,19 @@ def in_order(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
     return [entry for entry in read if entry is not None]
 
 
-def pinned_piece(
-    runtime: Runtime, allocation: BudgetAllocation, pinned: Sequence[Entry], *, always: Sequence[Entry] = ()
-) -> Piece:
+def pinned_piece(runtime: Runtime, rooms: Rooms, pinned: Sequence[Entry], *, always: Sequence[Entry] = ()) -> Piece:
     """Pinned messages as one quoting message within their room, and those whose kinds keep them, the last first.
 
     A message that is kept for its kind stands whole, or not at all where others stand; what has no room is named.
     """
-    room = allocation.pins - sum(entry.tokens + QUOTE_TOKENS for entry in pinned)
+    room = rooms.of("pinned") - sum(entry.tokens + QUOTE_TOKENS for entry in pinned)
     beside: list[Entry] = []
     for entry in reversed(always):
         if entry.tokens + QUOTE_TOKENS <= room or not (beside or pinned):
             beside.append(entry)
             room -= entry.tokens + QUOTE_TOKENS
     shown = [*reversed(beside), *pinned]
-    quotes = quotes_within(shown, room=allocation.pins, count=runtime.counter.count_text)
+    quotes = quotes_within(shown, room=rooms.of("pinned"), count=runtime.counter.count_text)
     left_out = (*(entry for entry in always if entry not in beside), *quotes.left_out)
     block = pins_block(sorted(quotes.texts, key=lambda one: one[0].seq), left_out)
     return ours(
@@ -261,7 +259,7 @@ def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) ->
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
-    quotes = quotes_within(quoted, room=inputs.allocation.queries, count=inputs.runtime.counter.count_text)
+    quotes = quotes_within(quoted, room=inputs.rooms.queries, count=inputs.runtime.counter.count_text)
     block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans)
     return ours(
         block,

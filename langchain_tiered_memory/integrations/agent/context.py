@@ -6,12 +6,11 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.budget.asides import stepped
 from langchain_tiered_memory.context.request import with_learnt_window
 from langchain_tiered_memory.driver import each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import aside_of
+from langchain_tiered_memory.integrations.agent.called_models import aside_of, stepped
 from langchain_tiered_memory.integrations.agent.request import warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, SystemMessage
 
-    from langchain_tiered_memory.context.budget.asides import Aside
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
-    from langchain_tiered_memory.integrations.agent.called_models import CalledModels
+    from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels
     from langchain_tiered_memory.integrations.agent.reply import ModelCalled
     from langchain_tiered_memory.integrations.agent.request import ViewChanges
     from langchain_tiered_memory.integrations.graph.run_identity import Place

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.context.budget.asides import unseen_in
 from langchain_tiered_memory.driver import Flow, HostCall
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured
+from langchain_tiered_memory.integrations.agent.called_models import aside_of, keep_aside, measured, unseen_in
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import Outgoing, keep_request, outgoing_of
 from langchain_tiered_memory.integrations.graph.branches import stored_of

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.runnables import RunnableConfig
 
@@ -21,6 +22,8 @@ _TOOLS_NODE = "tools"
 """How LangGraph's prebuilt agents, and graphs after its documentation, name the node that calls tools."""
 _AGENT_TYPE, _SUB_AGENT, _AGENT_NAME = "ls_agent_type", "subagent", "lc_agent_name"
 """How deepagents marks a sub-agent's run in `configurable`, and LangChain its name in `metadata`."""
+_RUNTIME = "__pregel_runtime"
+"""Where LangGraph keeps the `Runtime` of a run, in `configurable`."""
 _BETWEEN = "|"
 """Stands between the nodes of a namespace, as in LangGraph; no node's name may have it, or a colon."""
 
@@ -92,7 +95,7 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
     known = checkpoints.get(namespace) or configurable.get("checkpoint_id")
     return Place(
         session_id=str(thread_id),
-        user=user_of(configurable, user_key),
+        user=user_of(config, user_key),
         namespace=namespace,
         saver=saver,
         checkpoint_id=str(known) if known and saver is not None else None,
@@ -100,10 +103,25 @@ def place_of(config: RunnableConfig, user_key: str) -> Place:
     )
 
 
-def user_of(configurable: Mapping[str, Any], user_key: str) -> str | None:
-    """The user that a config names. A server without sign-in (`langgraph dev`) names an empty one: nobody."""
-    user = configurable.get(user_key)
-    return None if user is None or user == "" else str(user)
+def user_of(config: RunnableConfig, user_key: str) -> str | None:
+    """The user of a run, as its config or its `Runtime.context` (an object or a mapping) says.
+
+    A server without sign-in (`langgraph dev`) names an empty one: nobody.
+
+    Raises:
+        MixedOwnersError: when the two name different users.
+    """
+    configurable: Mapping[str, Any] = config.get("configurable") or {}
+    context = getattr(configurable.get(_RUNTIME), "context", None)
+    said = context.get(user_key) if isinstance(context, Mapping) else getattr(context, user_key, None)
+    named = [str(one) for one in (configurable.get(user_key), said) if one is not None and one != ""]
+    if len(set(named)) > 1:
+        msg = (
+            f"the config says that the run is of the user {named[0]!r}, and its context that it is of {named[1]!r}: "
+            "name one user, in either of them"
+        )
+        raise MixedOwnersError(msg)
+    return named[0] if named else None
 
 
 def session_at(memory: TieredMemory, place: Place, *, track: str) -> Session:

@@ -26,7 +26,7 @@ from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.legacy.turns import identity, their_own, with_ids
-from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001
+from langchain_tiered_memory.types.arguments import Count, Name, SessionId, Tool  # noqa: TC001
 from langchain_tiered_memory.types.bounded import keep_newest
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
@@ -76,7 +76,7 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         query: str | None = "",
         max_tokens: Count | None = None,
         system: str | BaseMessage | None = None,
-        tools: Sequence[Any] = (),
+        tools: Sequence[Tool] = (),
         model: str | Runnable[Any, Any] | None = None,
         user: Name | None = None,
         track: Name = DEFAULT_TRACK,

@@ -33,7 +33,7 @@ from langchain_tiered_memory.integrations.legacy.turns import (
     with_ids,
 )
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.types.arguments import Count, Name, SessionId  # noqa: TC001 - pydantic reads them
+from langchain_tiered_memory.types.arguments import Count, ModelOrName, Name, SessionId  # noqa: TC001 - pydantic reads them
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class ConversationTieredMemory(BaseMemory):
     """As `Session.context` takes it."""
     system: str | None = None
     """The prompt's fixed text, for its size; it is not repeated in the variables."""
-    model: Any = Field(default=None, exclude=True)
+    model: ModelOrName = Field(default=None, exclude=True)
     """The chain's model or its name: for its window and its calibration."""
     save_input_first: bool = True
     """Write the input when the variables are loaded, so that a failing chain does not lose it."""

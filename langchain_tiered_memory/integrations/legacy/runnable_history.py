@@ -31,7 +31,7 @@ from langchain_tiered_memory.integrations.legacy.turns import (
     usual_keys,
     with_ids,
 )
-from langchain_tiered_memory.types.arguments import Count, Name  # noqa: TC001 - read at the border
+from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def with_tiered_history(
     view: str = "context",
     max_tokens: Count | None = None,
     system: str | BaseMessage | None = None,
-    tools: Sequence[Any] = (),
+    tools: Sequence[Tool] = (),
     model: str | Runnable[Any, Any] | None = None,
     user: Name | None = None,
     track: Name = DEFAULT_TRACK,

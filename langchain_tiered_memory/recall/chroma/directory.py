@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import IndexUnavailableError
 from langchain_tiered_memory.recall.chroma import files as chroma_files
-from langchain_tiered_memory.recall.chroma.native_core import WORKING, loaded, require_core
+from langchain_tiered_memory.recall.chroma.connection import WORKING, loaded, require_core
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.sql.private_files import close_to_others, create_folder
 

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_tiered_memory.errors import ClosedError, IndexUnavailableError
 from langchain_tiered_memory.models.embeddings import fingerprint_of
 from langchain_tiered_memory.recall.chroma.clients import client_source
-from langchain_tiered_memory.recall.chroma.collections import Collections, nearest_rows
+from langchain_tiered_memory.recall.chroma.collections import Collections, filters, nearest_rows, speakable, stored
 from langchain_tiered_memory.recall.chroma.directory import EmbeddedDirectory
-from langchain_tiered_memory.recall.chroma.filters import filters, speakable, stored
 from langchain_tiered_memory.sql.private_files import PRIVATE
 
 if TYPE_CHECKING:

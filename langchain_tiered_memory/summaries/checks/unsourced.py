@@ -1,4 +1,4 @@
-"""Marks figures, codes and names of a summary that nothing in its sources explains.
+"""Marks figures, codes, dates and addresses of a summary that nothing in its sources explains.
 
 Marked rather than cut: a mark that is wrong costs a few tokens, a sentence that is wrongly cut is lost. The mark stands
 at the end of the sentence and names what it marks, so that it can be read back: one level up, that is no source for
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.figure_sources import FigureSources, figure_sources, figures_in
 from langchain_tiered_memory.summaries.marks import NOTE, NOTED
-from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NAME, NUMBER, PATH, URL
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.identifiers import CODE, DATE, EMAIL, NUMBER, PATH, URL
 from langchain_tiered_memory.text.sentences import pieces
-from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -28,27 +26,12 @@ _BETWEEN = "; "
 _CLOSINGS = " \t.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019)*"
 _MAX_CHARS = 1_000_000
 _MIN_DIGITS = 2
-_MAX_NAME_WORDS = 4
-_SAME_BEGINNING = 4
 _YEAR = re.compile(r"\b\d{4}\b")
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\b")
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]|(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*:?[ \t]*$)")
-_LED_IN = re.compile(r"^[ \t]*(?:[-*+] |\d{1,3}[.)] )?\*\*[^*\n]{1,80}\*\*")
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 _COUNTING = re.compile(r"^[ \t]*\(?\d{1,3}[.)][ \t]")
-_MID_SENTENCE = re.compile(r"(?<=[^\W\d_.!?:] )[^\W\d_]+")
-_NOUNS_SHARE = 0.2
-"""Of the words within sentences that begin with a capital: from here on the language writes its nouns so."""
-_TITLE_SHARE = 0.6
-_MIN_TITLE_WORDS = 3
-_COMMON = word_set(
-    "user assistant system tool human ai llm api url json html css sql http https monday tuesday wednesday thursday "
-    "friday saturday sunday january february march april may june july august september october november december "
-    "utc gmt am pm ok yes no not none christmas easter english i mr mrs ms dr earlier later overview decision "
-    "decisions unresolved action actions key note todo done pending"
-)
 
 
 @dataclass(frozen=True)
@@ -59,8 +42,6 @@ class Evidence:
     times: tuple[float, ...]
     known: tuple[str, ...] = ()
     """Names, a title, facts: what the writer was told beside the sources."""
-    beside: tuple[str, ...] = ()
-    """Names in what it read besides: known as names, and no source for anything else."""
 
     @cached_property
     def figures(self) -> FigureSources:
@@ -78,55 +59,27 @@ class Evidence:
         """All of it without blanks and punctuation, casefolded."""
         return _letters("\n".join(self._all))
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Words and terms, casefolded; of the longer ones the beginnings too."""
-        text = "\n".join((*self._all, *self.beside))
-        words = {word.casefold() for word in _WORD.findall(text)} | set(analyse(text))
-        return frozenset(words | {word[:_SAME_BEGINNING] for word in words if len(word) > _SAME_BEGINNING})
-
-    @cached_property
-    def initials(self) -> str:
-        """First letters of all words in a row, in which an abbreviation may stand."""
-        return "".join(word[0].casefold() for text in self._all for word in _WORD.findall(text))
-
-    @cached_property
-    def capitalises_nouns(self) -> bool:
-        """Whether its language does, so that a capital makes no name."""
-        words = [word for text in self._all for word in _MID_SENTENCE.findall(text)]
-        return sum(str(word)[0].isupper() for word in words) > _NOUNS_SHARE * len(words)
-
     @property
     def _all(self) -> tuple[str, ...]:
         return (*self.texts, *self.known)
 
 
-def evidence(
-    texts: Sequence[str], times: Sequence[float], known: Iterable[str] = (), beside: Iterable[str] = ()
-) -> Evidence | None:
+def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
     """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
 
     Args:
         texts: Their texts.
         times: When each was said, in seconds since the epoch.
         known: What the writer was told beside them.
-        beside: Names in what it read besides.
     """
     if sum(map(len, texts)) > _MAX_CHARS:
         return None
-    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known), tuple(beside))
+    return Evidence(tuple(without_marked(text) for text in texts), tuple(times), tuple(known))
 
 
 def without_marked(text: str) -> str:
     """`text` without what is marked in it: it is no source for anything."""
     return "\n".join(map(_without_marked, text.split("\n"))) if NOTE in text else text
-
-
-def with_names(line: str) -> str | None:
-    """A line without its mark, where what that names are names alone: said elsewhere, as a rule. `None` for figures."""
-    if any(char.isdigit() for one in _named_in(line) for char in one):
-        return None
-    return NOTED.sub("", line)
 
 
 def _without_marked(line: str) -> str:
@@ -144,7 +97,7 @@ def _named_in(line: str) -> list[str]:
 
 
 def marked(text: str, found: Evidence) -> tuple[str, tuple[str, ...]]:
-    """`text` with a mark in every sentence that names a figure, code or name which `found` does not explain; and those.
+    """`text` with a mark in every sentence that names a figure or code which `found` does not explain; and those.
 
     Headings, numbers of list items, blocks of code and figures of one digit are left alone.
     """
@@ -198,10 +151,6 @@ def _spans(line: str, found: Evidence) -> Iterator[tuple[int, int, bool]]:
             shown = match[0].rstrip(".,;:!?'\")]}")
             if shown and not set(shown) & set("[]"):
                 yield match.start(), match.start() + len(shown), not is_known(shown, found)
-    if not found.capitalises_nouns and not _is_title(line):
-        led_in = _LED_IN.match(line)
-        for match in NAME.finditer(line, led_in.end() if led_in else 0):
-            yield *match.span(), not _name_is_known(match[0], found)
 
 
 def _first_of_each_place(spans: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
@@ -253,30 +202,6 @@ def _figure_is_known(shown: str, found: Evidence) -> bool:
         found.figures.explain(value, places=place) or (value == int(value) and int(value) in found.years)
         for value, place in readings
     )
-
-
-def _name_is_known(shown: str, found: Evidence) -> bool:
-    """Whether any of its words stands there, as itself, by its beginning, or as an abbreviation."""
-    words = [word.casefold() for word in _WORD.findall(shown)]
-    if not words or len(words) > _MAX_NAME_WORDS:
-        return True
-    for word in words:
-        if word in _COMMON or word in found.words or word in found.letters:
-            return True
-        if len(word) > _SAME_BEGINNING and word[:_SAME_BEGINNING] in found.words:
-            return True
-        if any(term in found.words for term in analyse(word)):
-            return True
-    initials = "".join(word[0] for word in words)
-    upper = shown.replace(" ", "")
-    if upper.isupper() and upper.casefold() in found.initials:
-        return True
-    return len(initials) > 1 and any(initials in _WORD.findall(one.casefold()) for one in found.known)
-
-
-def _is_title(line: str) -> bool:
-    words = _WORD.findall(line)
-    return len(words) >= _MIN_TITLE_WORDS and sum(word[0].isupper() for word in words) > _TITLE_SHARE * len(words)
 
 
 def _letters(text: str) -> str:

@@ -102,10 +102,13 @@ class Batches:
                 plugin, answers, lost = yield from self._first_of(
                     models, _parts(prepared, below, places, given, refused), standing
                 )
-            except CondensationError:
-                if not any(given):
-                    raise
-                break  # what came before is kept; the others are asked for alone, within breakers and bound
+            except CondensationError as error:
+                first = next((place for place, one in enumerate(given) if one is not None), None)
+                if first is None:
+                    raise with_spent(error, sum(spent, error.spent)) from error
+                # What came before is kept; the others are asked for alone, within breakers and bound.
+                given[first] = _with_more(given[first], error.spent)
+                break
             spent[places[0]] += lost
             if not answers:
                 continue  # one that is asked for alone
@@ -150,7 +153,7 @@ class Batches:
                 answers = yield from self._asked(plugin, condenser, allowed, parts, standing)
             except CondensationError as error:
                 if error.retry_after_seconds is not None:
-                    raise
+                    raise with_spent(error, lost + error.spent) from error
                 lost, failure = lost + error.spent, error
                 continue
             return plugin, answers, lost
@@ -205,6 +208,11 @@ def _in_hand(
 
 def _text_of(given: GivenPart | None) -> str:
     return given.answer.text if given is not None else ""
+
+
+def _with_more(given: GivenPart | None, spent: Spent) -> GivenPart | None:
+    """A part with what calls took beside it that gave nothing."""
+    return given and replace(given, answer=replace(given.answer, spent=given.answer.spent + spent))
 
 
 def _to_ask_again(

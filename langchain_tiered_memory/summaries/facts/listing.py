@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SAID_BY: dict[Role, str] = {"assistant": "assistant", "tool": "tool"}
 """Who is named above what they said, with a name or without one. Nobody where it is the user's own."""
+_COLON = ": "
 MAX_LINE_CHARS = 150
 """A subject stands before more than that once again: a value far from its subject is hard to place."""
 
@@ -88,15 +89,15 @@ def facts_list(facts: Sequence[Fact]) -> str:
 
     A clause of a speaker stands under their name in brackets, in the order in which they first spoke: "I" means them.
     The user's come first and without a heading where no name is known; an assistant's say so, so that they do not pass
-    for a user's. A model's sentences name who speaks, and stand in their order. The day stands above what was said on
-    it, where it changes. Where two values are told of one thing, each stands with its date, the newer first.
+    for a user's. A model's sentences name who speaks; its notes under one label share a line. The day stands above what
+    was said on it, where it changes. Where two values are told of one thing, each has its date, the newer first.
     """
     said: dict[tuple[bool, str], dict[str, list[Fact]]] = {}
     doubtful = rivals(facts)
     newest: dict[tuple[bool, str], int] = {}
     for fact in sorted(facts, key=lambda one: (one.seq, one.id)):
         about = said.setdefault(headed(fact), {})
-        about.setdefault(fact.id if fact.by_model or not fact.subject else fact.subject, []).append(fact)
+        about.setdefault(_heads_line(fact) or fact.id, []).append(fact)
         if fact.id in doubtful:
             newest[headed(fact)] = fact.seq
     shown: list[str] = []
@@ -110,6 +111,15 @@ def facts_list(facts: Sequence[Fact]) -> str:
                 today = when
             shown += _lines(mine, doubtful)
     return neutralised("\n".join(shown))
+
+
+def _heads_line(fact: Fact) -> str:
+    """What other facts share a line with this one; of a model's notes the label, of its sentences nothing."""
+    return fact.subject if not fact.by_model or _is_label(line_of(fact).partition(_COLON)[0], fact.subject) else ""
+
+
+def _is_label(words: str, subject: str) -> bool:
+    return bool(subject) and normalised(words) == subject
 
 
 def headed(fact: Fact) -> tuple[bool, str]:
@@ -143,7 +153,8 @@ def _lines(facts: Sequence[Fact], doubtful: Collection[str]) -> list[str]:
     lines: list[str] = []
     for fact in sorted(facts, key=lambda one: -one.seq if one.id in doubtful else 0):
         other_day = fact.id in doubtful or day(fact.at) != day(facts[0].at)
-        line = f"{line_of(fact)} ({day(fact.at)})" if other_day else line_of(fact)
+        when = day(fact.at).removeprefix("" if fact.id in doubtful else day(facts[0].at)[:_YEAR_CHARS])
+        line = f"{line_of(fact)} ({when})" if other_day else line_of(fact)
         if lines and len(lines[-1]) + len(line) <= MAX_LINE_CHARS:
             lines[-1] = f"{lines[-1]}; {_without_subject(fact.subject, line)}"
         else:
@@ -220,9 +231,7 @@ def _led(subject: str, said: str) -> str:
 
 def _without_subject(subject: str, line: str) -> str:
     """A further fact on a subject's line, without a subject that it begins with."""
-    folded = line.casefold()
-    if subject and folded.startswith(f"{subject}: "):
-        return line[len(subject) + 2 :]
-    if subject and folded.startswith(f"{subject} "):
-        return line[len(subject) + 1 :]
-    return line
+    label, _, said = line.partition(_COLON)
+    if said and _is_label(label, subject):
+        return said
+    return line[len(subject) + 1 :] if subject and line.casefold().startswith(f"{subject} ") else line

@@ -18,7 +18,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.changes import supposes
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
 from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
@@ -142,13 +141,6 @@ def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what
 def _only_announces(clause: str) -> bool:
     """Whether a clause says that something was wrong, and the next one what is right: "I was wrong about it."."""
     return clause.count(" ") < _ANNOUNCING_WORDS and _TAKES_BACK.match(cues.lowered(clause)) is not None
-
-
-def asserted_text(entry: Entry, *, max_chars: int) -> str:
-    """What a message says itself, clause by clause: no question, quotation, supposition or pasted code of it."""
-    said = (piece for part, _ in parts_of_message(entry, entry.text[:max_chars]) for piece in pieces(part))
-    found = (one for piece in said if piece.kind in ("sentence", "item") for one in clauses(piece.text))
-    return "\n".join(one for one in found if not supposes(one))
 
 
 def fact_stated(clause: str, stated: Statement, entry: Entry, *, quoted: bool = False) -> Fact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
@@ -26,7 +26,7 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Select
 
@@ -49,6 +49,13 @@ _UNREAD = (
 )
 _SATURATION = 1.2  # of BM25: how soon another mention of a term adds nothing
 _LENGTH_SHARE = 0.5  # of BM25: how much a long fact is held back; they are all short
+
+
+class _Settled(TypedDict):
+    """As `superseded` takes it."""
+
+    settled: Mapping[str, str]
+    after: int
 
 
 @retried
@@ -127,14 +134,21 @@ class FactStore:
         return {fact.id: "superseded" if fact.id in gone else "active" for fact in here}
 
     def search(
-        self, ref: SessionRef, query: str, k: int, *, superseded_too: bool = False, track: str | None = None
+        self,
+        ref: SessionRef,
+        query: str,
+        k: int,
+        *,
+        superseded_too: bool = False,
+        track: str | None = None,
+        fresh: Sequence[Fact] = (),
     ) -> list[Fact]:
         """The facts whose words match a question best, best first, by BM25 over the facts of the session.
 
-        On one track, or on all; those that do not hold any more with `superseded_too`.
+        On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as of `best`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -151,17 +165,33 @@ class FactStore:
         scored.sort(key=lambda one: (-one[0], -one[1].weight, -one[1].seq))
         return [fact for _, fact in scored[:k]]
 
-    def best(self, ref: SessionRef, k: int, *, superseded_too: bool = False, track: str | None = None) -> list[Fact]:
+    def best(
+        self,
+        ref: SessionRef,
+        k: int,
+        *,
+        superseded_too: bool = False,
+        track: str | None = None,
+        fresh: Sequence[Fact] = (),
+    ) -> list[Fact]:
         """The weightiest facts, those that are taken up most and the newest first; of one track, or of all.
 
-        Which hold on one track is what its own facts say of each other.
+        Which hold on one track is what its own facts say of each other. `fresh` are facts that are not kept yet: they
+        stand among the others, and in the place of those that they correct.
         """
-        active = () if superseded_too or track is not None else (table.c.status == "active",)
+        fresh = [one for one in fresh if track in (None, one.track)]
+        is_settled = track is None and not fresh
+        active = (table.c.status == "active",) if is_settled and not superseded_too else ()
         by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
-        if track is None:
+        if is_settled:
             return self._read(by_worth.limit(k))
-        own = self._read(by_worth)
-        gone = superseded(own)
+        kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
+        own = sorted(
+            {one.id: one for one in (*fresh, *kept)}.values(),
+            key=lambda one: (one.weight, one.mentions, one.seq, one.id),
+            reverse=True,
+        )
+        gone = superseded(own, **_settled_before(kept, fresh)) if track is None else superseded(own)
         judged = [
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
             for one in own
@@ -291,6 +321,18 @@ class FactStore:
     def _read(self, query: Select[Any]) -> list[Fact]:
         with self.database.read() as connection:
             return readable(connection, connection.execute(query).mappings(), rows.fact_of)
+
+
+def _settled_before(kept: Sequence[Fact], fresh: Sequence[Fact]) -> _Settled:
+    """What the kept facts of a session say of each other, as far as no fresh one may stand between them."""
+    after = min(one.seq for one in fresh) - 1
+    place = {one.id: one.seq for one in kept}
+    settled = {
+        one.id: one.superseded_by
+        for one in kept
+        if one.seq <= after and one.superseded_by is not None and place.get(one.superseded_by, 0) <= after
+    }
+    return {"settled": settled, "after": after}
 
 
 def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limit: int, alike: int) -> list[str]:

@@ -40,6 +40,8 @@ _COMMON_TERMS = frozenset(analyse(" ".join(COMMON)))
 _KEYS = 3
 _DAY_TOKENS = 6
 """Of a line with a date, about: the first fact of a day takes it along."""
+_DECIDED = 0.5
+"""For the wording of what a model marked: it judged what is worth keeping, and a note has no wording to judge."""
 _LEAST_TOKENS = 4
 _LEAST_ODDS = 1e-3
 
@@ -83,7 +85,7 @@ def chosen_facts(
 
     def worth(place: int) -> float:
         fact = waiting[place]
-        weight = by_wording(fact.weight)
+        weight = _DECIDED if fact.by_model and fact.weight >= LASTING else by_wording(fact.weight)
         odds = math.log(max(weight, _LEAST_ODDS) / max(1 - weight, _LEAST_ODDS))
         telling = terms[place] - _COMMON_TERMS
         rare = sorted((math.log(1 + total / seen[term]) / widest for term in telling), reverse=True)[:RAREST_TERMS]

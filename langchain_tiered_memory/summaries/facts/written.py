@@ -3,9 +3,6 @@
 Who reads the messages keeps the record. A model was shown them and decided what matters, so each of its bullets is a
 fact, traced to the message that it comes from, and no rule reads the messages a second time. What it marks as what must
 last weighs most; the others weigh what their wording does.
-
-In prose a sentence counts as a fact only where one of the messages it stands for says so: the words are looked up
-there, and the fact carries the label of who said them. What only a tool or a system prompt says yields none.
 """
 
 from __future__ import annotations
@@ -16,19 +13,24 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.checks.unsourced import with_names
-from langchain_tiered_memory.summaries.facts.clauses import clauses, normalised, trimmed
+from langchain_tiered_memory.summaries.facts.clauses import normalised
 from langchain_tiered_memory.summaries.facts.reading import (
     LEAST_WEIGHT,
     SPEAKERS,
-    asserted_text,
     fact_stated,
-    without_quotations,
 )
 from langchain_tiered_memory.summaries.facts.signs import LASTING, lasting
 from langchain_tiered_memory.summaries.facts.statements import statement
 from langchain_tiered_memory.summaries.facts.supersession import AUTHORITY
-from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK, instead_of, is_kept, without_marks
+from langchain_tiered_memory.summaries.marks import (
+    NOTE,
+    SAID,
+    STILL_OPEN,
+    TOOL_MARK,
+    instead_of,
+    is_kept,
+    without_marks,
+)
 from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
@@ -59,10 +61,6 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})")
 
 STATED = 0.8
 """Share of a fact's terms that one sentence of the prose has where it states the fact."""
-FOUND = 0.6
-"""Share of a sentence's terms that a message has where the sentence comes from it."""
-_MIN_TERMS = 3
-_MAX_SOURCE_CHARS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,7 @@ def _lines(text: str) -> Iterator[_Line]:
         if kind == "overview" and mark is None:
             continue
         is_below = mark is not None and line[:1] in " \t"
-        plain = (with_names(unmarked.removeprefix(TOOL_MARK)) or "").strip()
+        plain = "" if NOTE in unmarked else unmarked.removeprefix(TOOL_MARK).strip()
         whole = f"{lead} {plain}" if is_below and lead else plain
         if not is_below:
             lead = plain if plain.endswith(":") else ""
@@ -209,54 +207,3 @@ def _is_stated(fact: Fact, lines: Sequence[_Sentence], by_term: dict[str, list[i
         if value and subject and value in line.folded and subject <= line.terms:
             return True
     return False
-
-
-def facts_of_summary(text: str, sources: Sequence[Entry], known: Sequence[Fact]) -> tuple[list[Fact], list[str]]:
-    """What a summary says of facts.
-
-    Args:
-        text: What a model wrote.
-        sources: The messages that it stands for.
-        known: The facts that were read from them.
-
-    Returns: Facts that `text` states, a message says and `known` lacks, and the ids of known ones that it takes up.
-    """
-    taken_up = [fact.id for fact, stated in zip(known, stated_in(text, known), strict=True) if stated]
-    texts = [
-        asserted_text(entry, max_chars=_MAX_SOURCE_CHARS) if entry.role in SPEAKERS else entry.text[:_MAX_SOURCE_CHARS]
-        for entry in sources
-    ]
-    said = [(entry, frozenset(analyse(one)), one.casefold()) for entry, one in zip(sources, texts, strict=True)]
-    told = [frozenset(analyse(fact.text)) for fact in known]
-    found: dict[str, Fact] = {}
-    for piece in pieces(without_quotations(text.split("\n"))):
-        if piece.kind not in ("sentence", "item"):
-            continue
-        for clause in clauses(piece.text):
-            terms = frozenset(analyse(clause))
-            source = _source_of(clause, terms, said)
-            if source is None or source.role not in SPEAKERS or any(_covers(terms, other) for other in told):
-                continue
-            stated = statement(clause, source)
-            if stated.weight < LEAST_WEIGHT:
-                continue
-            fact = fact_stated(trimmed(clause, keep=stated.span), stated, source)
-            found.setdefault(fact.id, fact)
-    return [fact for fact in found.values() if all(fact.id != other.id for other in known)], taken_up
-
-
-def _source_of(clause: str, terms: frozenset[str], said: Sequence[tuple[Entry, frozenset[str], str]]) -> Entry | None:
-    """The message that a clause comes from: with all its figures and names, and most of its words."""
-    if len(terms) < _MIN_TERMS:
-        return None
-    named = identifiers(clause)
-    best = max(
-        (one for one in said if all(name in one[2] for name in named)),
-        key=lambda one: len(terms & one[1]),
-        default=None,
-    )
-    return best[0] if best and len(terms & best[1]) >= FOUND * len(terms) else None
-
-
-def _covers(terms: frozenset[str], known: frozenset[str]) -> bool:
-    return bool(known) and len(terms & known) >= STATED * min(len(terms), len(known))

@@ -221,8 +221,9 @@ def allotted(
 ) -> tuple[Node, ...]:
     """Each summary at the fullest resolution that its share of `room` allows, the newest choosing first.
 
-    First as many as can be are told in more than a line, before all others the one that stands for most messages; then
-    what is left is shared out, and what a share was too small for is offered again.
+    First as many as can be are told in more than a line, those that stand for most messages before all others; then
+    these are shown whole, in the same order. What is left is shared out to open what stands below, the newest choosing
+    first, and what a share was too small for is offered again.
 
     Args:
         choices: In order.
@@ -232,13 +233,14 @@ def allotted(
     """
     least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
     left = room - sum(least)
-    newest_first = range(len(choices) - 1, -1, -1)
-    widest = max(newest_first, key=lambda place: choices[place].entry_count, default=0)
-    for place in sorted(newest_first, key=lambda place: place != widest):
-        more = choices[place].readable.tokens - least[place]
-        if more <= left:
-            least[place] += more
-            left -= more
+    widest_first = sorted(range(len(choices)), key=lambda place: (-choices[place].entry_count, -place))
+    steps: tuple[Callable[[Choice], Node], ...] = (lambda one: one.readable, lambda one: one.forms[-1])
+    for form in steps:
+        for place in widest_first:
+            more = form(choices[place]).tokens - least[place]
+            if more <= left:
+                least[place] += more
+                left -= more
     chosen: dict[int, tuple[Node, ...]] = {}
     to_share = max(left, 0)
     for place in range(len(choices) - 1, -1, -1):

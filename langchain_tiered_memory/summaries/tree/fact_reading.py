@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
-from langchain_tiered_memory.summaries.facts.written import facts_of_summary, facts_written, has_statements, stated_in
+from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import RULES, is_kept
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
+_READ_ON_DEMAND = 1000
+"""Messages. What waits for its summary is mostly far less: the rest of one chunk on each track."""
 _SURE = 0.2
 """The weight from which a fact that rules read counts beside a model's statements. Of two conversations that a reader
 condensed, 31 and 22 stretches of talk had nothing marked: nine such facts and none."""
@@ -64,6 +66,14 @@ def _read_next(runtime: Runtime, ref: SessionRef, tries: dict[str, int]) -> bool
     return True
 
 
+def facts_not_kept_yet(runtime: Runtime, ref: SessionRef) -> list[Fact]:
+    """What rules read now in the newest messages that no summary stands for: it is kept when they are summarised."""
+    tracks: dict[str, list[Entry]] = {}
+    for entry in reversed(runtime.store.transcript.not_summarised(ref, limit=_READ_ON_DEMAND)):
+        tracks.setdefault(entry.track, []).append(entry)
+    return [fact for entries in tracks.values() for fact in facts_of_chunk(entries)]
+
+
 def facts_of_summary_again(runtime: Runtime, ref: SessionRef, summary: Summary) -> tuple[Fact, ...]:
     """The facts of a finished summary, from its messages and its text; none above level 1."""
     if summary.level > 1:
@@ -93,9 +103,9 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
         text: What it says.
         entries: Its messages.
         known: What rules read in them.
-        by_rules: Whether these count, those that the text states counted once more, with what it states besides. Else
-            the text's own statements do; of `known` the goal alone, and where nothing is marked, as not every model
-            follows its instructions, what is sure and not stated.
+        by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do;
+            of `known` the goal alone, and where nothing is marked, as not every model follows its instructions, what
+            is sure and not stated.
     """
     if not by_rules:
         is_marked = is_kept(text)
@@ -106,7 +116,7 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
             if fact.kind == "goal" or not is_told
         )
         return (*besides, *facts_written(text, entries))
-    told, taken_up = facts_of_summary(text, entries, known)
-    again = frozenset(taken_up)
-    counted = (replace(fact, mentions=fact.mentions + 1) if fact.id in again else fact for fact in known)
-    return (*counted, *told)
+    return tuple(
+        replace(fact, mentions=fact.mentions + 1) if is_told else fact
+        for fact, is_told in zip(known, stated_in(text, known), strict=True)
+    )

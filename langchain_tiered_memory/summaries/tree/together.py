@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.messages.message_text import text_of
 from langchain_tiered_memory.models.profiles import LIFETIME_SECONDS, cached_price, name_of
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work
 from langchain_tiered_memory.summaries.writers.jobs import with_spent
-from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -71,11 +69,8 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
     places = {work.summary.id: place for place, work in enumerate(works)}
     below = [{one: places[one] for one in work.summary.sources if one in places} for work in works]
     engine, standing = runtime.condenser, _standing(runtime, ref)
-    beside = _names_in(works, standing)
     kept = kept_before(runtime, ref, [work.job for work in works], track=works[0].summary.track)
-    prepared = [
-        engine.prepare(replace(work.job, beside=beside, kept=kept if work.job.level == 1 else ())) for work in works
-    ]
+    prepared = [engine.prepare(replace(work.job, kept=kept if work.job.level == 1 else ())) for work in works]
     try:
         given = yield from engine.write_together(prepared, below, standing=standing)
     except CondensationError as error:
@@ -111,14 +106,6 @@ def _written(runtime: Runtime, ref: SessionRef, works: Sequence[Work], seen: set
         seen.add(summary.id)
         yield from stop_point()
     return len(done)
-
-
-def _names_in(works: Sequence[Work], standing: Standing | None) -> tuple[str, ...]:
-    """Names in all that the writer of one part reads."""
-    texts = [source.text for work in works for source in work.job.sources]
-    texts += [text_of(message) for message in standing.request.messages] if standing is not None else []
-    speakers = [name for work in works for name in work.job.participants]
-    return tuple(dict.fromkeys([*speakers, *(name for text in texts for name in names(text))]))
 
 
 def _standing(runtime: Runtime, ref: SessionRef) -> Standing | None:

@@ -21,7 +21,7 @@ from langchain_tiered_memory.summaries.checks.measures import information_loss
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
-from langchain_tiered_memory.summaries.facts.written import facts_of_summary
+from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
@@ -57,6 +57,8 @@ _LEAST_TOKENS = 60
 """What they may take however short the messages are: about four of them."""
 _LEAST_WORDS = 2
 """That a sentence shares with a statement which it may be about."""
+_FEW = 2
+"""Statements that have a word: where it stands in what one of them is about, it is enough."""
 _LINE_TOKENS = 4
 """Of the number before one, and of its line break."""
 
@@ -136,8 +138,9 @@ def commit(
         found = facts_from(written.text, work.entries, work.facts, by_rules=is_read_by_rules(written))
         written = replace(written, facts=found)
     else:
-        _, taken_up = facts_of_summary(written.text, (), work.facts)
-        written = replace(written, taken_up=tuple(taken_up))
+        told = stated_in(written.text, work.facts)
+        taken_up = tuple(fact.id for fact, is_told in zip(work.facts, told, strict=True) if is_told)
+        written = replace(written, taken_up=taken_up)
     now = runtime.now()
     attempt = f"rules:{now}" if written.by_rules else f"{summary.attempts}"
     event = runtime.event(
@@ -318,16 +321,19 @@ def kept_before(
 def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
     """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it."""
     having: dict[str, list[int]] = {}
+    about = [frozenset(analyse(fact.subject)) for fact in kept]
     for place, fact in enumerate(kept):
         for term in frozenset(analyse(fact.text)):
             having.setdefault(term, []).append(place)
     shared = [0.0] * len(kept)
     for sentence in (one for text in texts for one in sentences(text)) if kept else ():
-        here: dict[int, list[float]] = {}
-        for term in having.keys() & analyse(sentence):
+        here: dict[int, list[str]] = {}
+        for term in sorted(having.keys() & analyse(sentence)):
             for place in having[term]:
-                here.setdefault(place, []).append(math.log(1 + len(kept) / len(having[term])))
+                here.setdefault(place, []).append(term)
         for place, words in here.items():
-            if len(words) >= _LEAST_WORDS:
-                shared[place] = max(shared[place], sum(words))
+            named = any(term in about[place] and len(having[term]) <= _FEW for term in words)
+            if named or len(words) >= _LEAST_WORDS:
+                told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)
+                shared[place] = max(shared[place], told)
     return shared

@@ -72,8 +72,6 @@ class CondenseJob:
     """Why the answer before was not taken: the model is told, for the same request would bring the same answer."""
     kept: tuple[Fact, ...] = ()
     """Level 1: statements of earlier messages that must last and that these may be about; its writer may end them."""
-    beside: tuple[str, ...] = ()
-    """Names in what its writer reads besides: they are nothing that it made up."""
 
     @property
     def source_tokens(self) -> int:

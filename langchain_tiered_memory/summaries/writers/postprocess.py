@@ -117,12 +117,12 @@ class Finish:
         found = None
         if self._settings.validation.mark_unsourced:
             times = (job.first_at, job.last_at, *(source.at for source in job.sources))
-            found = evidence([source.text for source in job.sources], times, job.known, job.beside)
+            found = evidence([source.text for source in job.sources], times, job.known)
         if found is not None:
             text, strange = marked(text, found)
             if strange:
                 notes = (*notes, "marked")
-                said = f"{len(strange)} figures or names of {written.model}'s summary are in no source: they are marked"
+                said = f"{len(strange)} figures or codes of {written.model}'s summary are in no source: they are marked"
                 self._report(
                     EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
                 )

@@ -5,6 +5,7 @@ from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.summaries.resolutions import (
     HEADLINE_TOKENS,
     SHORT_SHARE,
+    by_worth,
     headline_of,
     joint_headline,
     short_of,
@@ -78,7 +79,7 @@ Also said: 3 Jul 2023; Mel; Caro
 
 
 def test_a_chat_in_short_begins_with_its_overview_and_leaves_fillers_and_appended_items_out() -> None:
-    first, *others = shortened(CHAT, share=0.7).splitlines()
+    first, *others = shortened(CHAT, share=0.7, ranked=by_worth).splitlines()
     assert first == "Caroline and Melanie talked about pottery class, adoption and camping."
     assert "- Caroline (27 Jun 2023): I went to a counseling workshop in Oslo last Friday." in "\n".join(others)
     assert not any(word in "\n".join(others) for word in ("agree", "Luna", "Also said", "Reply"))
@@ -89,6 +90,14 @@ def test_a_model_written_overview_comes_first() -> None:
     assert short_of(summary(text)).startswith("Ann and Ben plan a ride to Oslo.\n")
 
 
+def test_what_a_model_put_first_under_each_heading_is_what_stands_in_short() -> None:
+    points = [f"- Point {one} of {kind}, told at some length." for kind in ("themes", "open") for one in "123456"]
+    text = "\n".join(["## Themes", *points[:6], "## Open items", *points[6:]])
+    brief = short_of(summary(text, model="a-model"))
+    assert brief.splitlines() == [*points[:2], *points[6:8]]
+    assert brief != short_of(summary(text, model="a-model", by_rules=True))
+
+
 def test_nothing_but_appended_items_is_told_all_the_same() -> None:
     assert short_of(summary("Also said: F-0000; F-0001; F-0002; F-0003; F-0004; F-0005; F-0006"))
 
@@ -97,3 +106,19 @@ def test_a_headline_names_subjects_of_the_overview_and_nobody_who_speaks() -> No
     line = headline_of(summary(CHAT), count_text=COUNT)
     assert "pottery class" in line
     assert "Mel" not in line
+
+
+def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldom() -> None:
+    said = "the bolts came late and the register says so."
+    text = "\n".join(
+        [
+            "Ann and the assistant talked about bolts.",
+            f"- Ann: q0 {said}",
+            f"- assistant: answer {said}",
+            *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
+        ]
+    )
+    assert shortened(text, share=0.35).splitlines() == [
+        "Ann and the assistant talked about bolts.",
+        f"- Ann: q0 {said}",
+    ]

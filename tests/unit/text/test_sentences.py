@@ -13,10 +13,20 @@ from langchain_tiered_memory.text.sentences import sentences
         ("Ends e.g. with that. ok", ["Ends e.g. with that.", "ok"]),
         ("It costs approx. ten euros.", ["It costs approx. ten euros."]),
         ("See foo.py. it works", ["See foo.py. it works"]),
+        (
+            "the register says so. it came up. ten ff. follow",
+            ["the register says so.", "it came up.", "ten ff. follow"],
+        ),
         ("at 5 p.m. we left", ["at 5 p.m. we left"]),
         ("version 2.3. it is", ["version 2.3. it is"]),
         ("i like it... maybe", ["i like it... maybe"]),
         ("the ratio is 3:D Test", ["the ratio is 3:D Test"]),
+        ("Der Termin ist am 4. Mai. Danach essen wir.", ["Der Termin ist am 4. Mai.", "Danach essen wir."]),
+        ("Am 31. Dez. um acht. Gut.", ["Am 31. Dez. um acht.", "Gut."]),
+        (
+            "We need 5. Maintain them. It is 125. April pays.",
+            ["We need 5.", "Maintain them.", "It is 125.", "April pays."],
+        ),
     ],
 )
 def test_a_sentence_ends_where_people_who_chat_end_it(text: str, found: list[str]) -> None:

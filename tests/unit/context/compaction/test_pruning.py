@@ -2,8 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.pruning import Pruned, Verdict, prune, verdict
-from langchain_tiered_memory.context.compaction.scoring import Bond, Category, ContentKind, Priority, PruneItem, score
+from langchain_tiered_memory.context.compaction.pruning import (
+    Bond,
+    Category,
+    ContentKind,
+    Priority,
+    Pruned,
+    PruneItem,
+    Verdict,
+    prune,
+    score,
+    verdict,
+)
 from langchain_tiered_memory.settings import GuardSettings
 
 SETTINGS = GuardSettings()

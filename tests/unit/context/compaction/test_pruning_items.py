@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.context.compaction.essentials import essentials
+from langchain_tiered_memory.context.compaction.last_resort import essentials
+from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
-from langchain_tiered_memory.context.compaction.pruning_kinds import named_kind
-from langchain_tiered_memory.context.compaction.scoring import PruneItem
 from langchain_tiered_memory.messages.groups import as_groups, assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
 from langchain_tiered_memory.models.message_counting import EstimatingCounter

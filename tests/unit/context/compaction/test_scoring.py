@@ -1,6 +1,6 @@
 import pytest
 
-from langchain_tiered_memory.context.compaction.scoring import Bond, ContentKind, PruneItem, recency_points, score
+from langchain_tiered_memory.context.compaction.pruning import Bond, ContentKind, PruneItem, recency_points, score
 
 
 def item(

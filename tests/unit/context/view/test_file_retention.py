@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
 from langchain_tiered_memory.context.compaction.growth import filled_as_pays
-from langchain_tiered_memory.context.compaction.proposals import ViewQuestion
 from langchain_tiered_memory.context.request import Request, inputs_maker, request_inputs_of
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -107,7 +107,7 @@ def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[Assembly
         ratio=1.0,
         foreground_seconds=0.0,
     )
-    sparing = replace(inputs, allocation=replace(inputs.allocation, spared=400))
+    sparing = replace(inputs, rooms=replace(inputs.rooms, spared=400))
     whole, less = (filled_as_pays(one, question, view, percent=math.inf).fill for one in (inputs, sparing))
     assert whole is not None
     assert less is not None

@@ -1,4 +1,4 @@
-"""Figures and names that no source has are marked; what follows from the sources is not."""
+"""Figures and codes that no source has are marked; what follows from the sources is not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def marks(text: str, sources: tuple[str, ...] = SOURCES) -> tuple[str, ...]:
         ("See https://evil.example/pay for more.", "https://evil.example/pay"),
         ("Ask mallory@evil.example.", "mallory@evil.example"),
         ("The plan is in docs/ships/secret.md now.", "docs/ships/secret.md"),
-        ("Anna said that Yevgenia agreed.", "Yevgenia"),
         ("It was founded on 4 May 1871.", "4 May 1871"),
         ("They meet at 17:47 sharp.", "17:47"),
     ],
@@ -60,6 +59,7 @@ def test_what_no_source_has_is_marked(text: str, strange: str) -> None:
         "## Overview of Zanzibar 4711",
         "- **Zanzibar Plans**: none.",
         "```\nx = 48291\n```",
+        "Yevgenia told Bram, who was named elsewhere.",
         "The User asked the Assistant for an API in JSON.",
     ],
 )
@@ -67,20 +67,14 @@ def test_what_follows_from_the_sources_is_not(text: str) -> None:
     assert marks(text) == ()
 
 
-def test_a_language_that_capitalises_its_nouns_has_no_names_marked() -> None:
-    german = ("Die Lieferung der Kräne für den Hafen ist für die Mitarbeiter ein Problem, sagt der Leiter.",)
-    assert marks("Es wurde eine Entscheidung über die Ausrüstung getroffen.", german) == ()
-    assert marks("Es kostet 48.291 Euro.", german) != ()
-
-
 def test_a_mark_can_be_read_back_and_is_no_source_for_anything() -> None:
     found = evidence(SOURCES, (AT,))
     assert found is not None
     text, strange = marked("The budget is 9,917 euros, said Yevgenia.", found)
-    assert text == "The budget is 9,917 euros, said Yevgenia [not in the source: 9,917 euros; Yevgenia]."
-    assert strange == ("9,917 euros", "Yevgenia")
+    assert text == "The budget is 9,917 euros, said Yevgenia [not in the source: 9,917 euros]."
+    assert strange == ("9,917 euros",)
     assert marked(text, found) == (text, ())
-    assert without_marked(text) == "The budget is , said ."
+    assert without_marked(text) == "The budget is , said Yevgenia."
     assert marks("The budget is 9,917 euros.", (text, "The harbour.")) == ("9,917 euros",)
 
 
@@ -90,12 +84,6 @@ def test_a_mark_stands_at_the_end_of_its_own_sentence_never_within() -> None:
     text, _ = marked("- Yevgenia paid 48,291 euros for it. She left soon after, e.g. by ship.", found)
     assert text.startswith("- Yevgenia paid 48,291 euros for it [not in the source: ")
     assert text.endswith("]. She left soon after, e.g. by ship.")
-
-
-def test_a_name_that_stands_in_what_the_writer_reads_besides_is_nothing_it_made_up() -> None:
-    found = evidence(SOURCES, (AT,), beside=("Yevgenia",))
-    assert found is not None
-    assert marked("Yevgenia came, and Yevgenia paid 48,291 euros.", found)[1] == ("48,291 euros",)
 
 
 def test_of_sources_too_long_to_be_read_nothing_is_accused() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from langchain_tiered_memory.driver import arun, run
 from langchain_tiered_memory.errors import CondensationError, SettingsError
@@ -16,6 +17,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason
 from tests.engine_builders import GOOD, Heard, Plugin, condenser, count, engine, job, quick
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob
 
 ESSAY = "This was said about the gateway and its port. " * 60
@@ -116,6 +118,26 @@ def test_the_bound_on_model_calls_holds_back_without_counting_as_an_attempt() ->
     assert one.metrics().writers[0].open_seconds == 0, "nor does it open the breaker"
     clock.advance(60)
     assert not run(one.condense(job())).degraded
+
+
+def together(one: CondensationEngine) -> list[GivenPart | None]:
+    return run(one.write_together([one.prepare(job()) for _ in range(3)], [{}, {}, {}]))
+
+
+def test_what_a_failed_model_took_is_told_where_the_next_one_is_held_back_by_the_bound() -> None:
+    one = engine(broken(), answering(GOOD), max_calls_per_minute=1)
+    with pytest.raises(CondensationError) as caught:
+        together(one)
+    assert caught.value.reason == FailureReason.RATE_LIMITED
+    assert caught.value.spent.calls == 1
+
+
+def test_what_a_failed_call_took_is_told_with_the_parts_that_came_before() -> None:
+    cut_off = AIMessage(f"<summary 1>{GOOD}</summary>\n<summary 2>", response_metadata={"finish_reason": "length"})
+    model = answering(cut_off, RuntimeError("quota"))
+    given = together(engine(model))
+    assert model.calls == 2
+    assert sum(one.answer.spent.calls for one in given if one is not None) == model.calls
 
 
 def test_a_job_of_many_calls_comes_to_its_end_under_a_bound_of_one_a_minute() -> None:

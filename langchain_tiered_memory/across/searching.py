@@ -1,0 +1,167 @@
+"""Finds what the sessions of one user say about a question: messages of all of them, ranked together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory import telemetry
+from langchain_tiered_memory.recall.finding import (
+    asked,
+    candidate_of,
+    search_terms,
+    similar_across,
+    sittings_of,
+    telling,
+)
+from langchain_tiered_memory.recall.questions import read_question, repeats
+from langchain_tiered_memory.recall.ranking import Collection, rank
+from langchain_tiered_memory.text.terms import analyse
+from langchain_tiered_memory.types.records import Hit, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.drafts import SearchFilters
+    from langchain_tiered_memory.types.records import Passage, SessionRef
+
+_APART = 2**40
+"""Between the numbers of two sessions where they are ranked together: no message stands beside one of another."""
+_READ = 3
+"""Times as many messages as are asked for are read: equal texts, and earlier askings, leave some out."""
+
+
+def search_across(
+    runtime: Runtime,
+    user: str,
+    query: str,
+    *,
+    k: int,
+    besides: str | None = None,
+    filters: SearchFilters | None = None,
+) -> list[Hit]:
+    """The messages of a user's sessions that answer a question best, best first, each text once.
+
+    Args:
+        runtime: The memory.
+        user: Whose sessions.
+        query: The question.
+        k: How many at most.
+        besides: The session that is left out.
+        filters: Which messages may be found.
+    """
+    refs = runtime.store.across.sessions(user, besides=besides)
+    if not refs or not query.strip():
+        return []
+    with telemetry.operation("search_memory", {"gen_ai.retrieval.top_k": k}) as span:
+        with runtime.store.database.snapshot():
+            hits = _best(runtime, refs, asked(query), k=k, filters=filters)
+        span.note({telemetry.RECORDS: len(hits)})
+    return hits
+
+
+def _best(
+    runtime: Runtime, refs: Sequence[SessionRef], query: str, *, k: int, filters: SearchFilters | None
+) -> list[Hit]:
+    index, limit = runtime.store.text_index, runtime.settings.recall.candidates
+    statistics = index.statistics_across(refs, search_terms(query))
+    named = index.places(refs, telling(statistics), limit=limit, filters=filters)
+    similar = similar_across(runtime, refs, query, limit=limit)
+    keys = {ref.key for ref in refs}
+    dense = (one for one in index.by_id(None, list(similar), filters=filters) if one.session_key in keys)
+    named |= {(one.session_key, one.seq) for one in dense if one.level == 0}
+    candidates: dict[int, tuple[Candidate, Sequence[Passage]]] = {}
+    for number, ref in enumerate(refs, 1):
+        hits = {seq for key, seq in named if key == ref.key}
+        for one, passages in _beside(runtime, ref, hits, filters, similar=similar, offset=number * _APART):
+            candidates[one.sequence] = (one, passages)
+    known = {term: count for term, count in statistics.document_frequency.items() if count}
+    times = [one.time for one, _ in candidates.values() if one.time is not None]
+    question = read_question(query, speakers=set(), now=max(times, default=utc(runtime.now())), known=known)
+    figures = Collection(
+        passages=max(statistics.passages, 1), average_terms=statistics.average_terms, document_frequency=known
+    )
+    ranked = rank(question, [one for one, _ in candidates.values()], collection=figures)
+    places = {ref.key: number for number, ref in enumerate(refs, 1)}
+    hit = {places[key] * _APART + seq for key, seq in named}
+    best = [one for one in ranked if one.sequence in hit]
+    return _read(runtime, refs, best, {at: passages for at, (_, passages) in candidates.items()}, query, k=k)
+
+
+def _beside(
+    runtime: Runtime,
+    ref: SessionRef,
+    hits: set[int],
+    filters: SearchFilters | None,
+    *,
+    similar: dict[int, float],
+    offset: int,
+) -> list[tuple[Candidate, Sequence[Passage]]]:
+    """The hits of a session and what stands beside them, as they are ranked."""
+    if not hits:
+        return []
+    reach, tracks = runtime.settings.recall.neighbours, filters.tracks if filters is not None else None
+    around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
+    near = runtime.store.transcript.moments(ref, sorted(around))
+    said = {one.seq: one for one in near if tracks is None or one.track in tracks}
+    passages: dict[int, list[Passage]] = {}
+    for passage in runtime.store.text_index.of_entries(ref, sorted(said)):
+        passages.setdefault(passage.seq, []).append(passage)
+    sittings = sittings_of(said.values(), gap_seconds=runtime.settings.recall.sitting_gap_seconds)
+    return [
+        (
+            candidate_of(said[seq], found, sitting=offset + sittings[seq], similar=similar, sequence=offset + seq),
+            found,
+        )
+        for seq, found in passages.items()
+    ]
+
+
+def _read(
+    runtime: Runtime,
+    refs: Sequence[SessionRef],
+    best: Sequence[RankedEntry],
+    passages: dict[int, Sequence[Passage]],
+    query: str,
+    *,
+    k: int,
+) -> list[Hit]:
+    """The best as hits, each text once; what only asks the same is left out."""
+    terms, seen = frozenset(analyse(query)), set[str]()
+    wanted = best[: k * _READ]
+    by_session: dict[int, list[int]] = {}
+    for one in wanted:
+        by_session.setdefault(one.sequence // _APART, []).append(one.sequence % _APART)
+    entries = {
+        number * _APART + entry.seq: (refs[number - 1], entry)
+        for number, seqs in by_session.items()
+        for entry in runtime.store.transcript.by_seq(refs[number - 1], sorted(seqs))
+    }
+    top = wanted[0].score if wanted else 1.0
+    hits: list[Hit] = []
+    for one in wanted:
+        ref, entry = entries.get(one.sequence, (None, None))
+        if ref is None or entry is None or entry.text in seen or repeats(entry.text, terms):
+            continue
+        seen.add(entry.text)
+        pieces = passages[one.sequence]
+        piece = pieces[max(range(len(pieces)), key=lambda place: one.passage_scores[place])]
+        hits.append(
+            Hit(
+                level=0,
+                id=entry.id,
+                text=entry.text,
+                passage=entry.text[piece.start : piece.stop],
+                score=one.score / (top or 1.0),
+                seq=entry.seq,
+                at=entry.at,
+                track=entry.track,
+                role=entry.role,
+                kind=entry.kind,
+                name=entry.name,
+                tokens=entry.tokens,
+                session_id=ref.session_id,
+            )
+        )
+    return hits[:k]

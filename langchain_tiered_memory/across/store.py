@@ -1,0 +1,92 @@
+"""The sessions of a user, read together; one method, one transaction.
+
+Every statement names the keys of sessions that were found by their owner: nothing here counts, weighs or gives a row
+of anybody else's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, select
+
+from langchain_tiered_memory.sql import rows
+from langchain_tiered_memory.sql.damage import readable
+from langchain_tiered_memory.sql.entry_rows import ENTRY_COLUMNS
+from langchain_tiered_memory.sql.retrying import retried
+from langchain_tiered_memory.sql.schema import digest_of, entries, facts, packed, sessions
+from langchain_tiered_memory.summaries.facts.rows import fact_of
+from langchain_tiered_memory.transcript.append import chunks
+from langchain_tiered_memory.transcript.entry_reads import entry_or_again
+from langchain_tiered_memory.types.records import DEFAULT_TRACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import ColumnElement
+
+    from langchain_tiered_memory.sql.database import Database
+    from langchain_tiered_memory.types.records import Entry, Fact, SessionRef
+
+MOST_SESSIONS = 500
+"""Sessions of a user that are read together, those spoken in last; older ones are found by their ids alone."""
+_MOST_FACTS = 5000
+_MOST_UNREAD = 1000
+
+
+@retried
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Reads the sessions of a user."""
+
+    database: Database
+
+    def sessions(self, user: str, *, besides: str | None = None) -> list[SessionRef]:
+        """The user's sessions that have messages, those spoken in last first, without the one named `besides`."""
+        query = select(sessions).where(_of_user(user, besides)).order_by(sessions.c.last_at.desc(), sessions.c.key)
+        with self.database.read() as connection:
+            found = connection.execute(query.limit(MOST_SESSIONS)).mappings()
+            return readable(connection, found, rows.session_ref)
+
+    def stamp(self, user: str, *, besides: str) -> tuple[Any, ...]:
+        """Another one when a session of the user begins or goes, or something in one is edited or removed."""
+        figures = (func.count(), func.sum(sessions.c.epoch), func.sum(sessions.c.key), func.max(sessions.c.key))
+        with self.database.read() as connection:
+            return tuple(connection.execute(select(*figures).where(_of_user(user, besides))).one())
+
+    def facts(self, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Fact]]:
+        """What users said that holds in these sessions, the weightiest first."""
+        by_key = {ref.key: ref for ref in refs}
+        found: list[tuple[SessionRef, Fact]] = []
+        with self.database.read() as connection:
+            for part in chunks(list(by_key)):
+                said = and_(facts.c.track == packed(DEFAULT_TRACK), facts.c.status == "active", facts.c.by == "user")
+                query = select(facts).where(facts.c.session_key.in_(part), said).order_by(facts.c.weight.desc())
+                read = readable(
+                    connection,
+                    connection.execute(query.limit(_MOST_FACTS)).mappings(),
+                    lambda row: (by_key[row["session_key"]], fact_of(row)),
+                )
+                found += read
+        return found
+
+    def unread(self, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Entry]]:
+        """What users said in these sessions that no summary stands for, whose facts are no rows yet; in its order."""
+        by_key = {ref.key: ref for ref in refs}
+        said = and_(entries.c.track == packed(DEFAULT_TRACK), entries.c.role == "user", entries.c.summary_id.is_(None))
+        columns = [entries.c.session_key.label("owner_key"), *ENTRY_COLUMNS]
+        found: list[tuple[SessionRef, Entry]] = []
+        with self.database.read() as connection:
+            read = partial(entry_or_again, connection)
+            for part in chunks(list(by_key)):
+                query = select(*columns).where(entries.c.session_key.in_(part), said).order_by(entries.c.at.desc())
+                listed = connection.execute(query.limit(_MOST_UNREAD)).all()
+                found += readable(connection, listed, lambda row: (by_key[row[0]], read(row[1:])))
+        return sorted(found, key=lambda one: (one[0].key, one[1].seq))
+
+
+def _of_user(user: str, besides: str | None) -> ColumnElement[bool]:
+    mine = and_(sessions.c.owner_digest == digest_of(user), sessions.c.entries > 0)
+    return mine if besides is None else and_(mine, sessions.c.digest != digest_of(besides))

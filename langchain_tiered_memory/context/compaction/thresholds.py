@@ -1,0 +1,285 @@
+"""At how full a window a view is condensed: what is set, what past condensations taught, what a resolver says.
+
+The rules are those of the condensation-mechanism design: a profile's own threshold counts from 5 to 100 percent, -1
+inherits the global one, anything else is warned of and taken for the global one. The adaptive threshold is learnt from
+what past condensations cost and saved. One that freed little, or came right after another, broke a prompt cache for
+nothing: later. One that dropped messages because their summaries were not ready, or left the essentials alone: earlier.
+Advice is what the threshold would be had each lesson been followed; asking twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.extensions import ThresholdQuestion
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, ThresholdAdvice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import ThresholdSettings
+    from langchain_tiered_memory.types.outcomes import Outcome, Window, Zone
+    from langchain_tiered_memory.types.records import SessionRef
+
+DEFAULT_PERCENT = 75.0
+"""Where the global threshold itself cannot be used."""
+INHERITS = -1.0
+"""A profile's threshold that stands for the global one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """At how full a window a view is condensed."""
+
+    percent: float
+    """Of the window, 5 to 100 (or within the bounds that were set)."""
+    warning: str | None = None
+    """What was set or answered that cannot be used; to be said once."""
+
+
+def threshold_of(
+    settings: ThresholdSettings, *, profile: str | None, resolved: float | None, advice: ThresholdAdvice | None
+) -> Threshold:
+    """The threshold of a request: a resolver's answer, else (when switched on) the advice, else what is set.
+
+    Args:
+        settings: What is set, and the bounds.
+        profile: Name of the model, or the profile that the request names.
+        resolved: What a threshold resolver said; `None` for no opinion.
+        advice: What past condensations of the session speak for.
+    """
+    warnings: list[str] = []
+    percent = _configured(settings, profile, warnings)
+    if settings.adaptive and advice is not None and not math.isnan(advice.percent):
+        percent = adaptively(advice.percent, settings=settings)
+    if resolved is not None:
+        if _valid(resolved, settings):
+            percent = float(resolved)
+        else:
+            warnings.append(
+                f"the threshold resolver said {resolved!r} percent, which is not within {_bounds(settings)}: "
+                f"{percent:g} percent is used"
+            )
+    return Threshold(percent=percent, warning="; ".join(warnings) or None)
+
+
+def configured_percent(settings: ThresholdSettings, *, profile: str | None) -> float:
+    """The threshold as set for a profile, before resolvers and advice have their say."""
+    return _configured(settings, profile, [])
+
+
+def due(used_tokens: int, window: Window, *, percent: float) -> str:
+    """Why a view has to be condensed: a sentence with figures, empty where it has not.
+
+    Args:
+        used_tokens: Of the whole request, before anything is pruned.
+        window: The room of the request.
+        percent: The threshold, in percent of the window.
+    """
+    if used_tokens > window.allowed and window.source == "budget":
+        return f"{used_tokens:,} tokens are more than the budget of {window.allowed:,}"
+    if used_tokens > window.allowed:
+        return (
+            f"{used_tokens:,} tokens are more than the {window.allowed:,} allowed in a window of {window.tokens:,} "
+            f"({window.reserved_tokens:,} reserved for the answer)"
+        )
+    filled = 100 * used_tokens / max(window.tokens, 1)
+    if filled >= percent:
+        return (
+            f"{used_tokens:,} tokens are {filled:.1f} % of a window of {window.tokens:,}; "
+            f"the threshold is {percent:g} %"
+        )
+    return ""
+
+
+def adaptively(percent: float, *, settings: ThresholdSettings) -> float:
+    """`percent` within the bounds of an adaptive threshold, which never leave those of any threshold.
+
+    Bounds that are the wrong way round are taken for each other.
+    """
+    low, high = sorted((settings.adaptive_minimum, settings.adaptive_maximum))
+    within = min(max(percent, low), high)
+    least, most = sorted((settings.minimum, settings.maximum))
+    return min(max(within, least), most)
+
+
+def _configured(settings: ThresholdSettings, profile: str | None, warnings: list[str]) -> float:
+    percent = settings.percent
+    if not _valid(percent, settings):
+        low, high = sorted((settings.minimum, settings.maximum))
+        percent = min(max(DEFAULT_PERCENT, low), high)
+        warnings.append(
+            f"condensation.thresholds.percent is {settings.percent!r}, which is not within {_bounds(settings)}: "
+            f"{percent:g} percent is used"
+        )
+    own = settings.profiles.get(profile) if profile is not None else None
+    if own is None or own == INHERITS:
+        return percent
+    if _valid(own, settings):
+        return own
+    warnings.append(
+        f"condensation.thresholds.profiles has {own!r} for {profile!r}, which is neither -1 nor within "
+        f"{_bounds(settings)}: {percent:g} percent is used"
+    )
+    return percent
+
+
+def _valid(percent: float, settings: ThresholdSettings) -> bool:
+    """Whether a threshold can be used: NaN compares as false, and a resolver may answer anything."""
+    low, high = sorted((settings.minimum, settings.maximum))
+    return isinstance(percent, int | float) and not isinstance(percent, bool) and low <= percent <= high
+
+
+def _bounds(settings: ThresholdSettings) -> str:
+    low, high = sorted((settings.minimum, settings.maximum))
+    return f"{low:g} to {high:g}"
+
+
+LEAST_SAMPLES = 3
+"""Fewer say nothing."""
+STEP_PERCENT = 5 / LEAST_SAMPLES
+"""What one condensation moves the threshold by: three alike move it by five points."""
+LITTLE_SHARE = 0.2
+"""A condensation that frees less of what stood there was hardly worth its broken prefix."""
+CLOSE_MESSAGES = 12
+"""Condensations with fewer messages between them, some six calls of a model, follow each other too closely."""
+_LATE_STEPS = frozenset({"minimal", "recovered"})
+"""Steps that only a view in the critical zone takes."""
+_UNREADY = frozenset(
+    {
+        FailureReason.NOT_READY,
+        FailureReason.TIMEOUT,
+        FailureReason.RATE_LIMITED,
+        FailureReason.CIRCUIT_OPEN,
+        FailureReason.MODEL_ERROR,
+    }
+)
+"""Why a summary was missing that an earlier start might have had ready."""
+
+
+def advice(
+    outcomes: Sequence[Outcome], *, present_percent: float, settings: ThresholdSettings
+) -> ThresholdAdvice | None:
+    """The threshold that `outcomes` speak for, or `None` where they are too few or speak for no other.
+
+    Args:
+        outcomes: Kept ones of one session, of any track, in any order; those that were undone, masked tool outputs
+            alone, or left the view as it was do not count.
+        present_percent: The threshold as set (not as advised before: each outcome would count again with each call).
+        settings: The bounds.
+
+    Returns:
+        Advice within `adaptive_minimum` and `adaptive_maximum`. A further outcome moves it by at most five points.
+    """
+    samples = [
+        one for one in outcomes if one.kind in (OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED) and one.undone_at is None
+    ]
+    if len(samples) < LEAST_SAMPLES:
+        return None
+    samples.sort(key=lambda one: (one.last_seq, one.at))
+    start = percent = adaptively(present_percent, settings=settings)
+    late = little = close = 0
+    last_seqs: dict[str, int] = {}
+    for one in samples:
+        before = last_seqs.get(one.track)
+        last_seqs[one.track] = one.last_seq
+        if came_late(one):
+            late += 1
+            percent = adaptively(percent - STEP_PERCENT, settings=settings)
+        elif freed_little(one) or (before is not None and one.last_seq - before < CLOSE_MESSAGES):
+            little += freed_little(one)
+            close += not freed_little(one)
+            percent = adaptively(percent + STEP_PERCENT, settings=settings)
+    if abs(percent - start) < STEP_PERCENT / 2:
+        return None  # the lessons cancel out
+    return ThresholdAdvice(
+        percent=adaptively(round(percent, 1), settings=settings),
+        present_percent=present_percent,
+        samples=len(samples),
+        because=_because(percent > start, late=late, little=little, close=close, samples=len(samples)),
+    )
+
+
+def came_late(outcome: Outcome) -> bool:
+    """Whether a view had to be cut down because it was full before its summaries were ready."""
+    unready = outcome.kind is OutcomeKind.TRUNCATED and outcome.reason in _UNREADY
+    return unready or bool(_LATE_STEPS.intersection(outcome.steps))
+
+
+def freed_little(outcome: Outcome) -> bool:
+    """Whether a condensation freed less than a fifth of what stood there."""
+    return outcome.tokens_before - outcome.tokens_after < LITTLE_SHARE * outcome.tokens_before
+
+
+def _because(later: bool, *, late: int, little: int, close: int, samples: int) -> str:  # noqa: FBT001 - one caller
+    seen = [
+        f"{count} {what}"
+        for count, what in (
+            (little, f"freed less than {LITTLE_SHARE:.0%} of the view"),
+            (close, f"came fewer than {CLOSE_MESSAGES} messages after another"),
+            (late, "dropped messages or went down to the essentials, for the summaries were not ready"),
+        )
+        if count
+    ]
+    what = "condense later, in bigger steps" if later else "begin earlier, so that summaries are ready"
+    return f"of {samples} condensations {', '.join(seen)}: {what}"
+
+
+_LEARNT_FROM = 20
+"""Last outcomes of a view that speak for a threshold."""
+
+
+def percent_for(runtime: Runtime, ref: SessionRef, question: ViewQuestion, *, used: int, zone: Zone) -> float:
+    """The threshold of a request; infinite for a bare budget, which is grown into to its end."""
+    if question.window.source == "budget":
+        return math.inf
+    settings = runtime.settings.condensation.thresholds
+    learnt: ThresholdAdvice | None = None
+    resolver = runtime.condenser.views.threshold_resolver
+    if settings.adaptive or resolver is not None:
+        learnt = advised(runtime, ref, question.profile, window=question.window)
+    resolved: float | None = None
+    if resolver is not None:
+        asked = ThresholdQuestion(
+            session_id=ref.session_id,
+            track=question.track,
+            profile=question.profile,
+            global_percent=settings.percent,
+            profile_percent=settings.profiles.get(question.profile or ""),
+            used_tokens=used,
+            window_tokens=question.window.tokens,
+            zone=zone,
+            advice=learnt,
+        )
+        runtime.store.database.end_snapshot()  # a resolver is somebody else's code, in a thread of its own
+        resolved = runtime.condenser.views.resolve_threshold(asked)
+    threshold = threshold_of(settings, profile=question.profile, resolved=resolved, advice=learnt)
+    if threshold.warning is not None and runtime.view_cache.first_time(threshold.warning):
+        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=ref.session_id)
+    return threshold.percent
+
+
+def advised(
+    runtime: Runtime,
+    ref: SessionRef,
+    profile: str | None,
+    *,
+    window: Window | None = None,
+    track: str | None = None,
+) -> ThresholdAdvice | None:
+    """The threshold that past condensations of a session, or of one track, speak for, as far as the window allows."""
+    settings = runtime.settings.condensation.thresholds
+    if window is None and (known := runtime.settings.guard.window) is not None:
+        window = budget_of(known, ModelProfile(), settings=runtime.settings).window
+    if window is not None:
+        most = math.floor(100 * window.allowed / window.tokens)
+        settings = settings.model_copy(update={"adaptive_maximum": min(settings.adaptive_maximum, most)})
+    outcomes = runtime.store.outcomes.read(ref, limit=_LEARNT_FROM, track=track)
+    present = configured_percent(settings, profile=profile)
+    return advice(outcomes, present_percent=present, settings=settings)

@@ -1,0 +1,98 @@
+"""Numbers of the policy that no setting turns: each with its unit, the range in which it has a sense, its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal, TypeAlias, get_type_hints
+
+Origin: TypeAlias = Literal["design", "chosen", "fitted"]
+"""From the design's papers; chosen by a person; the best of several by a benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a number of the policy is."""
+
+    unit: str
+    least: float
+    most: float
+    origin: Origin
+    by: str = ""
+    """The benchmark that it was fitted by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The numbers, by what they decide."""
+
+    # Recall: how much of a budget what the user said may bring back.
+    small_share: Annotated[float, Told("of the budget", 0, 0.5, "fitted", "direct")] = 0.05
+    """Beside what asks little or at length, and for what answers a message that asks nothing: a few quotes."""
+    answers_tokens: Annotated[int, Told("tokens", 50, 2000, "fitted", "direct")] = 300
+    """The best answers to a message have so much in a small budget, whatever is said, and each one in any."""
+    brief_terms: Annotated[int, Told("distinct terms", 1, 100, "fitted", "direct")] = 16
+    """A question of so many is brief ..."""
+    long_terms: Annotated[int, Told("distinct terms", 1, 200, "fitted", "direct")] = 32
+    """... and one of so many is long: between the two its room shrinks to the small share."""
+    asked_times: Annotated[float, Told("times `talk_recall_share`", 1, 4, "fitted", "cost_curve")] = 2.0
+    """Recall beside a brief question takes at most so much, where much matches it."""
+    looked_through: Annotated[int, Told("parts of what matches", 1, 200, "fitted", "direct")] = 25
+    """One of so many parts is given room beyond the least: its words stand everywhere, the answer further down."""
+    framed: Annotated[float, Told("of the quotes' tokens", 1, 2, "chosen")] = 1.15
+    """What quotes take with the lines around them."""
+    share_steps: Annotated[int, Told("parts of the budget", 1, 100, "chosen")] = 16
+    """Recall's share is rounded up to whole ones: what was looked up is not priced to the token."""
+    summaries_of_recall: Annotated[float, Told("of recall", 0, 1, "fitted", "recall")] = 0.2
+    """Summaries in recall take at most so much beside what the user said."""
+
+    # The parent's track.
+    parent_share: Annotated[float, Told("of the rest", 0, 1, "chosen")] = 0.25
+    """The section `parent` takes at most so much: a track's own messages come first."""
+    parent_least_tokens: Annotated[int, Told("tokens", 20, 500, "chosen")] = 60
+    """Less room holds no quote beside that section's frame."""
+    parent_recalled_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.5
+    """What answers the question; the rest is for the parent's goal, pins and newest messages."""
+    parent_each_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.25
+    """Any other message of it: longer ones are shown head and tail."""
+
+    # History: summaries and facts.
+    working_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.125
+    """Recent messages that a condensation leaves of an agent at work on files: parts are chosen for themselves."""
+    record_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "cover_facts")] = 0.6
+    """Summaries and facts together, before a fact that must last is left out ..."""
+    record_at_work_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.2
+    """... and beside work on files, which needs the words themselves."""
+    facts_of_source_share: Annotated[float, Told("of what they were read from", 0, 1, "chosen")] = 0.2
+    """Facts take at most so much of the messages that the summaries stand for: more would free nothing."""
+    cover_filled_share: Annotated[float, Told("of its room", 0.25, 1, "fitted", "prefix")] = 0.75
+    """Summaries made anew fill so much, so that the next ones can be appended without changing the first bytes."""
+    cover_appended_share: Annotated[float, Told("of the room left", 0.1, 1, "chosen")] = 0.5
+    """What a condensation appends, and more where it could not be told in short otherwise."""
+    cover_levels_share: Annotated[float, Told("of its room", 0.1, 1, "chosen")] = 0.8
+    """Summaries of the levels that a view of one's own shows; the rest names what they do not stand for."""
+    held_call_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.05
+    """A condensed message whose calls nothing answered yet, its arguments head and tail ..."""
+    held_call_tokens: Annotated[int, Told("tokens", 20, 1000, "chosen")] = 120
+    """... and what it takes in any view."""
+
+    # What gives way where not all fits.
+    defended_share: Annotated[float, Told("of their rooms", 0, 1, "chosen")] = 0.5
+    """Facts and summaries keep so much where messages that must be shown do not fit."""
+    lent_share: Annotated[float, Told("of recall", 0, 1, "chosen")] = 0.75
+    """Recall lends so much to required messages that the model has not seen yet."""
+    least_recall_tokens: Annotated[int, Told("tokens", 0, 8000, "fitted", "direct")] = 1000
+    """With less recall what the model has seen makes way: a long message that answers has no room else."""
+    least_readable_tokens: Annotated[int, Told("tokens", 10, 500, "chosen")] = 48
+    """A message shown head and tail with less can hardly be worked with: rather fewer of them."""
+    beside_folded_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.4
+    """What stands beside a message whose calls have to be folded."""
+
+
+NUMBERS = Numbers()
+"""The policy's numbers."""
+
+
+def told() -> dict[str, Told]:
+    """Unit, range and origin of each number, by its name."""
+    hints = get_type_hints(Numbers, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(Numbers)}

@@ -1,0 +1,289 @@
+"""The one policy by which a view is filled: a row for each section, a column for each mode.
+
+It is resolved to tokens once a request, for the mode that was read for it. What stands in the plan outlives the message
+that it was made beside, so there the smallest of the columns that hold counts; what is chosen for one request follows
+the first column that holds. `docs/policy.md` explains the table. All figures are raw counts of our counter: a budget in
+a model's own tokens is divided by what calibration learnt first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.errors import BudgetError
+from langchain_tiered_memory.types.policies import PolicyRow, ViewPolicy
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.context.said import Said
+    from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.types.policies import Mode, ModeName, Share
+
+_MARGIN_TOKENS = 8
+"""Framing of a message and rounding, kept free."""
+LEAVES_FOR_REQUIRED = ("parts", "files", "facts", "history")
+"""What leaves a view, one after the other, where the messages that must be shown cannot even be read beside it."""
+LADDER: tuple[tuple[str, str], ...] = (
+    ("recall", "what was recalled for earlier questions leaves, the newest first"),
+    ("recent", "tool outputs are masked, then summaries take the place of messages"),
+    ("parts", "parts of files leave"),
+    ("recent", "messages leave without a summary: the least important, or the oldest"),
+    ("facts", "facts and summaries are told more briefly, down to half of their rooms"),
+    ("recent", "the longest messages that must be shown are cut head and tail"),
+    ("files", "the list of files leaves, then the facts, then the summaries"),
+    ("recent", "the essentials alone are shown, or an error says what takes the room"),
+)
+"""What gives way where not all fits, first to last: the section, and what happens to it."""
+_GIVES_WAY_WITH = {"history": "facts"}
+"""Sections that give way together with another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """The policy of one request, resolved: the rooms that the parts of a view are given."""
+
+    policy: ViewPolicy
+    recall: int
+    """Set aside for recall and the registered sections beside it."""
+    sections: int = 0
+    """Of that, for registered sections."""
+    spared: int = 0
+    """What recall was not given of its share beside file work: a view grows into it, and is filled as if it were taken.
+    Filled too, it would be sent anew at each condensation."""
+    cover: int
+    """Of `history`, for summaries."""
+    defended: int
+    """What summaries keep where messages that must be shown do not fit, also beside work on files."""
+    queries: int
+    """Of `history`, for earlier user messages behind them."""
+    record: int
+    """For summaries and facts together, where a fact that must last has no room among the facts."""
+    keep: int
+    """What settles when and over what a view is condensed: of recent messages, without file work."""
+    stays: int
+    """What remains of the recent messages after a condensation of the view."""
+    recent_least: int
+    code: int
+    summaries: int
+    quotes_queries: bool = True
+    """Whether earlier user messages are quoted: not where a registered section is in their place."""
+
+    @property
+    def mode(self) -> Mode:
+        """What the request is."""
+        return self.policy.mode
+
+    @property
+    def total(self) -> int:
+        """Everything, system prompt and tools included."""
+        return self.policy.total
+
+    @property
+    def fixed(self) -> int:
+        """System prompt and tool schemas."""
+        return self.policy.fixed
+
+    @property
+    def hard(self) -> int:
+        """The most that everything but recall may take, system prompt and tools included."""
+        return self.total - self.recall
+
+    @property
+    def is_full(self) -> bool:
+        """Whether system prompt and tools alone leave no room for a message."""
+        return self.fixed > self.total - _MARGIN_TOKENS
+
+    def of(self, section: str) -> int:
+        """The most that a section takes."""
+        return self.policy.row(section).tokens
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """All rooms, whatever the mode: where they are the same, so is what stands in them."""
+        return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self.policy)
+
+    def without_recall(self) -> Rooms:
+        """With recall's room given to the view: a history that fits is shown whole."""
+        view = self.total - self.sections - self.fixed
+        return replace(self, recall=self.sections, policy=self.policy.telling(recent=view))
+
+
+def no_room_beside(fixed: int, max_tokens: int, *, ratio: float) -> str:
+    """What to say where system prompt and tools fill a budget."""
+    return (
+        f"the system prompt and the tool schemas take {math.ceil(fixed * ratio)} of {max_tokens} tokens and leave "
+        "no room for a conversation: raise max_tokens, or shorten them"
+    )
+
+
+def resolved(
+    max_tokens: int,
+    *,
+    fixed: int,
+    ratio: float,
+    mode: Mode,
+    settings: Settings,
+    given: Said | None = None,
+    sections_share: float = 0.0,
+    replaced: frozenset[str] = frozenset(),
+) -> Rooms:
+    """The policy of a request, in tokens.
+
+    Args:
+        max_tokens: The budget, in the model's tokens.
+        fixed: Raw tokens of the system prompt and the tool schemas.
+        ratio: Billed tokens per raw token, from calibration.
+        mode: What the request is.
+        settings: The table's shares, where a user may turn them.
+        given: What recall may take beside what the user said last.
+        sections_share: Of the budget, for registered sections; they stand with recall.
+        replaced: Names of built-in sections that are not shown, for registered ones are in their place.
+
+    Raises:
+        BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
+    """
+    if max_tokens < 1:
+        msg = f"max_tokens is {max_tokens}: a context needs a budget of at least 1 token"
+        raise BudgetError(msg)
+    total = math.floor(max_tokens / ratio)
+    rest = max(total - fixed, 0)
+    sections = min(round(sections_share * total), rest)
+    recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
+    recall = rest if "recall" in mode else min(recall + sections, rest)
+    view = rest - recall
+    columns = table(settings, total=total, filled=max(view - spared, 0))
+
+    def plan(section: str) -> PolicyRow:
+        """What stands in the plan outlives the message beside which it was made: the smallest column that holds."""
+        found = [row for name, row in columns[section].items() if name == "talk" or name in mode]
+        row = min(found, key=lambda row: row.within(total))
+        return row.allowing(0 if "recall" in mode else row.within(total))
+
+    shares, quoted = settings.context.shares, round(settings.context.shares.user_queries * total)
+    base: ModeName = "asked" if "asked" in mode else "talk"
+    history, files = plan("history"), columns["files"]["talk"]
+    files = files.allowing(0 if "files" in replaced else files.within(total))
+    parts, asked = columns["parts"]["talk"], _first(columns["recall"], mode)
+    rows = (
+        columns["system"]["talk"].allowing(total),
+        columns["goal"]["talk"].allowing(columns["goal"]["talk"].within(total)),
+        columns["pinned"]["talk"].allowing(columns["pinned"]["talk"].within(total)),
+        history.allowing(history.tokens + quoted),
+        plan("facts"),
+        parts.allowing(parts.within(max(view - spared, 0)) - files.tokens),
+        files,
+        columns["recent"]["talk"].allowing(view),
+        columns["parent"]["talk"].allowing(columns["parent"]["talk"].within(rest)),
+        asked.allowing(recall - sections),
+    )
+    return Rooms(
+        policy=ViewPolicy(mode=mode, total=total, fixed=fixed, rows=rows),
+        recall=recall,
+        sections=sections,
+        spared=spared,
+        cover=history.tokens,
+        defended=round(NUMBERS.defended_share * columns["history"][base].within(total)),
+        queries=quoted,
+        record=round((NUMBERS.record_at_work_share if "files" in mode else NUMBERS.record_share) * total),
+        keep=0 if "recall" in mode else columns["recent"]["talk"].within(total),
+        stays=plan("recent").tokens,
+        recent_least=round(shares.recent_turns * total),
+        code=0 if "code_results" in replaced else round(shares.code_results * total),
+        summaries=0 if "level_1_summaries" in replaced else round(shares.level_1_summaries * total),
+        quotes_queries="user_queries" not in replaced,
+    )
+
+
+def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
+    """The policy: rows by section, and in each the columns by mode; a mode without one has that of `talk`.
+
+    Args:
+        settings: Where a user turns a share.
+        total: The budget, for what is bounded by tokens and by a share.
+        filled: Of that, what a condensation may fill: the view, less what recall was spared.
+    """
+    told, files, room, numbers = settings.context, settings.files, settings.room, NUMBERS
+    spare = told.recall_share  # only a caller's own query gives recall what facts and summaries would take of its share
+    least_cover = min(files.least_cover_tokens, round(files.least_cover_share * total))
+
+    def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
+        way = next((at for at, (one, _) in enumerate(LADDER, 1) if one == _GIVES_WAY_WITH.get(section, section)), 0)
+        return PolicyRow(section=section, share=share, of=of, gives_way=way, about=about, **bounds)
+
+    def summaries(share: float, least: int = 0) -> PolicyRow:
+        return row("history", share, "summaries of what is older", least=least)
+
+    def facts(share: float) -> PolicyRow:
+        return row("facts", share, "what is older stated and still holds")
+
+    def recent(share: float, most: int | None = None) -> PolicyRow:
+        return row("recent", share, "messages that a condensation leaves; they grow into what is free", most=most)
+
+    def recall(share: float, about: str, *, of: Share = "the rest") -> PolicyRow:
+        return row("recall", share, about, of=of, stands="request")
+
+    in_any = "quotes that answer what is asked"
+    return {
+        "system": {"talk": row("system", 1.0, "system prompt and tool schemas")},
+        "goal": {"talk": row("goal", told.goal_share, "the first user message, until it is answered")},
+        "pinned": {"talk": row("pinned", told.pins_share, "pinned messages")},
+        "history": {
+            "talk": summaries(told.cover_share + told.spare_for_cover * spare),
+            "asked": summaries(told.cover_share),
+            "files": summaries(files.cover_share, least=least_cover),
+        },
+        "facts": {
+            "talk": facts(told.facts_share + told.spare_for_facts * spare),
+            "asked": facts(told.facts_share),
+            "files": facts(files.facts_share),
+        },
+        "parts": {
+            "talk": row(
+                "parts",
+                files.filled_share,
+                "parts of files, with all that stands before them and beside the list",
+                of="the view",
+                least=min(room.working_tokens + round(room.least_share * filled), room.least_tokens, filled),
+            )
+        },
+        "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that nothing shown names")},
+        "recent": {
+            "talk": recent(told.keep_recent_share, told.keep_recent_tokens),
+            "files": recent(numbers.working_share),
+        },
+        "parent": {"talk": row("parent", numbers.parent_share, "the parent's track", of="the rest", stands="request")},
+        "recall": {
+            "recall": recall(1.0, in_any),
+            "minimal": recall(told.minimal_recall_share, in_any, of="the budget"),
+            "asked": recall(told.recall_share, f"{in_any}, and all that is free besides"),
+            "files": recall(min(files.recall_share, told.recall_share), f"{in_any}; what answers it in any case"),
+            "question": recall(
+                min(told.recall_share, told.talk_recall_share), f"{in_any}; up to twice that where much matches"
+            ),
+            "talk": recall(min(numbers.small_share, told.recall_share), "what answers what was said"),
+        },
+    }
+
+
+def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
+    """What is chosen for one request: the first column that holds."""
+    return next((columns[name] for name in mode.names if name in columns), columns["talk"])
+
+
+def _set_aside(
+    settings: Settings, mode: Mode, given: Said | None, *, rest: int, replaced: frozenset[str]
+) -> tuple[int, int]:
+    """Tokens set aside for recall, and those that it was not given of its share beside file work."""
+    if not mode.looks_up or "semantic_results" in replaced:
+        return 0, 0
+    most = settings.context.recall_share
+    share = most if given is None or given.share is None else min(given.share, most)
+    if "files" not in mode or "asked" in mode:
+        return max(round(share * rest), 0), 0
+    allowed = min(settings.files.recall_share, most)
+    if given is not None and given.share is not None:
+        share = min(max(settings.files.recall_share, given.answers), given.share, most)
+    recall = max(round(share * rest), 0)
+    return recall, max(round(allowed * rest) - recall, 0)

@@ -1,0 +1,121 @@
+"""A sheet as text for a terminal of 80 columns, laid out by rich; without colour, so it reads the same in a log."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, assert_never
+
+from rich import box
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+from rich.tree import Tree as Lines
+
+from langchain_tiered_memory.display.as_html import changed_lines
+from langchain_tiered_memory.display.sheet import Bar, Changes, Fold, Table, Tree, Words, harmless, number, shallow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from langchain_tiered_memory.display.sheet import Block, Cell, Node, Sheet
+
+WIDTH = 80
+_WORDS_SHOWN = 1200
+"""Characters of one text."""
+_GAP = re.compile(r"\n{3,}")
+_LINES_SHOWN = 60
+"""Lines of a tree and of a difference."""
+
+
+def as_text(sheet: Sheet) -> str:
+    """Lines of at most 80 columns, without an empty one at the end."""
+    to = io.StringIO()
+    console = Console(
+        file=to, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False, highlight=False, emoji=False
+    )
+    console.print(_said(f"{sheet.kind} {sheet.about}"))
+    for note in sheet.notes:
+        console.print(Padding(_said(note), (0, 0, 0, 2)))
+    for block in sheet.blocks:
+        for line in _block(block):
+            console.print()
+            console.print(line)
+    lines = "\n".join(line.rstrip() for line in to.getvalue().rstrip().split("\n"))
+    return _GAP.sub("\n\n", lines)
+
+
+def _said(text: str) -> Text:
+    return Text(harmless(text))
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Bar():
+            yield _bar(block)
+        case Table():
+            rest = (_said(f" and {block.more:,} more"),) if block.more > 0 else ()
+            yield Group(_grid(block), *rest)
+        case Tree():
+            yield _tree(block)
+        case Words():
+            more = f"\n... and {len(block.text) - _WORDS_SHOWN:,} more characters"
+            yield Padding(_said(block.text[:_WORDS_SHOWN] + (more if len(block.text) > _WORDS_SHOWN else "")), (0, 2))
+        case Changes():
+            lines = [f"{sign} {line}" for sign, line in changed_lines(block)]
+            more = f"... and {len(lines) - _LINES_SHOWN:,} more lines"
+            shown = [*lines[:_LINES_SHOWN], more] if len(lines) > _LINES_SHOWN else lines
+            yield _said("\n".join([block.caption, *shown]))
+        case Fold():
+            return
+        case _:
+            assert_never(block)
+
+
+def _bar(bar: Bar) -> Text:
+    """Letters, each part's own; what is left of the width are dots. The parts are named below it."""
+    room = WIDTH - 2
+    drawn, used, letters = "", 0.0, _letters(bar)
+    for part, letter in zip(bar.parts, letters, strict=True):
+        used += part.amount
+        drawn += letter * (max(round(used / bar.width * room), len(drawn) + (part.amount > 0)) - len(drawn))
+    own = {part.name: letter for part, letter in zip(bar.parts, letters, strict=True)}
+    legend = ", ".join(f"{own[name]} {name} {number(amount)}" for name, amount in bar.sums().items())
+    return _said(f"{bar.caption}\n[{drawn[:room].ljust(room, '.')}]\n{legend} {bar.unit}")
+
+
+def _letters(bar: Bar) -> list[str]:
+    """A letter of its name for each part, its own as long as there are any; the same for the same name."""
+    known: dict[str, str] = {}
+    for part in bar.parts:
+        free = (letter for letter in (*part.name.lower(), *part.name.upper(), *"0123456789"))
+        known.setdefault(part.name, next((one for one in free if one.isalnum() and one not in known.values()), "#"))
+    return [known[part.name] for part in bar.parts]
+
+
+def _grid(block: Table) -> Grid:
+    grid = Grid(title=_said(block.caption), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="")
+    for place, name in enumerate(block.columns):
+        is_number = any(isinstance(row[place], int | float) for row in block.rows)
+        grid.add_column(_said(name), overflow="fold", justify="right" if is_number else "left", no_wrap=is_number)
+    for row in block.rows:
+        grid.add_row(*map(_cell, row))
+    return grid
+
+
+def _cell(value: Cell) -> Text:
+    return _said("-" if value is None or value == "" else value if isinstance(value, str) else number(value))
+
+
+def _tree(block: Tree) -> Lines:
+    root = Lines(_said(block.caption))
+    _hang(root, shallow(block, _LINES_SHOWN).nodes)
+    return root
+
+
+def _hang(above: Lines, nodes: tuple[Node, ...]) -> None:
+    for node in nodes:
+        _hang(above.add(_said(f"{node.label}  {node.detail}".rstrip())), node.children)

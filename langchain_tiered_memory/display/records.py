@@ -1,0 +1,273 @@
+"""What messages, summaries, facts, hits and trees show of themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from langchain_tiered_memory.display.sheet import (
+    Node,
+    Sheet,
+    Tree,
+    Words,
+    brief,
+    moment,
+    number,
+    percent,
+    plural,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.display.sheet import Cell
+    from langchain_tiered_memory.reports import DoctorReport, MemoryStatus, Receipt, SessionMetrics, VerifyReport
+    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
+    from langchain_tiered_memory.types.trees import SummaryTree
+
+_LINE = 60
+_CELL = 200
+
+
+def entry(one: Entry) -> Sheet:
+    """A message with its place."""
+    about = f"{one.seq}, {_who(one.role, one.name)}: {brief(one.text, _LINE)!r}"
+    notes = (f"{moment(one.at)} UTC, {one.tokens:,} tokens, track {one.track}, id {one.id}",)
+    return Sheet(kind="Entry", about=about, notes=notes, blocks=(Words(text=one.text),))
+
+
+def summary(one: Summary) -> Sheet:
+    """A summary with what it covers, and what became of it."""
+    return Sheet(
+        kind="Summary",
+        about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
+        notes=(f"{_sizes(one)}; written by {one.model or 'nobody yet'}{_flaws(one)}",),
+        blocks=(Words(text=one.text),) if one.text else (),
+    )
+
+
+def _sizes(one: Summary) -> str:
+    saved = 1 - one.tokens / one.source_tokens if one.source_tokens and one.tokens else 0.0
+    return f"{one.tokens:,} of {one.source_tokens:,} tokens, {percent(saved)} saved"
+
+
+def _flaws(one: Summary) -> str:
+    found = [name for name, is_so in (("degraded", one.degraded), ("stale", one.stale)) if is_so]
+    return "".join(f", {name}" for name in (*found, *([one.error] if one.error else [])))
+
+
+def tree(one: SummaryTree) -> Sheet:
+    """Every level from the top down to the messages' numbers: states, spans, ratios."""
+    rows = [
+        (
+            f"level {level}",
+            len(found),
+            sum(item.source_tokens for item in found),
+            sum(item.tokens for item in found),
+            percent(_saved(found)),
+            ", ".join(f"{count} {state}" for state, count in _counted(found)),
+        )
+        for level, found in ((level, one.level(level)) for level in range(1, one.height + 1))
+    ]
+    columns = ("", "summaries", "of tokens", "in tokens", "saved", "states")
+    raw = f", {plural(one.raw_messages, 'message')} not condensed yet" if one.raw_messages else ""
+    return Sheet(
+        kind="SummaryTree",
+        about=f"{one.session_id!r}: {plural(len(one.summaries), 'summary')} over {one.messages:,} messages{raw}",
+        blocks=(
+            table("levels", columns, rows),
+            Tree(caption="from the top", nodes=tuple(_node(root, _below(one)) for root in one.roots)),
+        )
+        if one.summaries
+        else (),
+    )
+
+
+def _below(of: SummaryTree) -> dict[str, list[Summary]]:
+    found: dict[str, list[Summary]] = {}
+    for one in of.summaries:
+        if one.parent_id is not None:
+            found.setdefault(one.parent_id, []).append(one)
+    return found
+
+
+def _node(one: Summary, all_below: dict[str, list[Summary]]) -> Node:
+    below = all_below.get(one.id, [])
+    count = plural(len(below), "summary") if below else plural(one.entry_count, "message")
+    state = "" if one.state.finished else f", {one.state}"
+    return Node(
+        label=f"level {one.level}, messages {one.first_seq}-{one.last_seq}",
+        detail=f"{count}, {one.source_tokens:,} to {one.tokens:,} tokens{state}{_flaws(one)}",
+        text=one.text,
+        children=tuple(_node(child, all_below) for child in below),
+    )
+
+
+def _saved(found: Sequence[Summary]) -> float:
+    sources = sum(one.source_tokens for one in found)
+    return 1 - sum(one.tokens for one in found) / sources if sources else 0.0
+
+
+def _counted(found: Sequence[Summary]) -> list[tuple[str, int]]:
+    states = [one.state.value for one in found]
+    return [(state, states.count(state)) for state in dict.fromkeys(states)]
+
+
+def fact(one: Fact) -> Sheet:
+    """A statement, who made it and where."""
+    replaced = ", replaced" if one.status == "superseded" else ""
+    notes = (f"said by {_who(one.by, one.speaker)} in message {_messages_of(one)}, {moment(one.at)} UTC",)
+    about = f"{one.kind}{replaced}: {brief(one.text, _LINE)!r}"
+    return Sheet(kind="Fact", about=about, notes=notes, blocks=(Words(text=one.text),))
+
+
+def facts(found: Sequence[Fact]) -> Sheet:
+    """Statements with their sources."""
+    rows = [
+        (
+            brief(one.text, _CELL) + (" (replaced)" if one.status == "superseded" else ""),
+            one.kind,
+            _who(one.by, one.speaker),
+            _messages_of(one),
+        )
+        for one in found
+    ]
+    return Sheet(
+        kind="Facts",
+        about=plural(len(found), "statement"),
+        blocks=(table("what was stated", ("statement", "kind", "by", "messages"), rows),) if found else (),
+    )
+
+
+def _messages_of(one: Fact) -> str:
+    return ", ".join(map(str, one.sources or (one.seq,)))
+
+
+def hit(one: Hit) -> Sheet:
+    """What a search found, and where."""
+    where = f"message {one.seq}" if one.level == 0 else f"level {one.level}, up to message {one.seq}"
+    notes = (f"score {number(one.score)}, {moment(one.at)} UTC, id {one.id}",)
+    about = f"{where}: {brief(one.passage, _LINE)!r}"
+    return Sheet(kind="Hit", about=about, notes=notes, blocks=(Words(text=one.passage),))
+
+
+def hits(found: Sequence[Hit]) -> Sheet:
+    """What a search found, best first."""
+    rows = [
+        (
+            f"message {one.seq}" if one.level == 0 else f"level {one.level}",
+            one.score,
+            _who(one.role or "summary", one.name),
+            brief(one.passage, _CELL),
+        )
+        for one in found
+    ]
+    return Sheet(
+        kind="Hits",
+        about=f"{len(found)} found",
+        blocks=(table("best first", ("where", "score", "by", "passage"), rows),) if found else (),
+    )
+
+
+def detail(found: Sequence[Summary | Entry]) -> Sheet:
+    """What a summary stands for."""
+    rows = [_below_row(one) for one in found]
+    blocks = (table("in their order", ("messages", "by", "tokens", "text"), rows),) if rows else ()
+    return Sheet(kind="Expanded", about=f"{len(found)} below it", blocks=blocks)
+
+
+def _below_row(one: Summary | Entry) -> tuple[Cell, ...]:
+    if hasattr(one, "level"):
+        above = cast("Summary", one)
+        return f"{above.first_seq}-{above.last_seq}", f"level {above.level}", above.tokens, brief(above.text, _CELL)
+    said = one
+    return str(said.seq), _who(said.role, said.name), said.tokens, brief(said.text, _CELL)
+
+
+def _who(role: str, name: str | None) -> str:
+    return f"{name} ({role})" if name else role
+
+
+def metrics(one: SessionMetrics) -> Sheet:
+    """A session in figures."""
+    rows = [
+        (f"level {level.level}", level.summaries, level.source_tokens, level.tokens, percent(level.ratio))
+        for level in one.levels
+    ]
+    calls = f"{plural(one.spent.calls, 'model call')}, {one.spent.input_tokens:,} tokens read"
+    money = f", {number(one.cost)} in money" if one.cost is not None else ""
+    notes = [f"condensing took {calls}, {one.spent.output_tokens:,} written{money}"]
+    if one.kept_identifiers is not None:
+        notes.append(f"level 1 still states {percent(one.kept_identifiers)} of identifiers, figures and paths")
+    flaws = ((one.failed, "failed"), (one.degraded, "degraded"), (one.stale, "stale"))
+    notes += (
+        [", ".join(f"{count} {name}" for count, name in flaws if count)] if any(count for count, _ in flaws) else []
+    )
+    return Sheet(
+        kind="SessionMetrics",
+        about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "
+        f"summaries save {percent(one.overall_ratio)} of them",
+        notes=tuple(notes),
+        blocks=(table("summaries", ("", "summaries", "of tokens", "in tokens", "saved"), rows),) if rows else (),
+    )
+
+
+def receipt(one: Receipt) -> Sheet:
+    """What was removed, and where bytes of it may remain."""
+    rows = [
+        (name, count)
+        for name, count in (
+            ("messages", one.entries),
+            ("earlier revisions", one.revisions),
+            ("summaries above them", one.summaries),
+            ("passages of the text index", one.passages),
+            ("vectors", one.vectors),
+        )
+    ]
+    remains = tuple(f"may remain: {place}" for place in one.may_remain)
+    return Sheet(
+        kind="Receipt",
+        about=f"{plural(one.entries, 'message')} of {', '.join(map(repr, one.session_ids)) or 'no session'} forgotten, "
+        f"{'nothing remains' if not remains else plural(len(remains), 'place') + ' where something may remain'}",
+        notes=remains,
+        blocks=(table("what was removed", ("", "removed"), rows),),
+    )
+
+
+def doctor_report(one: DoctorReport) -> Sheet:
+    """What was wrong, and what became of it."""
+    states = ((one.mended, "mended"), (one.left, "still wrong"))
+    rows = [(problem.kind, problem.what, problem.detail, state) for problems, state in states for problem in problems]
+    return Sheet(
+        kind="DoctorReport",
+        about=f"{plural(len(one.found), 'problem')} found, {len(one.mended)} mended, {len(one.left)} left",
+        notes=one.notes,
+        blocks=(table("problems", ("kind", "where", "what", "now"), rows),) if rows else (),
+    )
+
+
+def status(one: MemoryStatus) -> Sheet:
+    """What a memory is made of here, and what it lacks."""
+    by = f"words and meaning ({one.embedder}, {one.vectors:,} vectors)" if one.embedder else "words"
+    return Sheet(
+        kind="MemoryStatus",
+        about=f"{one.database}, {plural(one.sessions, 'session')}",
+        notes=(
+            f"searches {one.passages:,} passages by {by}",
+            f"counts with {one.counter}{' (an estimate)' if one.counts_are_estimates else ''}",
+            *one.gaps,
+        ),
+        blocks=(table("versions", ("package", "version"), list(one.versions.items())),),
+    )
+
+
+def verify_report(one: VerifyReport) -> Sheet:
+    """What was looked at, and what is wrong."""
+    looked = f"{plural(one.sessions, 'session')}, {plural(one.entries, 'message')}, {plural(one.summaries, 'summary')}"
+    rows = [(problem.kind, problem.what, problem.detail) for problem in one.problems]
+    return Sheet(
+        kind="VerifyReport",
+        about=f"{looked}: {'all is well' if one.healthy else plural(len(rows), 'problem')}",
+        notes=one.notes,
+        blocks=(table("problems", ("kind", "where", "what"), rows),) if rows else (),
+    )

@@ -1,0 +1,61 @@
+"""What a value needs to show itself: a sheet of its own. All else is made from that when somebody looks."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.display.sheet import Sheet
+
+T = TypeVar("T")
+
+_NAMED = 3
+"""Items of a list that its short line names."""
+_CHARACTERS = 160
+
+
+class Shown:
+    """A value with a short `repr`, a `str` for a terminal of 80 columns, and HTML for notebooks."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _sheet(self) -> Sheet:
+        """What it shows. Imports its module in here, so that nobody pays for it who only works with the value."""
+
+    def __repr__(self) -> str:
+        """One short line."""
+        return self._sheet().line
+
+    def __str__(self) -> str:
+        """Lines of at most 80 columns."""
+        from langchain_tiered_memory.display.as_text import as_text  # noqa: PLC0415 - rich, only where it is shown
+
+        return as_text(self._sheet())
+
+    def _repr_html_(self) -> str:
+        """For notebooks, light or dark: no script, no style sheet, nothing loaded, everything escaped."""
+        from langchain_tiered_memory.display.as_html import as_html  # noqa: PLC0415 - only where it is shown
+
+        return as_html(self._sheet())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ANN401, FBT001 - IPython's own protocol
+        """For IPython in a terminal."""
+        printer.text(repr(self) if cycle else str(self))
+
+
+class Listing(Shown, list[T]):
+    """A list that shows itself as a table; in everything else it is a list."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """How many there are, and the first few."""
+        from langchain_tiered_memory.display.sheet import brief  # noqa: PLC0415 - only where it is shown
+
+        named = brief(", ".join(map(repr, itertools.islice(self, _NAMED))), _CHARACTERS)
+        return f"<{len(self)} {type(self).__name__}: {named}>" if self else f"<0 {type(self).__name__}>"
+
+    _repr_pretty_ = Shown._repr_pretty_  # IPython takes the first class that has this or a `__repr__`

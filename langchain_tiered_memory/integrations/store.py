@@ -1,0 +1,220 @@
+"""LangGraph's store over the memory's database: items by namespace, per user, searched by meaning.
+
+    store = TieredStore(memory)
+    agent = create_agent(model, tools, store=store, context_schema=Ctx)
+    agent.invoke({"messages": [...]}, config, context=Ctx(user_id="zoe"))
+
+What is put in a run of a user is that user's alone, whatever its namespace: another user's run neither finds it, nor
+lists its namespace, nor writes over it, and `memory.forget(user=...)` removes it. Namespaces that are meant for all
+are named in `shared`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langgraph.config import get_config
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
+
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+from langchain_tiered_memory.integrations.checks import Memory  # noqa: TC001
+from langchain_tiered_memory.integrations.graph.run_identity import user_of
+from langchain_tiered_memory.items.matching import has_labels
+from langchain_tiered_memory.items.searching import put_items, search_items
+from langchain_tiered_memory.items.values import ItemDraft, Reach
+from langchain_tiered_memory.types.arguments import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_tiered_memory.items.values import Place, StoredItem
+    from langchain_tiered_memory.runtime import Runtime
+
+Labels: TypeAlias = Sequence[Name]
+
+
+class TieredStore(BaseStore):
+    """A LangGraph store in the memory's database, for `create_agent(store=...)`, langmem's tools and deepagents.
+
+    The embedder is the memory's: with `embeddings=None` a search is by words. In a batch every read sees what was there
+    before it, and its writes are made together or not at all.
+
+    Args:
+        memory: Whose database it is.
+        user: Whose items it keeps, whoever runs; by default the user of the run, as `user_key` says it in the
+            `Runtime.context` or the config. Outside of a run, and in one without a user, items belong to nobody:
+            such calls see those alone.
+        user_key: The key, or attribute, that names the user there.
+        shared: Beginnings of namespaces that all users see and change.
+        fields: Paths in a value whose texts are searched by meaning, as LangGraph spells them; `$` is the whole value.
+            `put(..., index=...)` names others for one item.
+        ttl: How long items live, and whether reading one lets it live on. What has expired is never given, and is
+            removed with the next write or by `sweep_ttl`.
+
+    Raises:
+        SettingsError: for a choice that cannot be used.
+    """
+
+    supports_ttl = True
+
+    @checked(SettingsError)
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        user: Name | None = None,
+        user_key: Name = "user_id",
+        shared: Sequence[Labels] = (),
+        fields: Sequence[Name] = ("$",),
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self._memory = memory
+        self._user = user
+        self._user_key = user_key
+        self._shared = tuple(tuple(labels) for labels in shared)
+        if () in self._shared:
+            msg = "a shared namespace has at least one label: without one, every user's items would be shared"
+            raise SettingsError(msg)
+        self._fields = tuple(fields)
+        self.ttl_config = ttl
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out reads and writes; one result for each, in their order.
+
+        Raises:
+            InvalidNamespaceError: for a namespace with an empty label, or a period or NUL in one.
+            InvalidInputError: when a value is no JSON, or a filter cannot be read.
+            MixedOwnersError: when the config names another user than the run's context.
+            StorageError: when the database cannot be read, or written to; nothing was.
+        """
+        return self._carried_out(list(ops), self._reach())
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """See `batch`."""
+        return await off_loop(self._carried_out, list(ops), self._reach())
+
+    def sweep_ttl(self) -> int:
+        """Remove what has expired; returns how many items."""
+        runtime = self._memory.core.writable_runtime()
+        return runtime.store.items.sweep(now=runtime.now())
+
+    async def asweep_ttl(self) -> int:
+        """See `sweep_ttl`."""
+        return await off_loop(self.sweep_ttl)
+
+    def _reach(self) -> Reach:
+        user = self._user
+        if user is None:
+            try:
+                user = user_of(get_config(), self._user_key)
+            except RuntimeError:  # outside of a run
+                user = None
+        return Reach(user=user, shared=self._shared)
+
+    def _carried_out(self, ops: Sequence[Op], reach: Reach) -> list[Result]:
+        for op in ops:
+            _check_labels(op)
+        writes = any(isinstance(op, PutOp) for op in ops)
+        runtime = self._memory.core.writable_runtime() if writes else self._memory.core.runtime
+        got = self._read(runtime, reach, [op for op in ops if isinstance(op, GetOp)])
+        puts: dict[Place, ItemDraft] = {}
+        results: list[Result] = []
+        for op in ops:
+            if isinstance(op, PutOp):
+                puts[op.namespace, op.key] = self._draft(op)
+                results.append(None)
+            elif isinstance(op, GetOp):
+                there = got.get((op.namespace, op.key))
+                results.append(Item(**_shown(there)) if there is not None else None)
+            elif isinstance(op, SearchOp):
+                results.append(self._search(runtime, reach, op))
+            else:
+                results.append(_namespaces(runtime, reach, op))
+        if puts:
+            put_items(runtime, reach, list(puts.values()))
+        return results
+
+    def _read(self, runtime: Runtime, reach: Reach, ops: Sequence[GetOp]) -> Mapping[Place, StoredItem]:
+        if not ops:
+            return {}
+        found = runtime.store.items.read(reach, [(op.namespace, op.key) for op in ops], now=runtime.now())
+        lives_on = {(op.namespace, op.key) for op in ops if op.refresh_ttl}
+        self._refresh(runtime, [one for place, one in found.items() if place in lives_on])
+        return found
+
+    def _search(self, runtime: Runtime, reach: Reach, op: SearchOp) -> list[SearchItem]:
+        if op.limit < 0 or op.offset < 0:
+            msg = f"limit is {op.limit} and offset {op.offset}: neither can be below 0"
+            raise InvalidInputError(msg)
+        found = search_items(
+            runtime,
+            reach,
+            op.namespace_prefix,
+            query=op.query,
+            wanted=op.filter,
+            limit=op.limit,
+            offset=op.offset,
+        )
+        if op.refresh_ttl:
+            self._refresh(runtime, [one for one, _ in found])
+        return [SearchItem(**_shown(one), score=score) for one, score in found]
+
+    def _refresh(self, runtime: Runtime, found: Sequence[StoredItem]) -> None:
+        expiring = [one.key for one in found if one.expires]
+        if expiring and not runtime.store.database.read_only:
+            runtime.store.items.refresh(expiring, now=runtime.now())
+
+    def _draft(self, op: PutOp) -> ItemDraft:
+        fields = () if op.index is False else self._fields if op.index is None else tuple(op.index)
+        value = dict(op.value) if op.value is not None else None
+        return ItemDraft(namespace=op.namespace, name=op.key, value=value, fields=fields, ttl_minutes=op.ttl)
+
+
+def _shown(one: StoredItem) -> dict[str, Any]:
+    return {
+        "value": one.value,
+        "key": one.name,
+        "namespace": one.namespace,
+        "created_at": dt.datetime.fromtimestamp(one.created_at, tz=dt.UTC),
+        "updated_at": dt.datetime.fromtimestamp(one.updated_at, tz=dt.UTC),
+    }
+
+
+def _namespaces(runtime: Runtime, reach: Reach, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+    found = runtime.store.items.namespaces(reach, now=runtime.now())
+    for condition in op.match_conditions or ():
+        at_end = condition.match_type == "suffix"
+        found = [one for one in found if has_labels(one, condition.path, at_end=at_end)]
+    if op.max_depth is not None:
+        found = sorted({one[: op.max_depth] for one in found})
+    return found[op.offset : op.offset + op.limit]
+
+
+def _check_labels(op: Op) -> None:
+    """What LangGraph's own verbs check, of calls that come without them."""
+    if isinstance(op, GetOp | PutOp):
+        named: list[Sequence[str]] = [op.namespace]
+    elif isinstance(op, SearchOp):
+        named = [op.namespace_prefix]
+    else:
+        named = [condition.path for condition in op.match_conditions or ()]
+    for label in (label for labels in named for label in labels):
+        if not isinstance(label, str) or not label or "." in label or "\0" in label:
+            msg = f"{label!r} is no label of a namespace: a string that is not empty, without a period or a NUL"
+            raise InvalidNamespaceError(msg)

@@ -1,0 +1,219 @@
+"""Search over items: by meaning with the memory's embedder, by words without one.
+
+Vectors stand in SQL beside their items and every one within reach is compared: nothing lags behind what was put, a
+removed item leaves no vector anywhere, and no other user's or namespace's items weigh in a score.
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langchain_tiered_memory.errors import IndexUnavailableError
+from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.items.matching import is_meant
+from langchain_tiered_memory.items.values import as_json
+from langchain_tiered_memory.recall.fusion import bm25
+from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
+from langchain_tiered_memory.sql.schema import digest_of
+from langchain_tiered_memory.text.terms import analyse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem
+    from langchain_tiered_memory.runtime import Runtime
+
+Scored: TypeAlias = "tuple[StoredItem, float | None]"
+_CAUGHT_UP = 512
+"""Items without vectors, as of another embedder, that one search has read: the newest."""
+_BATCH = 128
+
+
+def put_items(runtime: Runtime, reach: Reach, drafts: Sequence[ItemDraft]) -> None:
+    """Write items with their vectors. Where no embedder answers they are written all the same, and read later.
+
+    Raises:
+        InvalidInputError: when a value is no JSON.
+        StorageError: when they cannot be written; none was.
+    """
+    embeddings = runtime.embeddings()
+    vectors: dict[Place, list[bytes]] | None = None
+    read = [one for one in drafts if one.value is not None]
+    for one in read:
+        as_json(one)  # nothing is embedded of what cannot be written
+    if embeddings is not None:
+        made = _vectors_of(runtime, embeddings, [(one.value or {}, one.fields) for one in read])
+        if made is not None:
+            vectors = {(one.namespace, one.name): own for one, own in zip(read, made, strict=True)}
+    embedder = digest_of(runtime.embedder()) if vectors is not None else None
+    runtime.store.items.write(reach, drafts, vectors=vectors, embedder=embedder, now=runtime.now())
+
+
+def search_items(
+    runtime: Runtime,
+    reach: Reach,
+    namespace: Namespace,
+    *,
+    query: str | None,
+    wanted: Mapping[str, Any] | None,
+    limit: int,
+    offset: int,
+) -> list[Scored]:
+    """A page of the items below a namespace, with their scores where something is asked.
+
+    Without a question the last written come first. Behind those that have a score come those that have nothing to be
+    searched by.
+
+    Raises:
+        InvalidInputError: for a filter that has an operator that nobody knows.
+    """
+    items, now = runtime.store.items, runtime.now()
+    if not query and not wanted:
+        return [(one, None) for one in items.below(reach, namespace, now=now, limit=limit, offset=offset)]
+    there = None
+    if wanted or runtime.embeddings() is None:
+        there = [one for one in items.below(reach, namespace, now=now) if is_meant(one.value, wanted or {})]
+    if not query:
+        return [(one, None) for one in (there or [])[offset : offset + limit]]
+    scores = _by_meaning(runtime, reach, namespace, query, among=there)
+    if scores is None:
+        if there is None:
+            there = items.below(reach, namespace, now=now)
+        scores = _by_words(there, query)
+    scored = [(-score, key) for key, score in scores.items() if score is not None]
+    page: list[tuple[int, float | None]] = []
+    page += [(key, -score) for score, key in heapq.nsmallest(offset + limit, scored)[offset:]]
+    left = limit - len(page)
+    if left > 0:
+        unscored = sorted((key for key, score in scores.items() if score is None), reverse=True)
+        start = max(offset - len(scored), 0)
+        page += [(key, None) for key in unscored[start : start + left]]
+    found = {one.key: one for one in items.below(reach, namespace, now=now, keys=[key for key, _ in page])}
+    return [(found[key], score) for key, score in page if key in found]
+
+
+def embed_items(
+    runtime: Runtime, reach: Reach | None = None, namespace: Namespace = (), *, limit: int | None = None
+) -> int:
+    """Have items read that the embedder has yet to read; returns how many. Everybody's where `reach` is `None`."""
+    embeddings, done = runtime.embeddings(), 0
+    if embeddings is None or runtime.store.database.read_only:
+        return 0
+    embedder = digest_of(runtime.embedder())
+    while limit is None or done < limit:
+        waiting = runtime.store.items.without_vectors(
+            reach, namespace, embedder=embedder, now=runtime.now(), limit=_BATCH
+        )
+        runtime.store.database.end_snapshot()  # embedding takes its time
+        made = _vectors_of(runtime, embeddings, [(one.value, fields) for one, fields in waiting])
+        if not waiting or made is None:
+            break
+        kept = {one.key: (one.updated_at, own) for (one, _), own in zip(waiting, made, strict=True)}
+        runtime.store.items.settle(kept, embedder=embedder)
+        done += len(waiting)
+    return done
+
+
+def _by_meaning(
+    runtime: Runtime, reach: Reach, namespace: Namespace, query: str, *, among: Sequence[StoredItem] | None
+) -> dict[int, float | None] | None:
+    """The cosine of each item's nearest text, by its key; `None` where no embedder answers."""
+    embeddings = runtime.embeddings()
+    if embeddings is None:
+        return None
+    try:
+        embed_items(runtime, reach, namespace, limit=_CAUGHT_UP)
+        asked = _unit(embeddings.embed_query(query))
+    except Exception as error:  # noqa: BLE001 - somebody else's embedder
+        _report(runtime, error)
+        return None
+    wanted = {one.key for one in among} if among is not None else None
+    scores: dict[int, float | None] = {}
+    numpy = importlib.import_module("numpy")
+    pages = runtime.store.items.vectors(reach, namespace, embedder=digest_of(runtime.embedder()), now=runtime.now())
+    for page in pages:
+        mine = [one for one in page if wanted is None or one[0] in wanted]
+        scores |= {key: None for key, vector in mine if vector is None}
+        whole = [(key, vector) for key, vector in mine if vector is not None]
+        if not whole:
+            continue
+        stacked = numpy.frombuffer(b"".join(bytes(vector) for _, vector in whole), dtype=numpy.float32)
+        for (key, _), score in zip(whole, (stacked.reshape(len(whole), -1) @ asked).tolist(), strict=True):
+            before = scores.get(key)
+            scores[key] = score if before is None else max(before, score)
+    return scores
+
+
+def _by_words(there: Sequence[StoredItem], query: str) -> dict[int, float | None]:
+    """BM25 of each item's words among these items, by its key."""
+    said = [list(analyse(" ".join(_words_of(one.value)))) for one in there]
+    terms = dict.fromkeys(analyse(query), 1.0)
+    holders = Counter(term for words in said for term in terms.keys() & set(words))
+    scores, _ = bm25(
+        terms,
+        said,
+        passage_count=max(len(said), 1),
+        average_terms=sum(map(len, said)) / max(len(said), 1),
+        document_frequency=holders,
+        k1=DEFAULT_WEIGHTS.k1,
+        b=DEFAULT_WEIGHTS.b,
+    )
+    return {one.key: float(score) or None for one, score in zip(there, scores, strict=True)}
+
+
+def _words_of(value: object) -> Iterator[str]:
+    """Every text and figure in a value."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _words_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words_of(inner)
+    elif value is not None:
+        yield str(value)
+
+
+def _vectors_of(
+    runtime: Runtime, embeddings: Embeddings, values: Sequence[tuple[Mapping[str, Any], Sequence[str]]]
+) -> list[list[bytes]] | None:
+    """Vectors of the texts at these paths of each value; `None` where the embedder fails, which is reported."""
+    texts = [[text for field in fields for text in _texts_at(value, field)] for value, fields in values]
+    distinct = list(dict.fromkeys(text for own in texts for text in own))
+    try:
+        made = embeddings.embed_documents(distinct) if distinct else []
+        vectors = {text: _unit(vector).tobytes() for text, vector in zip(distinct, made, strict=True)}
+        runtime.embedder()
+    except Exception as error:  # noqa: BLE001 - somebody else's embedder
+        _report(runtime, error)
+        return None
+    return [[vectors[text] for text in own] for own in texts]
+
+
+def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
+    from langgraph.store.base import get_text_at_path  # noqa: PLC0415 - only where there is a store
+
+    return [text for text in get_text_at_path(value, field) if text]
+
+
+def _unit(vector: Sequence[float]) -> Any:  # noqa: ANN401 - numpy is loaded lazily
+    """A vector of length 1, as the database keeps it.
+
+    Raises:
+        IndexUnavailableError: when it has other than finite numbers.
+    """
+    numpy = importlib.import_module("numpy")
+    made = numpy.asarray(vector, dtype=numpy.float32)
+    if made.ndim != 1 or not numpy.isfinite(made).all():
+        msg = "the embedder gave what is no list of finite numbers; check its model"
+        raise IndexUnavailableError(msg)
+    return made / max(float(numpy.linalg.norm(made)), 1e-12)
+
+
+def _report(runtime: Runtime, error: Exception) -> None:
+    reason = f"items are searched by words until the embedder answers again ({type(error).__name__}: {error})"
+    runtime.report(EventName.VECTORS_UNAVAILABLE, reason)

@@ -1,0 +1,91 @@
+"""What an item is: a value under a namespace and a name, whose it is, and who may see it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.sql.schema import digest_of, packed, unpacked
+
+Namespace: TypeAlias = tuple[str, ...]
+Place: TypeAlias = tuple[Namespace, str]
+"""A namespace, and the name of an item in it."""
+_END = "\n"
+"""Ends each label of a namespace as it is kept; `packed` leaves none in a label."""
+_BEHIND_END = chr(ord(_END) + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem:
+    """An item as it stands in the database."""
+
+    key: int
+    namespace: Namespace
+    name: str
+    value: dict[str, Any]
+    created_at: float
+    updated_at: float
+    expires: bool
+    """Whether it was given a time to live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDraft:
+    """An item on its way into the database; without a value, one that is to go."""
+
+    namespace: Namespace
+    name: str
+    value: dict[str, Any] | None
+    fields: tuple[str, ...] = ()
+    """Paths in the value, as LangGraph spells them, whose texts are searched by meaning."""
+    ttl_minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Whose items a call may see and change: one user's, or those that belong to nobody; and what is shared."""
+
+    user: str | None = None
+    shared: tuple[Namespace, ...] = ()
+    """Beginnings of namespaces that every user sees: what stands there belongs to nobody."""
+
+    def owner_in(self, namespace: Namespace) -> str | None:
+        """Who owns what is put into a namespace."""
+        is_shared = any(namespace[: len(one)] == one for one in self.shared)
+        return None if is_shared else self.user
+
+    def digest_at(self, place: Place) -> str:
+        """The identity of the item that this user has at a place."""
+        namespace, name = place
+        return digest_of(json.dumps([self.owner_in(namespace), list(namespace), name]))
+
+
+def kept(namespace: Namespace) -> str:
+    """A namespace as it is kept: those below it begin with it."""
+    return "".join(packed(label) + _END for label in namespace)
+
+
+def namespace_of(stored: str) -> Namespace:
+    """The namespace that `kept` was given."""
+    return tuple(unpacked(label) for label in stored.split(_END)[:-1])
+
+
+def range_below(namespace: Namespace) -> tuple[str, str]:
+    """From where, and up to where, namespaces stand that begin with this one, which has a label."""
+    start = kept(namespace)
+    return start, start[:-1] + _BEHIND_END
+
+
+def as_json(draft: ItemDraft) -> str:
+    """The value of an item as it is kept.
+
+    Raises:
+        InvalidInputError: when it is no JSON.
+    """
+    try:
+        return json.dumps(draft.value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        msg = f"the item {draft.name!r} cannot be stored, for its value is no JSON ({error}): give it plain values"
+        raise InvalidInputError(msg) from error

@@ -1,0 +1,102 @@
+// A page that `serve` shows: it follows what is written, and asks for what a person wants done.
+
+const session = () => encodeURIComponent(data.about.session);
+
+function liveTools(entry) {
+  return [
+    button(entry.pinned ? "Unpin" : "Pin", () => act({ verb: entry.pinned ? "unpin" : "pin", message: entry.id, track: entry.track },
+      entry.pinned ? "Unpinned." : "Pinned: every context shows it from now on."), { class: "quiet" }),
+    button("Forget …", () => confirmForget(entry), { class: "quiet danger" }),
+  ];
+}
+
+const liveUndo = (one) => h("p", null, button("Undo this condensation", () => ask("Undo this condensation?",
+  ["The view shows again what it showed before. Summaries stay, and nothing is made anew. Only the last condensation of a view can be undone."],
+  "Undo", () => act({ verb: "undo", outcome: one.id }, "Undone."))));
+
+function confirmForget(entry) {
+  ask(`Forget message № ${count(entry.seq)}?`, [
+    "It is removed for good, with every summary, fact, vector and index row that was made from it. This cannot be undone.",
+    prose(entry.text.slice(0, 300)),
+  ], "Forget it", () => act({ verb: "forget", message: entry.id, track: entry.track }, "Forgotten."));
+}
+
+function ask(title, parts, yes, onyes) {
+  const dialog = byId("dialog");
+  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), ...parts.map((one) => (typeof one === "string" ? h("p", null, one) : one)),
+    h("div", { class: "line buttons" }, button("Cancel", () => dialog.close(), { autofocus: true }),
+      onyes ? button(yes, onyes, { class: "danger strong" }) : null));
+  if (!dialog.open) dialog.showModal();
+}
+
+function tell(title, parts) {
+  const dialog = byId("dialog");
+  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), ...parts, h("div", { class: "line buttons" }, button("Close", () => dialog.close(), { autofocus: true })));
+  if (!dialog.open) dialog.showModal();
+}
+
+async function act(wanted, done) {
+  const answer = await fetch("act", { method: "POST", headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ session: data.about.session, ...wanted }) }).catch(() => null);
+  if (!answer) { tell("It could not be done", [h("p", null, "The server does not answer: is it still running?")]); return; }
+  const told = await answer.json();
+  if (!answer.ok) { tell("It could not be done", [h("p", null, words(told.error))]); return; }
+  if (told.receipt) tell("Receipt", receipt(told.receipt));
+  else if (byId("dialog").open) byId("dialog").close();
+  try {
+    await anew();
+    byId("live").textContent = done;
+  } catch (error) { byId("live").textContent = error.message; }
+}
+
+function receipt(one) {
+  return [terms([
+    ["Messages", count(one.entries)], ["Earlier wordings", count(one.revisions)], ["Summaries", count(one.summaries)],
+    ["Index rows", count(one.passages)], ["Vectors", count(one.vectors)], ["When", time(one.at)],
+  ]), one.may_remain.length ? h("div", null, h("p", null, "Bytes of it may remain in:"), h("ul", null, one.may_remain.map((place) => h("li", null, words(place)))))
+    : h("p", null, "Nothing of it remains where this memory keeps its data.")];
+}
+
+async function get(after) {
+  const answer = await fetch(`data?id=${session()}&after=${after}`);
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.error);
+  return told;
+}
+
+// All of it again: after something was changed in what is shown already.
+async function anew() {
+  const fresh = await get(0);
+  data = indexed(fresh);
+  redraw();
+}
+
+// What came since, and everything that is made from messages: summaries, facts, decisions.
+async function goOn() {
+  const last = data.entries.length ? data.entries[data.entries.length - 1].seq : 0;
+  const fresh = await get(last);
+  const entries = { columns: fresh.entries.columns, rows: [...data.entries.map((one) => fresh.entries.columns.map((name) => one[name])), ...fresh.entries.rows] };
+  if (entries.rows.length !== fresh.metrics.messages) { await anew(); return; }
+  const ids = new Map(fresh.summaries.map((one) => [one.id, one]));
+  if (entries.rows.some((row) => row[12] && !ids.has(row[12]))) { await anew(); return; }
+  data = indexed({ ...fresh, entries, revisions: { ...data.revisions, ...fresh.revisions } });
+  redraw();
+  if (fresh.entries.rows.length) byId("live").textContent = `${plural(fresh.entries.rows.length, "new message")}.`;
+}
+
+function follow(stamp) {
+  const source = new EventSource(`events?id=${session()}&stamp=${stamp}`);
+  let busy = false;
+  let again = false;
+  const catchUp = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    try {
+      do { again = false; await goOn(); } while (again);
+    } catch (error) { byId("live").textContent = `What is new could not be read: ${error.message}`; }
+    busy = false;
+  };
+  source.addEventListener("open", () => { byId("live").textContent = "Live: new messages appear by themselves."; });
+  source.addEventListener("changed", catchUp);
+  source.addEventListener("error", () => { byId("live").textContent = "The server does not answer; this page shows what it told last."; });
+}

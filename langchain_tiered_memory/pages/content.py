@@ -1,0 +1,201 @@
+"""What a page tells of a session, as plain JSON: read through public verbs alone, and nothing is written."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langchain_core.messages import messages_from_dict
+
+from langchain_tiered_memory._version import __version__
+from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
+from langchain_tiered_memory.messages.message_text import role_of, text_of
+from langchain_tiered_memory.sessions.file_run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.types.contexts import Context
+    from langchain_tiered_memory.types.outcomes import ShownView
+    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.types.runs import CheckpointInfo
+
+Json: TypeAlias = dict[str, Any]
+
+_MOST_CHARACTERS = 100_000
+"""Of one message: what a page shows of a longer one is its beginning, and how long it is."""
+_MOST_FACTS = 5000
+_MOST_OUTCOMES = 1000
+_MOST_TOUCHED = 200
+_ENTRY_COLUMNS = (
+    "seq", "id", "role", "name", "track", "at", "tokens", "kind", "task", "pinned", "revision", "group", "summary",
+    "calls", "answers", "text", "length",
+)  # fmt: skip
+_SUMMARY_FIELDS = (
+    "id", "level", "track", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
+    "parent_id", "strategy", "text", "tokens", "degraded", "stale", "by_rules", "attempts", "error", "model",
+    "kept_identifiers", "information_loss", "from_tools", "reason", "created_at",
+)  # fmt: skip
+_FACT_FIELDS = (
+    "id", "kind", "text", "seq", "at", "by", "speaker", "subject", "attribute", "value", "track", "sources", "weight",
+    "by_model", "mentions", "status", "superseded_by",
+)  # fmt: skip
+_FILE_FIELDS = (
+    "path", "tier", "kind", "size", "changed_at", "accessed_at", "accesses", "checksum", "dependencies", "pinned",
+    "deleted",
+)  # fmt: skip
+
+
+def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int = 0) -> Json:
+    """Everything that a page shows of a session.
+
+    Args:
+        session: It; without a scope.
+        contexts: What model calls got, to be shown word for word with their accounts.
+        after: Of the messages only those with a higher number.
+
+    Raises:
+        NotFoundError: when it has no message.
+    """
+    metrics = session.metrics()
+    if not metrics.messages:
+        msg = f"the session {session.session_id!r} has no message: there is nothing to show"
+        raise NotFoundError(msg)
+    entries = session.entries(after=after)
+    known = {(one.track, one.id): one for one in (entries if not after else session.entries())}
+    views, outcomes = _outcomes(session)
+    return {
+        "about": {"session": session.session_id, "track": session.track, "version": __version__},
+        "tracks": session.tracks(),
+        "metrics": asdict(metrics) | {"ratios": [one.ratio for one in metrics.levels]},
+        "entries": {"columns": _ENTRY_COLUMNS, "rows": [_entry_row(one) for one in entries]},
+        "revisions": {one.seq: _revisions(session, one) for one in entries if one.revision},
+        "summaries": [_only(one, _SUMMARY_FIELDS) for one in session.summaries()],
+        "facts": [_only(one, _FACT_FIELDS) for one in session.facts(k=_MOST_FACTS, superseded=True)],
+        "facts_cut": _MOST_FACTS,
+        "views": views,
+        "outcomes": outcomes,
+        "checkpoints": [_checkpoint(session, info, known) for info in session.checkpoints()],
+        "contexts": [_context(one, session.track, known) for one in contexts],
+        "tasks": [asdict(one) for one in session.tasks()],
+        "costs": _costs(session),
+        **_files(session),
+    }
+
+
+def _only(record: object, names: Iterable[str]) -> Json:
+    return {name: getattr(record, name) for name in names}
+
+
+def _entry_row(one: Entry) -> list[Any]:
+    return [
+        one.seq, one.id, one.role, one.name, one.track, one.at, one.tokens, one.kind, one.task, int(one.pinned),
+        one.revision, one.group, one.summary_id, one.calls, one.answers, one.text[:_MOST_CHARACTERS], len(one.text),
+    ]  # fmt: skip
+
+
+def _revisions(session: Session, entry: Entry) -> list[str]:
+    """What an edited message said before; nothing where its id alone does not tell which message is meant."""
+    with suppress(InvalidInputError):
+        return [text_of(one)[:_MOST_CHARACTERS] for one in session.revisions(entry.id)]
+    return []
+
+
+def _outcomes(session: Session) -> tuple[list[Json], list[Json]]:
+    """What views showed, each once, and the decisions, which name by place what was shown before and after."""
+    views: list[Json] = []
+    places: dict[tuple[ShownView, str], int] = {}
+
+    def place_of(view: ShownView | None, text: str) -> int | None:
+        if view is None:
+            return None
+        if (view, text) not in places:
+            places[view, text] = len(views)
+            views.append(asdict(view) | {"text": text})
+        return places[view, text]
+
+    told: list[Json] = []
+    for outcome in session.outcomes(limit=_MOST_OUTCOMES):
+        with suppress(NotFoundError):  # newer ones took its place meanwhile
+            diff = session.diff(outcome.id)
+            told.append(
+                asdict(outcome)
+                | {
+                    "came": [asdict(one) for one in diff.came],
+                    "before": place_of(diff.before, diff.text_before),
+                    "after": place_of(diff.after, diff.text_after),
+                }
+            )
+    return views, told
+
+
+def _said(messages: Iterable[BaseMessage], track: str, known: dict[tuple[str, str], Entry]) -> list[Any]:
+    """Messages as they stood: by its number where one says what the transcript has, else word for word."""
+    told: list[Any] = []
+    for message in messages:
+        text = text_of(message)
+        entry = known.get((track, message.id or ""))
+        if entry is not None and entry.text == text:
+            told.append(entry.seq)
+        else:
+            told.append({"role": role_of(message), "text": text[:_MOST_CHARACTERS], "length": len(text)})
+    return told
+
+
+def _context(context: Context, track: str, known: dict[tuple[str, str], Entry]) -> Json:
+    guard = asdict(context.guard)
+    return {
+        **_only(context, ("tokens", "raw_tokens", "max_tokens", "repairs", "stable_messages")),
+        "sections": [asdict(one) for one in context.sections],
+        "messages": _said(context.messages, track, known),
+        "guard": guard | {"limit_tokens": context.guard.window.limit, "allowed_tokens": context.guard.window.allowed},
+    }
+
+
+def _checkpoint(session: Session, info: CheckpointInfo, known: dict[tuple[str, str], Entry]) -> Json:
+    told = asdict(info)
+    try:
+        read = session.read_checkpoint(info.id)
+        conversation = messages_from_dict(list(read.conversation))
+    except (CheckpointError, ValueError, KeyError, TypeError) as error:
+        return told | {"damaged": str(error)}
+    state, project = read.context_state, read.project_state
+    names = ("view", "zone", "used_tokens", "limit_tokens", "window_tokens", "left_out", "pruning")
+    return told | {
+        "state": {name: state[name] for name in names if name in state},
+        "phase": project.get("phase"),
+        "given": project.get("given"),
+        "tiers": project.get("tiers"),
+        "tasks": [{"id": one.id, "state": one.state} for one in read.tasks],
+        "pinned": list(read.state.pinned_ids),
+        "file_checksums": dict(read.file_checksums),
+        "messages": _said(conversation, info.track, known),
+    }
+
+
+def _files(session: Session) -> Json:
+    """Files in their tiers, which files calls touched, and how large contexts of this process were."""
+    run = Run(session.core, roots=None, critical=(), background=False)
+    report, last = run.report(), run.last_report()
+    return {
+        "files": [_only(one, _FILE_FIELDS) for one in run.files()],
+        "tiers": asdict(report.sizes) | {"compression": report.sizes.compression},
+        "last_run": last
+        and {
+            "started_at": last.started_at,
+            "at": last.at,
+            "timings": {name: asdict(one) for name, one in last.timings.items()},
+            "alerts": [asdict(one) for one in last.alerts],
+        },
+        "touched": [asdict(one) for one in session.accessed_files(limit=_MOST_TOUCHED)],
+        "sizes": [asdict(one) for one in report.contexts],
+    }
+
+
+def _costs(session: Session) -> Json:
+    costs = session.costs()
+    return asdict(costs) | {"rows": [asdict(one) | {"paid": one.paid} for one in costs.rows]}

@@ -1,0 +1,280 @@
+"""Serves the sessions of a database live, to whoever on this machine has the address with its token.
+
+Every answer is refused where the request names another host (a name that was bound to this machine from outside), comes
+from another site's page, or lacks the token; none carries a header that would let another site read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, TieredMemoryError
+from langchain_tiered_memory.pages.content import content_of
+from langchain_tiered_memory.pages.document import document, embedded, listing, policy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from langchain_tiered_memory.memory import TieredMemory
+    from langchain_tiered_memory.session import Session
+
+OpenToWrite: TypeAlias = "Callable[[], AbstractContextManager[TieredMemory]]"
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at what is new."""
+_MOST_LISTED = 200
+"""Sessions on the first page, the newest first."""
+_MOST_ASKED = 65_536
+"""Bytes of a request to change something."""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_OWN_SITE = (None, "none", "same-origin")
+"""What `Sec-Fetch-Site` may say; a client that is no browser says nothing."""
+
+
+def application(
+    reading: TieredMemory,
+    writing: OpenToWrite | None,
+    *,
+    token: str,
+    port: int,
+    stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
+    """The pages of a memory.
+
+    Args:
+        reading: It, opened for reading alone.
+        writing: Opens it for one change; `None` where nobody may change anything.
+        token: Stands in every address: `http://127.0.0.1:<port>/<token>/`.
+        port: Of this machine's own address.
+        stopping: Whether the server is about to end: whoever listens for what is new is let go then.
+    """
+    pages = _Pages(reading=reading, writing=writing, stopping=stopping)
+    routes = [
+        Route("/", pages.sessions),
+        Route("/page", pages.page),
+        Route("/data", pages.data),
+        Route("/events", pages.events),
+        Route("/act", pages.act, methods=["POST"]),
+    ]
+    return _OnlyFromHere(Starlette(routes=routes), token=token, port=port)
+
+
+class _OnlyFromHere:
+    """Lets through what comes from this machine's own pages and has the token, with the headers that keep it here."""
+
+    def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def kept_here(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        if scope["type"] != "http":
+            return
+        _, _, rest = scope["path"].partition("/")
+        token, slash, place = rest.partition("/")
+        refused = self._refusal(Headers(scope=scope), scope["method"])
+        if refused is None and not secrets.compare_digest(token.encode(), self._token):
+            refused = PlainTextResponse("There is nothing here: use the whole address that `serve` printed.", 404)
+        if refused is None and not slash:
+            refused = RedirectResponse(f"/{token}/")
+        await (refused or self._app)({**scope, "path": f"/{place}"}, receive, kept_here)
+
+    def _refusal(self, headers: Headers, method: str) -> Response | None:
+        if headers.get("host") not in self._hosts:
+            return PlainTextResponse("This address is served on this machine alone.", 421)
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        is_own = site in _OWN_SITE and (origin in self._origins if origin is not None else method in ("GET", "HEAD"))
+        return None if is_own else PlainTextResponse("Another site's page asks: that is refused.", 403)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pages:
+    """What stands behind the addresses."""
+
+    reading: TieredMemory
+    writing: OpenToWrite | None
+    stopping: Callable[[], bool]
+
+    async def sessions(self, request: Request) -> Response:
+        """The sessions, each with a link to its page."""
+        del request
+
+        def told() -> list[Mapping[str, Any]]:
+            names = self.reading.sessions()[::-1][:_MOST_LISTED]
+            found = [self.reading.session(name).metrics() for name in names]
+            return [
+                {
+                    "name": one.session_id,
+                    "address": f"page?id={_quoted(one.session_id)}",
+                    "messages": one.messages,
+                    "tokens": one.tokens,
+                }
+                for one in found
+                if one.messages
+            ]
+
+        return _html(listing(await off_loop(told)))
+
+    async def page(self, request: Request) -> Response:
+        """A session's page."""
+
+        def told() -> str:
+            session = self._session(request)
+            stamp = _stamp(session)
+            content = content_of(session) | {"stamp": stamp, "may_change": self.writing is not None}
+            return document(content, live=True)
+
+        try:
+            return _html(await off_loop(told))
+        except TieredMemoryError as error:
+            return PlainTextResponse(str(error), 404)
+
+    async def data(self, request: Request) -> Response:
+        """What a page shows, of the messages those behind `after`."""
+        after = request.query_params.get("after", "0")
+        try:
+            if not after.isdecimal():
+                msg = f"`after` must be a message's number, not {after!r}"
+                raise InvalidInputError(msg)
+            found = await off_loop(lambda: embedded(content_of(self._session(request), after=int(after))))
+        except TieredMemoryError as error:
+            return JSONResponse({"error": str(error)}, 404)
+        return Response(found, media_type="application/json")
+
+    async def events(self, request: Request) -> Response:
+        """Tells, for as long as somebody listens, that there is something new."""
+        try:
+            session = self._session(request)
+        except TieredMemoryError as error:
+            return PlainTextResponse(str(error), 404)
+        known = request.headers.get("last-event-id") or request.query_params.get("stamp", "")
+
+        async def told() -> AsyncIterator[str]:
+            last = known
+            yield ": following\n\n"
+            while not self.stopping():
+                try:
+                    stamp = await off_loop(_stamp, session)
+                except TieredMemoryError:
+                    stamp = last  # out of reach just now: it is asked again
+                if stamp != last:
+                    yield f"id: {stamp}\nevent: changed\ndata:\n\n"
+                last = stamp
+                await asyncio.sleep(_LOOK_SECONDS)
+
+        return StreamingResponse(told(), media_type="text/event-stream")
+
+    async def act(self, request: Request) -> Response:
+        """Pin, unpin, forget or undo, as a person asks."""
+        if self.writing is None:
+            return JSONResponse({"error": "these pages are for reading alone: start `serve` without --read-only"}, 403)
+        if request.headers.get("content-type") != "application/json":
+            return JSONResponse({"error": "it must be JSON"}, 415)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_ASKED:
+                return JSONResponse({"error": "that is more than a change takes"}, 413)
+        try:
+            return JSONResponse(await off_loop(_done, self.writing, _wanted(body)))
+        except TieredMemoryError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    def _session(self, request: Request) -> Session:
+        return _existing(self.reading, request.query_params.get("id", ""))
+
+
+def _existing(memory: TieredMemory, name: str, **chosen: Any) -> Session:  # noqa: ANN401 - as `session` takes them
+    if name not in memory.sessions():
+        msg = f"there is no session {name!r} in this database"
+        raise NotFoundError(msg)
+    return memory.session(name, **chosen)
+
+
+def _wanted(body: bytes) -> dict[str, str]:
+    """What a request asks for: texts by name.
+
+    Raises:
+        InvalidInputError: when it is something else.
+    """
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        msg = "it must be JSON"
+        raise InvalidInputError(msg) from error
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        msg = "it must be an object of texts"
+        raise InvalidInputError(msg)
+    return found
+
+
+def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Do what was asked, in a memory that is opened for it; gives what there is to show of it."""
+    message, verb = wanted.get("message", ""), wanted.get("verb")
+    with writing() as memory:
+        session = _existing(memory, wanted.get("session", ""), track=wanted.get("track", "main"))
+        if verb == "pin":
+            session.pin(message)
+        elif verb == "unpin":
+            session.unpin(message)
+        elif verb == "forget":
+            return {"receipt": asdict(session.forget(message_ids=[message]))}
+        elif verb == "undo":
+            session.undo(wanted.get("outcome", ""))
+        else:
+            msg = f"{verb!r} is nothing that a page can do: pin, unpin, forget or undo"
+            raise InvalidInputError(msg)
+    return {}
+
+
+def _stamp(session: Session) -> str:
+    """Changes with whatever a page would show anew, as far as a cheap look tells: messages, summaries, decisions."""
+    decided = [(one.id, one.undone_at) for one in session.outcomes(limit=1)]
+    said = repr((session.metrics(), decided, [one.id for one in session.checkpoints()[:1]]))
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _quoted(name: str) -> str:
+    return quote(name.encode("utf-8", "replace"), safe="")
+
+
+def _html(text: str) -> Response:
+    return HTMLResponse(text, headers={"Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'"})

@@ -1,0 +1,33 @@
+"""Handles, which have nothing to show but what they look up: as it is when somebody looks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from langchain_tiered_memory.display.sheet import Sheet, brief
+from langchain_tiered_memory.display.shown import Shown
+from langchain_tiered_memory.errors import TieredMemoryError
+
+
+class ShownHandle(Shown):
+    """A memory, a session or a run. Its `repr` reads nothing; `str` and HTML do, and never raise of it."""
+
+    @abstractmethod
+    def _name(self) -> str:
+        """Which it is, without looking anything up."""
+
+    @abstractmethod
+    def _looked_up(self) -> Sheet:
+        """What it shows."""
+
+    def _sheet(self) -> Sheet:
+        try:
+            return self._looked_up()
+        except TieredMemoryError as error:  # closed, another user's, out of reach
+            return Sheet(kind=type(self).__name__, about=self._name(), notes=(str(error),))
+
+    def __repr__(self) -> str:
+        """One short line; nothing is read."""
+        return f"<{type(self).__name__} {brief(self._name(), 100)}>"
+
+    _repr_pretty_ = Shown._repr_pretty_  # IPython takes the first class that has this or a `__repr__`
