@@ -45,6 +45,8 @@ EXAMPLES = {
     "ask": 'tiered-memory ask memory.db alice "What was the budget?"',
     "eval": "tiered-memory eval conversations/ --budgets 1000,4000",
     "inspect": "tiered-memory inspect memory.db alice",
+    "page": "tiered-memory page memory.db alice --out alice.html",
+    "serve": "tiered-memory serve memory.db",
     "facts": "tiered-memory facts memory.db alice shed",
     "verify": "tiered-memory verify memory.db",
     "reindex": "tiered-memory reindex memory.db",

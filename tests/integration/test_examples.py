@@ -128,7 +128,7 @@ def test_the_service_streams_and_keeps_all_on_postgresql_and_a_chroma_server(
     pytest.importorskip("fastapi")
     port = free_port()
     with chroma_server(tmp_path / "chroma") as chroma:
-        place = {"TIERED_MEMORY_URL": postgres_url, "TIERED_MEMORY_CHROMA": chroma.url, "PORT": str(port)}
+        place = {"DATABASE_URL": postgres_url, "CHROMA_URL": chroma.url, "PORT": str(port)}
         path = os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])
         service = subprocess.Popen(
             [sys.executable, str(FOLDER / "fastapi_app.py")],
