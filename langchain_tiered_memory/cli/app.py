@@ -48,6 +48,8 @@ EXAMPLES = {
     "page": "tiered-memory page memory.db alice --out alice.html",
     "serve": "tiered-memory serve memory.db",
     "facts": "tiered-memory facts memory.db alice shed",
+    "page": "tiered-memory page memory.db alice -o page.html",
+    "serve": "tiered-memory serve memory.db",
     "verify": "tiered-memory verify memory.db",
     "reindex": "tiered-memory reindex memory.db",
     "doctor": "tiered-memory doctor memory.db",

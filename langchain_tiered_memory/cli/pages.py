@@ -25,8 +25,6 @@ def page(
 
     The page needs no network and no server. Everything that was said is in it: share it as you would the database.
     The database is not changed.
-
-    Example: `tiered-memory page memory.db alice -o alice.html`
     """
     from langchain_tiered_memory.cli.work.pages import write_page  # noqa: PLC0415 - keeps --help fast
 
@@ -42,9 +40,7 @@ def serve(
     """Show the sessions of a database live, in a browser on this machine alone. Ends with Ctrl-C.
 
     Pages follow what is written, and let you pin, forget and undo. The address holds a secret: whoever on this machine
-    has it can do the same. Needs `pip install 'langchain-tiered-memory[serve]'`.
-
-    Example: `tiered-memory serve memory.db`
+    has it can do the same. Needs `pip install starlette uvicorn`.
     """
     from langchain_tiered_memory.cli.work.pages import serve_pages  # noqa: PLC0415 - keeps --help fast
 
