@@ -45,8 +45,6 @@ EXAMPLES = {
     "ask": 'tiered-memory ask memory.db alice "What was the budget?"',
     "eval": "tiered-memory eval conversations/ --budgets 1000,4000",
     "inspect": "tiered-memory inspect memory.db alice",
-    "page": "tiered-memory page memory.db alice --out alice.html",
-    "serve": "tiered-memory serve memory.db",
     "facts": "tiered-memory facts memory.db alice shed",
     "page": "tiered-memory page memory.db alice -o page.html",
     "serve": "tiered-memory serve memory.db",
