@@ -14,6 +14,7 @@ from langchain_tiered_memory import _moved
 from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.conversations.importing import aimport_conversations, import_conversations
     from langchain_tiered_memory.errors import (
         BudgetError,
         CondensationError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.runs import MemoryCheckpoint, Task
 
 _HOMES = {
+    "conversations.importing": "aimport_conversations import_conversations",
     "errors": (
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
@@ -124,6 +126,7 @@ __all__ = [
     "Zone",
     "__version__",
     "acheckpoint_run",
+    "aimport_conversations",
     "amodel_input",
     "checkpoint_run",
     "condense_node",
@@ -132,6 +135,7 @@ __all__ = [
     "export_history",
     "from_langgraph",
     "guard_node",
+    "import_conversations",
     "import_history",
     "memory_tools",
     "model_input",
