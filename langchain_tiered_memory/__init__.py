@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StorageError,
         TieredMemoryError,
     )
+    from langchain_tiered_memory.integrations.frames import to_frame
     from langchain_tiered_memory.integrations.histories import export_history, from_langgraph, import_history, to_openai
     from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
     from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
@@ -62,6 +63,7 @@ _HOMES = {
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
     ),
+    "integrations.frames": "to_frame",
     "integrations.histories": "export_history from_langgraph import_history to_openai",
     "integrations.legacy.chat_history": "TieredChatMessageHistory",
     "integrations.legacy.classic": "ConversationTieredMemory",
@@ -140,6 +142,7 @@ __all__ = [
     "memory_tools",
     "model_input",
     "remember_node",
+    "to_frame",
     "to_openai",
     "with_tiered_history",
     "zone_in",
