@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         VerifyReport,
     )
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.contexts import Context
 
 _POLL_SECONDS = 0.01
@@ -90,6 +91,11 @@ class Engine:
             msg = "this memory was closed: open it again"
             raise ClosedError(msg)
         return self._runtime
+
+    @property
+    def settings(self) -> Settings:
+        """As it was opened with."""
+        return self._runtime.settings
 
     def writable_runtime(self) -> Runtime:
         """The parts, for a verb that writes.

@@ -25,6 +25,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
 from langchain_tiered_memory.summaries.facts.reading import CORRECTION, CORRECTS
@@ -242,8 +243,21 @@ class SessionEngine:
     def context(self, query: str | None = None, **asked: Any) -> Flow[Context]:  # noqa: ANN401 - as `_request` takes them
         """Put together what one model call gets, as `Session.context` says."""
         about = {telemetry.CONVERSATION: self.session_id, "tiered_memory.track": self.track}
-        with telemetry.operation("build_context", about, is_current=False) as span:
+        wanted = {"query": query, "max_tokens": asked.get("max_tokens"), "view": asked.get("view", "default")}
+        with (
+            telemetry.operation("build_context", about, is_current=False) as span,
+            traced("assemble", wanted, session_id=self.session_id, wanted=self.engine.settings.traces) as came,
+        ):
             context = yield from each_step(self._context(query, **asked), self.runtime.store.database.snapshot)
+            came(
+                {
+                    "messages": context.messages,
+                    "tokens": context.tokens,
+                    "max_tokens": context.max_tokens,
+                    "zone": context.guard.zone.value,
+                    "sections": {section.name: section.tokens for section in context.sections},
+                }
+            )
             told = {"tiered_memory.context.zone": context.guard.zone.value}
             span.note(
                 told

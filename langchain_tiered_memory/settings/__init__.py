@@ -130,6 +130,9 @@ class Settings(Frozen):
     file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
     """Who may read and write the files that are made here, as `chmod` has it: by default the owner alone. Folders are
     open to whoever may read their files. `None`: as the process's umask has it. Files that exist keep theirs."""
+    traces: bool = True
+    """Whether assembling, recall and condensing by a model are runs of their own in LangSmith, Studio and other tracers
+    of LangChain, with inputs, outputs and token counts; never in a caller's streams."""
     default_window: int = Field(default=8192, ge=512)
     """Window assumed for a condensing model that does not tell its own; said once in a warning."""
 

@@ -181,7 +181,7 @@ def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_p
         )
     assert called("export", db, "--out", str(first)).exit_code == 0
     added = json.loads(called("import", other, str(first), "--no-embeddings", "--json").stdout)
-    assert added == {"added": {"chat": 61}}
+    assert added == {"added": {"chat": 61}, "refused": []}
     assert called("export", other, "--out", str(second)).exit_code == 0
     assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
     assert len(read_conversations(first)[0].turns) == 61
@@ -190,7 +190,7 @@ def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_p
 def test_an_import_can_be_repeated(tmp_path: Path) -> None:
     db = database(tmp_path)
     again = called("import", db, str(tmp_path / "chat.jsonl"), "--no-embeddings", "--json")
-    assert json.loads(again.stdout) == {"added": {"chat": 0}}
+    assert json.loads(again.stdout) == {"added": {"chat": 0}, "refused": []}
 
 
 def test_forgetting_asks_first_and_gives_a_receipt(tmp_path: Path) -> None:
