@@ -48,13 +48,14 @@ def import_conversations(
         memory: Where to.
         path: The file. A text of a gigabyte or more is refused; an export is read one conversation at a time.
         session_id: The session, for a file with one conversation; by default the conversation's own id.
-        progress: Called after each conversation.
+        progress: Called after each conversation; of one alone, after each batch of its messages.
 
     Returns:
         How many messages are new, by session; and which conversations were refused, with the reason.
 
     Raises:
-        InvalidInputError: when the file cannot be read, or `session_id` is given and it holds several conversations.
+        InvalidInputError: when the file cannot be read, the memory refuses a message of its one conversation, or
+            `session_id` is given and it holds several.
         SettingsError: when the package is missing that reads it.
         StorageError: when the database cannot take it; what was added before remains.
     """
@@ -70,9 +71,14 @@ def import_conversations(
         else:
             name = session_id or one.id
             before = memory.session(name).metrics().messages
-            add_conversation(memory, name, one)
+            try:
+                add_conversation(memory, name, one, progress=progress if number == 1 else None)
+            except InvalidInputError as error:
+                if number == 1:
+                    raise
+                refused.append(Refused(name=one.title or one.id, reason=str(error)))
             added[name] = added.get(name, 0) + memory.session(name).metrics().messages - before
-        if progress is not None:
+        if progress is not None and number > 1:
             progress(Progress(step="conversations", done=done, of=number))
     return ImportReport(added=added, refused=tuple(refused))
 
@@ -89,12 +95,19 @@ async def aimport_conversations(
     return await off_loop(import_conversations, memory, path, session_id=session_id, progress=progress)
 
 
-def add_conversation(memory: TieredMemory, session_id: str, conversation: Conversation) -> None:
-    """Add every turn of `conversation` to the session, in order.
+def add_conversation(
+    memory: TieredMemory,
+    session_id: str,
+    conversation: Conversation,
+    *,
+    progress: Callable[[Progress], object] | None = None,
+) -> None:
+    """Add every turn of `conversation` to the session, in order; `progress` is called after each batch.
 
     Raises:
         InvalidInputError: when the memory refuses a message; those of the batches before remain.
     """
+    done = 0
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
         session = memory.session(session_id, track=track, title=conversation.title)
         turns = list(run)
@@ -104,6 +117,9 @@ def add_conversation(memory: TieredMemory, session_id: str, conversation: Conver
             at = times if len(times) == len(batch) else None
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
             _pin(memory, session_id, batch)
+            done += len(batch)
+            if progress is not None:
+                progress(Progress(step="messages", done=done, of=len(conversation.turns)))
 
 
 def _pin(memory: TieredMemory, session_id: str, turns: list[Turn]) -> None:

@@ -16,7 +16,7 @@ from langchain_tiered_memory.conversations.annotated import annotated_conversati
 from langchain_tiered_memory.conversations.exports import export_reader
 from langchain_tiered_memory.conversations.nouns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.conversations.runs import conversations_of_runs, is_run
-from langchain_tiered_memory.conversations.sqlite_files import conversations_of_sqlite, is_sqlite
+from langchain_tiered_memory.conversations.sqlite_files import SQLITE, conversations_of_sqlite
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and `content`"
 _BETWEEN = "[, \t\r\n"
+_ZIP = b"PK\x03\x04"
 _LARGEST_BYTES = 1 << 30
 """Of a file that is read as text; a database may be larger."""
 SAMPLE_FILE = "seed-library.jsonl"
@@ -67,7 +68,7 @@ def read_conversations(path: Path) -> tuple[Conversation, ...]:
 
 
 def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused]]:
-    """How many conversations a file has, and each, read when it is asked for: a large export is never whole in memory.
+    """How many conversations a file has, and each; of an export, parsed when it is asked for.
 
     What it is, is told from its content: exports of ChatGPT and Claude, runs of LangSmith, SQLite files of LangGraph's
     checkpoints or LangChain's histories, our own export, lists and lines of messages, annotated conversations.
@@ -76,13 +77,15 @@ def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused
         InvalidInputError: when the file cannot be read or is not a conversation; the message says where.
     """
     size = _size_of(path)
-    if is_sqlite(path):
+    with path.open("rb") as file:
+        head = file.read(len(SQLITE))
+    if head == SQLITE:
         return conversations_of_sqlite(path)
+    if head.startswith(_ZIP):
+        fail(str(path), "this is an archive: unpack it, and name the conversations.json inside")
     if size >= _LARGEST_BYTES:
         fail(str(path), f"{size / 1e9:.1f} GB are more than {_LARGEST_BYTES / 1e9:.1f} GB: split the file")
     text = _text_of(path)
-    if text.startswith("PK"):
-        fail(str(path), "this is an archive: unpack it, and name the conversations.json inside")
     items = _items(path, text)
     first = next(items, None)
     reader = export_reader(first.value) if first is not None and isinstance(first.value, dict) else None

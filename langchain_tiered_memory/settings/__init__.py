@@ -104,7 +104,9 @@ class PriceSettings(Frozen):
     """Money per million tokens, in any one currency."""
 
     input_per_million: float = Field(ge=0)
+    """Of input that the provider does not have in its cache."""
     output_per_million: float = Field(ge=0)
+    """Of what the model writes."""
     cached_input_per_million: float | None = Field(default=None, ge=0)
     """Of input that the provider has in its cache; `None`: `room.cached_price` says it."""
 
@@ -113,14 +115,23 @@ class Settings(Frozen):
     """All settings. Pass one to `TieredMemory.open(settings=...)`."""
 
     tree: TreeSettings = Field(default_factory=TreeSettings)
+    """When summaries are made, how large, and by how many at once."""
     context: ContextSettings = Field(default_factory=ContextSettings)
+    """The budget of a request, and how its sections share it."""
     recall: RecallSettings = Field(default_factory=RecallSettings)
+    """How messages and summaries are found."""
     condensation: CondensationSettings = Field(default_factory=CondensationSettings)
+    """When and how a view is condensed, and how summaries are judged."""
     guard: GuardSettings = Field(default_factory=GuardSettings)
+    """The zones of the window, and what leaves a view that is too full."""
     room: RoomSettings = Field(default_factory=RoomSettings)
+    """How full a condensation leaves a view."""
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
+    """When a run's state is saved by itself."""
     files: FileSettings = Field(default_factory=FileSettings)
+    """Which tool calls touch files."""
     tiers: TierSettings = Field(default_factory=TierSettings)
+    """How the files of a run are kept."""
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     """Rewrites every text of a message before anything is counted, indexed or written."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)

@@ -20,11 +20,15 @@ class ThresholdSettings(Frozen):
     profiles: dict[str, _Percent] = Field(default_factory=dict)
     """By the name of the model (or the `profile` that a request names); -1 inherits `percent`."""
     minimum: float = Field(default=5.0, ge=0, le=100)
+    """Percent: no threshold is taken for less."""
     maximum: float = Field(default=100.0, ge=0, le=100)
+    """Percent: no threshold is taken for more."""
     adaptive: bool = False
     """Follow what past condensations of the session saved and cost (`Session.suggest_threshold()`)."""
     adaptive_minimum: float = Field(default=50.0, ge=0, le=100)
+    """Percent: where an adaptive threshold ends downwards."""
     adaptive_maximum: float = Field(default=90.0, ge=0, le=100)
+    """Percent: where it ends upwards."""
 
 
 class StrategySettings(Frozen):
@@ -53,6 +57,7 @@ class ValidationSettings(Frozen):
     """How a summary is judged before it counts."""
 
     enabled: bool = True
+    """Whether summaries are judged at all."""
     rules: tuple[Literal["size", "emptiness", "identifiers", "meaning"], ...] = (
         "size",
         "emptiness",
@@ -122,9 +127,13 @@ class CondensationSettings(Frozen):
     provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the
     agent calls, and its provider is known to cache or reported it; `always`: wherever both have one name; `never`."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
+    """When a view is condensed."""
     strategies: StrategySettings = Field(default_factory=StrategySettings)
+    """How it is made smaller."""
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
+    """How a summary is judged."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
+    """What is watched of condensations."""
     buffer_share: float = Field(default=0.1, ge=0, lt=1)
     """Of the window, kept free because counts are not exact."""
     keep_messages: int = Field(default=3, ge=1)

@@ -99,6 +99,7 @@ class ContextSettings(Frozen):
     selection_share: float = Field(default=0.6, gt=0, le=1)
     """`selection`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
+    """Of the budget, the most that each section takes."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
     """Views by name, beside `default`, `recall` and `minimal`."""
     unanswered: str = "[no result was recorded for this call]"
@@ -111,7 +112,9 @@ class RecallSettings(Frozen):
     quota_messages: int = Field(default=10, ge=0)
     """Most messages that `search` returns before ranking across levels."""
     quota_level_1: int = Field(default=5, ge=0)
+    """Most summaries of level 1 in the same way."""
     quota_level_2: int = Field(default=3, ge=0)
+    """Most of level 2."""
     quota_higher: int = Field(default=1, ge=0)
     """For each level from 3 on."""
     candidates: int = Field(default=300, ge=10)

@@ -13,6 +13,7 @@ class MaskSettings(Frozen):
     """Tool outputs that leave a view before anything else does; their calls stay."""
 
     enabled: bool = True
+    """Whether any is masked."""
     giant_tokens: int = Field(default=2000, ge=32)
     """A tool output larger than this, and than `giant_share`, is masked when room is needed, oldest first, unless the
     model has not seen it."""
@@ -36,8 +37,11 @@ class GuardSettings(Frozen):
     """
 
     warning: float = Field(default=0.70, gt=0, le=1)
+    """Share of the limit from which the zone is `warning`."""
     danger: float = Field(default=0.85, gt=0, le=1)
+    """Share of the limit from which it is `danger`."""
     critical: float = Field(default=0.95, gt=0, le=1)
+    """Share of the limit from which it is `critical`."""
     prune_to: float = Field(default=0.70, gt=0, le=1)
     """Of the limit, that a pruned context may take."""
     score_threshold: int = Field(default=30, ge=0)
@@ -48,6 +52,7 @@ class GuardSettings(Frozen):
     """Of a pruned view, for its newest groups, whatever their scores: what an agent needs next is there more often than
     a score can tell (`benchmarks/transcript_probes.py`)."""
     masks: MaskSettings = Field(default_factory=MaskSettings)
+    """Tool outputs that leave a view first."""
     window: int | None = Field(default=None, ge=64)
     """The model's window, where its profile does not tell it, or tells it wrongly."""
 
@@ -63,6 +68,7 @@ class CheckpointSettings(Frozen):
     """When a run's state is saved by itself, and how long it is kept."""
 
     enabled: bool = True
+    """Whether checkpoints are saved by themselves."""
     window_share: float = Field(default=0.80, gt=0, le=1)
     """Of the window: once a view takes more."""
     tasks: int | None = Field(default=5, ge=1)
@@ -124,6 +130,7 @@ class FileSettings(Frozen):
     """Which files a run touched: taken from its tool calls."""
 
     enabled: bool = True
+    """Whether tool calls are read for files."""
     tools: dict[str, Literal["read", "write", "search", "list"]] = Field(
         default_factory=lambda: dict(_COMMON_FILE_TOOLS)
     )

@@ -41,7 +41,9 @@ class TierSettings(Frozen):
     """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
+    """Files in full, in memory too: 20 at most, for ten minutes unused, by default."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
+    """Files compressed: 30 at most, for an hour unused, by default."""
     eviction: Eviction = "least_recently_used"
     """Which file leaves a full tier first; never a pinned one."""
     strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
@@ -49,6 +51,7 @@ class TierSettings(Frozen):
     collect_seconds: float = Field(default=300.0, gt=0)
     """How often unused files go to the next tier."""
     optimise_seconds: float = Field(default=900.0, gt=0)
+    """How often contents are compressed and packed."""
     optimise_share: float = Field(default=0.75, gt=0, le=1)
     """Of what hot and warm may hold together: from there on an optimisation has something to do."""
     alert_share: float = Field(default=0.80, gt=0, le=1)

@@ -19,6 +19,8 @@ from tests.memory_builders import open_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from langchain_tiered_memory.reports import Progress
+
 NOW = 1_730_000_000.0
 PLAN = "[attachment: plan.pdf, application/pdf]"
 
@@ -193,7 +195,7 @@ async def test_a_broken_conversation_is_named_and_the_others_are_taken(tmp_path:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"PK\x03\x04 zipped", "unpack it"),
+        (b"PK\x03\x04\xff\xfe zipped", "unpack it"),
         (b'[{"users": 1}]', "a message needs `role`"),
         (b"", "the file is empty"),
         (b'[{"mapping": {}}, {]', "not JSON"),
@@ -224,6 +226,30 @@ def test_other_databases_are_refused_with_the_reason(tmp_path: Path, monkeypatch
             import_conversations(memory, tmp_path / "other.db")
         with pytest.raises(SettingsError, match="pip install langgraph-checkpoint-sqlite"):
             import_conversations(memory, tmp_path / "graph.db")
+
+
+def test_an_import_tells_how_far_it_is_by_conversation_or_by_message(tmp_path: Path) -> None:
+    two = written(tmp_path / "two.json", [of_chatgpt("a"), of_chatgpt("b")])
+    one = written(tmp_path / "one.json", [of_claude()])
+    told: list[Progress] = []
+    with open_memory() as memory:
+        import_conversations(memory, two, progress=told.append)
+        import_conversations(memory, one, progress=told.append)
+    assert [(how.step, how.done, how.of) for how in told] == [
+        ("conversations", 1, 2), ("conversations", 2, 2), ("messages", 2, 2),
+    ]  # fmt: skip
+
+
+def test_a_conversation_that_the_memory_refuses_does_not_stop_the_others(tmp_path: Path) -> None:
+    said = {"role": "user", "content": "hi"}
+    rows = [{"session": "a", "message": said, "track": "t" * 5000}, {"session": "b", "message": said}]
+    path = written(tmp_path / "export.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with open_memory() as memory:
+        report = import_conversations(memory, path)
+        assert report.added["b"] == 1
+        (refused,) = report.refused
+        assert refused.name == "a"
+        assert "short name" in refused.reason
 
 
 def test_a_session_can_be_named_for_one_conversation_only(tmp_path: Path) -> None:
