@@ -271,8 +271,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
 
-        It stands alone: no request leaves it, and what a message says stays text. Nothing is written by making it. What
-        each past call was shown is told as far as decisions about views are kept.
+        It stands alone: no request leaves it, and what a message says stays text. Making it writes nothing. What a past
+        call was shown is told as far as decisions about views are kept.
 
         Args:
             contexts: What `context` gave for calls of this track, to be shown word for word with their accounts.
