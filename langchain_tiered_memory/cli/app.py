@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, policy, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -26,6 +26,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "eval": evaluate.evaluate,
     "inspect": care.inspect,
     "facts": ask.facts,
+    "policy": policy.policy,
     "verify": care.verify,
     "reindex": care.reindex,
     "doctor": care.doctor,

@@ -61,7 +61,8 @@ def test_beside_file_work_what_recall_is_not_given_of_its_most_is_spared() -> No
 def test_the_recall_view_gives_everything_but_the_fixed_part_to_the_answer() -> None:
     found = rooms("recall", budget=1000, fixed=200)
     assert found.recall == found.of("recall") == 800
-    assert found.of("facts") == found.cover == found.of("recent") == 0
+    assert found.of("facts") == found.cover == found.stays == 0
+    assert found.of("recent") == 250  # the user's last message
 
 
 def test_calibration_shrinks_the_raw_budget() -> None:
