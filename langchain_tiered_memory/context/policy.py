@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.mode import REASONS
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.context.said import Said
+from langchain_tiered_memory.context.recall_budget import RecallBudget
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.types.policies import Mode, PolicyRow, ViewPolicy
 
@@ -126,7 +126,7 @@ def resolved(
     ratio: float,
     mode: Mode,
     settings: Settings,
-    given: Said | None = None,
+    given: RecallBudget | None = None,
     sections_share: float = 0.0,
     replaced: frozenset[str] = frozenset(),
 ) -> Rooms:
@@ -216,7 +216,7 @@ def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings
         "files": settings.files.recall_share,
     }.get(mode)
     told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
-    given = Said(share=share)
+    given = RecallBudget(share=share)
     return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given).policy
 
 
@@ -298,7 +298,7 @@ def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
 
 
 def _set_aside(
-    settings: Settings, mode: Mode, given: Said | None, *, rest: int, replaced: frozenset[str]
+    settings: Settings, mode: Mode, given: RecallBudget | None, *, rest: int, replaced: frozenset[str]
 ) -> tuple[int, int]:
     """Tokens set aside for recall, and those that it was not given of its share beside file work."""
     if not mode.looks_up or "semantic_results" in replaced:

@@ -43,7 +43,7 @@ STORES = {
     "summaries/tree/",
     "recall/",
     "runs/",
-    "context/history/",
+    "context/outcome_store.py",
     "forgetting/",
     "maintenance/",
     "models/window_store.py",
