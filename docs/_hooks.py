@@ -65,10 +65,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     source = next((name for name, made in PAPERS.items() if made == uri), f"docs/{uri}")
     text = _LINK.sub(lambda found: _led(found, source, uri), markdown)
-    if "<!-- settings -->" in text:
-        text = text.replace("<!-- settings -->", "\n".join(settings_tables()))
-    if "<!-- commands -->" in text:
-        text = text.replace("<!-- commands -->", "\n".join(command_tables()))
+    for name, tables in (("settings", settings_tables), ("commands", command_tables)):
+        before, begins, rest = text.partition(f"<!-- {name} -->")
+        if begins:  # up to the end stands what the repository shows in the place of the tables
+            text = "\n".join([before, *tables(), rest.partition(f"<!-- end of {name} -->")[2]])
     return text
 
 
@@ -168,7 +168,7 @@ def _default(field: FieldInfo) -> str:
     named = isinstance(value, dict)
     several = value.items() if named else enumerate(value if isinstance(value, tuple) else (value,))
     shown = [f"`{name}`: {_written(one)}" if named else _written(one) for name, one in several]
-    return "; ".join(shown) or "none"
+    return "<br>".join(shown) or "none"
 
 
 def _written(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from langchain_tiered_memory import TieredMemory, TieredMemoryMiddleware
 
-DATABASE = os.environ.get("TIERED_MEMORY_URL", "fastapi_app.db")
-CHROMA = os.environ.get("TIERED_MEMORY_CHROMA")
+DATABASE = os.environ.get("DATABASE_URL", "fastapi_app.db")
+CHROMA = os.environ.get("CHROMA_URL")
 
 
 class Said(BaseModel):

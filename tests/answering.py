@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from langchain_tiered_memory.models.token_counters import encoding_file
+
 KNOWN = {
     "And which order was that?": "4711",
     "What is my order number?": "4711",
@@ -31,3 +35,11 @@ def answered(body: dict[str, Any]) -> str:
     if wanted is None:
         return "Hello, Bob." if "I am Bob." in texts[-1] else f"Noted: {texts[-1][:60]}"
     return f"It is {wanted}." if any(wanted in one for one in texts) else "I do not know."
+
+
+def with_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LangChain's own memories count with an encoding of tiktoken's, which must be at hand."""
+    found = encoding_file("o200k_base")
+    if found is None:
+        pytest.skip("no encoding at hand")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(found.parent))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
@@ -250,19 +251,22 @@ def _looked_up(
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and _asks(request, request_inputs) else None
-    recalled = recall(
-        runtime,
-        ref,
-        query,
-        room=room,
-        code_room=rooms.code if view == "default" else rooms.recall // 2,
-        shown=frozenset(in_view) | off,
-        shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
-        summaries=summaries,
-        filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
-        said_at=said if view == "default" else None,
-        found=request_inputs.said.found,
-    )
+    asked = {"query": query, "room": room}
+    with traced("recall", asked, session_id=ref.session_id, wanted=runtime.settings.traces) as came:
+        recalled = recall(
+            runtime,
+            ref,
+            query,
+            room=room,
+            code_room=rooms.code if view == "default" else rooms.recall // 2,
+            shown=frozenset(in_view) | off,
+            shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
+            summaries=summaries,
+            filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
+            said_at=said if view == "default" else None,
+            found=request_inputs.said.found,
+        )
+        came({"text": recalled.text, "tokens": recalled.tokens})
     return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())
 
 

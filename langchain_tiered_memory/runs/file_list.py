@@ -2,9 +2,7 @@
 
 A path that stands there whole can be copied into the next call, and costs a line. So the files read or changed last are
 written whole in most of the room, up to as many as somebody looks through, and the others are folded: their common
-folder is said once, and each file is named below it. Only what does not fit even so is counted instead of named. On
-coding transcripts, 5 % of 8,000 tokens named 98 % of the files that an agent came back to (95 % whole), 5 % of 4,000
-named 90 % (87 % whole); folded lists alone named about as many, and far fewer whole.
+folder is said once, and each file is named below it. Only what does not fit even so is counted instead of named.
 """
 
 from __future__ import annotations

@@ -16,59 +16,66 @@ class ThresholdSettings(Frozen):
     """When a view is condensed, in percent of the model's window."""
 
     percent: _Percent = 75.0
-    """Where no profile says otherwise. 5 to 100; anything else is warned of once and taken for the default."""
+    """Threshold where no profile says otherwise: 5 to 100. Anything else is warned of once and taken for the
+    default."""
     profiles: dict[str, _Percent] = Field(default_factory=dict)
-    """By the name of the model (or the `profile` that a request names); -1 inherits `percent`."""
+    """Thresholds by model name, or by the `profile` that a request names. -1 inherits `percent`."""
     minimum: float = Field(default=5.0, ge=0, le=100)
+    """Lowest threshold that a profile may set."""
     maximum: float = Field(default=100.0, ge=0, le=100)
+    """Highest threshold that a profile may set."""
     adaptive: bool = False
     """Follow what past condensations of the session saved and cost (`Session.suggest_threshold()`)."""
     adaptive_minimum: float = Field(default=50.0, ge=0, le=100)
+    """Lowest threshold that `adaptive` chooses."""
     adaptive_maximum: float = Field(default=90.0, ge=0, le=100)
+    """Highest threshold that `adaptive` chooses."""
 
 
 class StrategySettings(Frozen):
     """How a view is made smaller."""
 
     primary: Literal["llm", "truncation", "hybrid", "provider"] = "llm"
-    """`llm`: summaries, then the sliding window; `truncation`: the window alone; `hybrid`: what is summarised already,
-    and the window at once for the rest; `provider`: the model's own provider compacts, and a view is left as it is up
-    to its limit, where summaries that rules wrote take over. No model is called to condense."""
+    """`llm`: summaries, then the sliding window. `truncation`: the window alone. `hybrid`: finished summaries, and the
+    window at once for the rest. `provider`: the model's provider compacts; a view is left as it is up to its limit,
+    where built-in summaries take over, and no model is called to condense."""
     fallback: Literal["truncation", "error"] = "truncation"
     """When condensing fails and the context does not fit: slide the window, or raise `CondensationError`."""
     window: Literal["half", "last"] = "half"
-    """`half`: drop the older half between first and recent messages; `last`: keep the first and the last few."""
+    """`half`: drop the older half between the first and the recent messages. `last`: keep the first and the last
+    few."""
     drop_share: float = Field(default=0.5, gt=0, lt=1)
-    """`half`: share that is dropped at once."""
+    """With `half`: the share that is dropped at once."""
     keep_last: int = Field(default=9, ge=1)
-    """`last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
+    """With `last`: recent messages that stay beside the first one, once there are more than `keep_last + 1`."""
     custom_prompts: dict[str, str] = Field(default_factory=dict)
-    """Instructions by strategy (`detailed`, `handoff` ...), in the place of ours."""
+    """Your instructions, by strategy (`detailed`, `handoff` ...)."""
     level_1: Literal["detailed", "concise", "technical", "handoff"] | None = None
-    """Strategy of level 1, where it is not that of `tree.levels`: `handoff` asks for the six parts that a colleague who
-    takes over needs."""
+    """Strategy of level 1, if it is not that of `tree.levels`. `handoff` asks for the six parts that a colleague needs
+    who takes over."""
 
 
 class ValidationSettings(Frozen):
     """How a summary is judged before it counts."""
 
     enabled: bool = True
+    """Judge summaries at all."""
     rules: tuple[Literal["size", "emptiness", "identifiers", "meaning"], ...] = (
         "size",
         "emptiness",
         "identifiers",
         "meaning",
     )
-    """Which of the built-in validators judge."""
+    """Built-in validators that judge."""
     metrics: tuple[Literal["identifiers", "grounded", "covered", "loss", "meaning"], ...] = ()
     """What is measured of each summary that is taken, for `memory.engine.history()`: the share of identifiers kept, the
     shares of the two bounds below, `Summary.information_loss`, and the cosine of its meaning with that of its
     sources."""
     least_meaning: float = Field(default=0.0, ge=0, le=1)
-    """Cosine that a summary's meaning must have with that of its sources, by the memory's embedder; 0 takes any, and
-    so does a memory without one."""
+    """Least cosine between the meanings of a summary and its sources, by the memory's embedder. 0 takes any; so does a
+    memory without an embedder."""
     least_kept_identifiers: float = Field(default=0.0, ge=0, le=1)
-    """Share of the sources' identifiers that the text must state after the audit; 0 takes any."""
+    """Share of the sources' identifiers that a summary must state after the audit. 0 takes any."""
     least_grounded: float = Field(default=0.4, ge=0, le=1)
     """Share of a summary's terms that must stand in its sources, before the audit; 0.1 more with each doubling of the
     sources' distinct terms beyond 250, up to 0.75; 0 takes any. What has fewer is about something else: the model is
@@ -83,7 +90,7 @@ class ValidationSettings(Frozen):
     audit: bool = True
     """Append the statements with figures and paths, what is open, and unfinished calls that the text dropped."""
     audit_share: float = Field(default=0.25, ge=0, le=1)
-    """Of a summary's size cap, for what the audit appends, where the text leaves room for it."""
+    """Room for what the audit appends, as a share of the summary's size cap, where its text leaves it."""
 
 
 class MonitoringSettings(Frozen):
@@ -92,59 +99,63 @@ class MonitoringSettings(Frozen):
     telemetry: bool = True
     """Call the telemetry collectors."""
     logging: Literal["debug", "info", "warning", "error", "off"] = "info"
-    """Least level of events that go to Python's `logging`."""
+    """Lowest level of events that go to Python's `logging`."""
     hooks: bool = True
     """Call the hooks."""
     history: int = Field(default=200, ge=1)
-    """Outcomes kept for a session."""
+    """Number of outcomes kept for a session."""
 
 
 class CondensationSettings(Frozen):
     """When and how views are condensed, and by whom summaries are written."""
 
     automatic: bool = True
-    """Condense by summaries. Off: the sliding window alone keeps a view within its limit."""
+    """Condense by summaries. Off: only the sliding window keeps a view within its limit."""
     eager: bool = False
     """Ask the condensing model for each summary the moment its trigger holds, one call a summary. Off: rules write it
     at once, at no cost, and the model is asked for what a view shows or soon will, several summaries in one call;
     where a history fits its window, never."""
     batch_tokens: int = Field(default=32_000, ge=0)
-    """What one call for several summaries may read and write, at most; bounded by the model's window, too. 0: one call
-    for each."""
+    """The most that one call for several summaries may read and write. The model's window bounds it too. 0: one call
+    for each summary."""
     model_from_level: int = Field(default=1, ge=1)
     """The lowest level that a condensing model writes. Below it summaries quote, and cost nothing: with 2 a model reads
     quotes of messages in the place of the messages, with 3 summaries of summaries."""
     tool_tokens: int | None = Field(default=400, ge=50)
-    """What a condensing model is shown of a tool's output, and of the calls of one message, at most: head and tail.
-    `None`: all of it. Facts, search and the audit have the whole in any case."""
+    """The most that a condensing model is shown of a tool's output, and of the calls of one message: head and tail.
+    `None`: all of it. Facts, search and the audit always have the whole."""
     on_last_request: Literal["auto", "always", "never"] = "auto"
     """Whether a call for several summaries may be the agent's last request with one message behind it, which the
     provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the
     agent calls, and its provider is known to cache or reported it; `always`: wherever both have one name; `never`."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
+    """When a view is condensed."""
     strategies: StrategySettings = Field(default_factory=StrategySettings)
+    """How it is made smaller."""
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
+    """How a summary is judged."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
+    """What is watched of condensations."""
     buffer_share: float = Field(default=0.1, ge=0, lt=1)
-    """Of the window, kept free because counts are not exact."""
+    """Share of the window that is kept free because counts are not exact."""
     keep_messages: int = Field(default=3, ge=1)
     """Newest messages that are never condensed or dropped."""
     least_progress_share: float = Field(default=0.05, ge=0, lt=1)
-    """Of the allowed tokens, that a condensation must free; else it is not made while the view fits."""
+    """Share of the allowed tokens that a condensation must free. If it would free less, it is not made while the view
+    fits."""
     foreground_seconds: float | None = Field(default=None, ge=0)
-    """How long a request may wait for missing summaries when its view does not fit any more. `None`: not at all while
-    the background worker runs, 30 seconds where it does not."""
+    """How long a request waits for missing summaries when its view no longer fits. `None`: not at all while the
+    background worker runs, else 30 seconds."""
     breaker_failures: int = Field(default=3, ge=1)
     """Failures in a row after which a condensing model is left alone."""
     breaker_seconds: float = Field(default=60.0, gt=0)
-    """For so long; doubles with each failure after that, up to `tree.max_backoff_seconds`."""
+    """How long it is left alone. The time doubles with each further failure, up to `tree.max_backoff_seconds`."""
     max_calls_per_minute: int | None = Field(default=60, ge=1)
-    """Bound on model calls for condensing, of one opened memory; `None` for none."""
+    """Most model calls for condensing in a minute, of one opened memory. `None`: no bound."""
     plugin_seconds: float = Field(default=30.0, gt=0)
     """How long a plugin, validator, hook or collector may take before it is passed over."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
-    """How long the provider keeps a prompt cache. Where known, a view that is past `early_share` is condensed when the
-    cache has run out anyway, instead of a little later, when it would have to be thrown away. Where not, five
-    minutes count for `on_last_request` alone."""
+    """How long the provider keeps a prompt cache. If it is known, a view past `early_share` is condensed when the cache
+    has run out anyway, instead of a little later. `None`: five minutes count, for `on_last_request` alone."""
     early_share: float = Field(default=0.75, gt=0, le=1)
-    """Of the threshold: from here on an expired cache is reason enough."""
+    """Share of the threshold from which an expired cache is reason enough to condense."""

@@ -49,58 +49,55 @@ class ContextSettings(Frozen):
     """How a context is put together."""
 
     max_tokens: int = Field(default=8000, ge=1)
-    """Budget of one context where the call names none; less for a model whose window is smaller."""
+    """Budget of one context if the call names none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
-    """Of a model's window less its answer, where the window is known: each context stays below this share of it,
-    whatever budget is named, and its zone is measured by the same. 0.7 keeps every request in the zone that calls for
-    no action; `None`: all that leaves room for the answer."""
+    """Each context stays below this share of a known window less its answer, whatever budget is named; its zone is
+    measured by the same. 0.7 keeps every request in the zone safe. `None`: all that leaves room for the answer."""
     reserved_output_tokens: int = Field(default=4096, ge=0)
-    """Kept free in a model's window for its answer, where the model does not tell its own maximum."""
+    """Kept free in a model's window for its answer, if the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
-    """What remains of the recent messages after a condensation of the view; they grow from there to the hard limit."""
+    """Recent messages that remain after a condensation. They grow from there to the hard limit."""
     keep_recent_share: float = Field(default=0.25, gt=0, le=1)
-    """Of the budget, that `keep_recent_tokens` takes at most."""
+    """The most that `keep_recent_tokens` takes of the budget."""
     keep_user_messages: int = Field(default=3, ge=1)
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
-    """Share of the budget set aside for recall when there is a query (default view)."""
+    """Share of the budget that recall may take beside a `query` of the caller (default view)."""
     talk_recall_share: float = Field(default=0.25, ge=0, le=1)
-    """What recall may take of the budget beside what the user said last, where the caller asks nothing of its
-    own (`query`): what it brings back is sent uncached once, at every turn. A brief question may take twice that where
-    the words of much that was said match it, within `recall_share`; what asks for nothing, or at length, takes a
-    twentieth. On five chats at 8,000 tokens a larger share for all that is brief brought no more evidence into view and
-    billed up to 16 % more."""
+    """Share of the budget that recall may take beside the user's last message: what it brings back is sent uncached at
+    every turn. A brief question that matches much may take twice that, within `recall_share`; small talk and long
+    messages take a twentieth."""
     cover_share: float = Field(default=0.12, ge=0, lt=1)
-    """The most that summaries of what is older may take beside a caller's own query."""
+    """The most that summaries of what is older take beside a `query` of the caller."""
     facts_share: float = Field(default=0.08, ge=0, lt=1)
-    """The most that the list of facts of what is older may take beside a caller's own query:
-    recall brings the others."""
+    """The most that the list of facts takes beside a `query` of the caller; recall brings the others."""
     spare_for_cover: float = Field(default=0.10, ge=0, le=1)
-    """Of `recall_share`, which only a caller's own query has whole, for summaries besides in all other contexts."""
+    """Share of `recall_share` that summaries get besides in contexts without a `query`."""
     spare_for_facts: float = Field(default=0.45, ge=0, le=1)
-    """Of the same, for facts besides: nothing else says so much of what was stated in so little room. More would make
-    the view condense more often."""
+    """Share of `recall_share` that facts get besides in contexts without a `query`. With more, views are condensed more
+    often."""
     minimal_recall_share: float = Field(default=0.15, ge=0, le=1)
-    """The most that recall may take in the view `minimal`, which is for the essentials."""
+    """The most that recall takes in the view `minimal`."""
     goal_share: float = Field(default=0.10, ge=0, le=1)
-    """The most that the goal may take."""
+    """The most that the goal takes."""
     pins_share: float = Field(default=0.20, ge=0, le=1)
-    """The most that pinned messages may take; those beyond it are named, and can be expanded."""
+    """The most that pinned messages take. Those beyond it are named, and can be expanded."""
     question_share: float = Field(default=0.25, gt=0, le=1)
-    """The most that the last user message may take where it is shown apart from the recent ones; longer ones are shown
-    head and tail."""
+    """The most that the last user message takes if it is shown apart from the recent ones. Longer ones are shown head
+    and tail."""
     answer_share: float = Field(default=0.5, gt=0, lt=1)
-    """Of a model's window, that is kept free for its answer at most: a model may tell a maximum as large as its
+    """The most of a model's window that is kept free for its answer. A model may tell a maximum as large as its
     window."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
-    """`selection`: with less room than this, the top level alone."""
+    """With `older="selection"`: with less room than this, the top level alone."""
     selection_share: float = Field(default=0.6, gt=0, le=1)
-    """`selection`: share of the room for recent level-2 summaries."""
+    """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
+    """Of the budget, the most that each section takes."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
-    """Views by name, beside `default`, `recall` and `minimal`."""
+    """Your views by name, beside `default`, `recall` and `minimal`."""
     unanswered: str = "[no result was recorded for this call]"
     """Stands for a tool result that never came, where a provider needs one."""
 
@@ -109,11 +106,13 @@ class RecallSettings(Frozen):
     """Search and recall."""
 
     quota_messages: int = Field(default=10, ge=0)
-    """Most messages that `search` returns before ranking across levels."""
+    """Most messages that `search` takes into the ranking across levels."""
     quota_level_1: int = Field(default=5, ge=0)
+    """The same for summaries of level 1."""
     quota_level_2: int = Field(default=3, ge=0)
+    """The same for summaries of level 2."""
     quota_higher: int = Field(default=1, ge=0)
-    """For each level from 3 on."""
+    """The same for each level from 3 on."""
     candidates: int = Field(default=300, ge=10)
     """Passages taken from each index before ranking."""
     neighbours: int = Field(default=2, ge=0)
@@ -121,16 +120,16 @@ class RecallSettings(Frozen):
     related_score: float = Field(default=0.5, ge=0, le=1)
     """A summary that matches the question less is not shown beside the quotes."""
     catch_up: int = Field(default=64, ge=0)
-    """Passages that a query embeds itself when the vector index lags; more are left to the background."""
+    """Passages that a query embeds itself if the vector index lags. More are left to the background."""
     passage_words: int = Field(default=100, ge=10)
     """Longest passage of a message, in words."""
     sitting_gap_seconds: float = Field(default=14400.0, gt=0)
     """A pause of this length, or another day, starts a new dated sitting."""
     chroma_seconds: float = Field(default=5.0, gt=0)
-    """Longest wait for one answer of a Chroma server. A server that stays silent costs it once: until it answers again,
-    search goes on by words at once, and asks it in the background; `flush()` and `verify()` wait half a second."""
+    """Longest wait for one answer of a Chroma server. A silent server costs it once. Until it answers again, words
+    answer at once and the server is asked in the background; `flush()` and `verify()` wait half a second."""
     chroma_documents: bool = False
-    """Keep the texts in Chroma too. Off, so that what is forgotten leaves no text there."""
+    """Keep the texts in Chroma too. Off, what is forgotten leaves no text there."""
 
 
 class RoomSettings(Frozen):
@@ -141,17 +140,17 @@ class RoomSettings(Frozen):
     """
 
     cached_price: float = Field(default=0.1, gt=0, le=1)
-    """Of a token that the provider has in its cache, in the price of one that it has not. A tenth is what Anthropic and
-    OpenAI's newest models take; a model in `prices` that names its own is weighed by that."""
+    """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.
+    A model in `prices` that names its own is weighed by that."""
     least_share: float = Field(default=0.85, gt=0, le=1)
-    """Of a view's room, that file work may fill in any case ..."""
+    """Share of a view's room that file work may fill in any case, up to `least_tokens`."""
     least_tokens: int = Field(default=8000, ge=0)
-    """... up to so many tokens."""
+    """See `least_share`."""
     working_tokens: int = Field(default=0, ge=0)
-    """Tokens that it may fill beside that share: what an agent has at hand is not smaller in a small window."""
+    """Tokens that file work may fill beside that share: what an agent has at hand is not smaller in a small window."""
     extra_share: float = Field(default=0.5, ge=0)
-    """How much more than with the least a turn may cost for what is kept besides, on average until the next
-    condensation: 0 keeps no more than the least."""
+    """How much dearer a turn may be than the cheapest one for what is kept besides, on average until the next
+    condensation. 0 keeps no more than the least."""
     grows_to: Literal["limit", "cheapest"] = "limit"
-    """`limit`: a view grows as far as it may. `cheapest`: no further than turns cost `extra_share` more than at the
-    size that is cheapest; a history that would fit may be condensed then."""
+    """`limit`: a view grows as far as it may. `cheapest`: it grows only until turns cost `extra_share` more than at the
+    cheapest size; a history that would fit may then be condensed."""

@@ -13,20 +13,21 @@ class MaskSettings(Frozen):
     """Tool outputs that leave a view before anything else does; their calls stay."""
 
     enabled: bool = True
+    """Mask tool outputs at all."""
     giant_tokens: int = Field(default=2000, ge=32)
-    """A tool output larger than this, and than `giant_share`, is masked when room is needed, oldest first, unless the
-    model has not seen it."""
+    """An output larger than this and than `giant_share` is masked when room is needed, oldest first, unless the model
+    has not seen it yet."""
     giant_share: float = Field(default=0.5, ge=0, le=1)
-    """Of the limit: less than that is no giant, however many tokens it has."""
+    """Share of the limit. A smaller output is no giant, however many tokens it has."""
     giant_keep_share: float = Field(default=0.25, ge=0, le=1)
-    """Of the limit, that stays of a giant's beginning and end around the pointer."""
+    """Share of the limit that stays of a giant: its beginning and end, around a pointer."""
     keep_tokens: int = Field(default=60, ge=0)
-    """The same of an output that was repeated or replaced."""
+    """What stays of an output that was repeated or replaced."""
     repeated: bool = True
     """Mask an output that a later one repeats word for word, or that a later call of the same file or arguments
     replaced."""
     batch_share: float = Field(default=0.1, ge=0, le=1)
-    """Of the limit, that a batch of masks must free to be worth a broken prompt cache."""
+    """Share of the limit that a batch of masks must free to be worth a broken prompt cache."""
 
 
 class GuardSettings(Frozen):
@@ -36,20 +37,24 @@ class GuardSettings(Frozen):
     """
 
     warning: float = Field(default=0.70, gt=0, le=1)
+    """Where the zone warning begins, as a share of the limit."""
     danger: float = Field(default=0.85, gt=0, le=1)
+    """Where the zone danger begins, as a share of the limit."""
     critical: float = Field(default=0.95, gt=0, le=1)
+    """Where the zone critical begins, as a share of the limit."""
     prune_to: float = Field(default=0.70, gt=0, le=1)
-    """Of the limit, that a pruned context may take."""
+    """Size of a pruned context, as a share of the limit."""
     score_threshold: int = Field(default=30, ge=0)
-    """An undecided item stays while its score exceeds this."""
+    """An undecided item stays while its score is higher."""
     score_step: int = Field(default=5, ge=1)
-    """By which the threshold is raised while the context is over its target."""
+    """Step by which the threshold is raised while the context is too large."""
     newest_share: float = Field(default=0.35, ge=0, le=1)
-    """Of a pruned view, for its newest groups, whatever their scores: what an agent needs next is there more often than
-    a score can tell (`benchmarks/transcript_probes.py`)."""
+    """Share of a pruned view for its newest groups, whatever their scores: what an agent needs next is more often there
+    than a score can tell."""
     masks: MaskSettings = Field(default_factory=MaskSettings)
+    """Tool outputs that leave a view first."""
     window: int | None = Field(default=None, ge=64)
-    """The model's window, where its profile does not tell it, or tells it wrongly."""
+    """The model's window, if its profile does not tell it, or tells it wrongly."""
 
     @model_validator(mode="after")
     def _rising(self) -> GuardSettings:
@@ -63,19 +68,20 @@ class CheckpointSettings(Frozen):
     """When a run's state is saved by itself, and how long it is kept."""
 
     enabled: bool = True
+    """Save checkpoints by themselves."""
     window_share: float = Field(default=0.80, gt=0, le=1)
-    """Of the window: once a view takes more."""
+    """Save when a view takes more than this share of the window."""
     tasks: int | None = Field(default=5, ge=1)
-    """Every so many finished tasks."""
+    """Save after so many finished tasks."""
     seconds: float | None = Field(default=1800.0, gt=0)
-    """Since the last checkpoint, noticed at the next request."""
+    """Save when the last checkpoint is older. This is noticed at the next request."""
     operations: tuple[str, ...] = ("major_refactor", "large_merge")
     """Operations that `Session.before()` takes for risky."""
     keep: int = Field(default=20, ge=1)
-    """Newest checkpoints kept of a session, of each kind: those that somebody named, milestones (a phase, every so many
-    tasks), danger (zones, risky operations), and what is saved by the clock, by size and at the end of runs."""
+    """Newest checkpoints kept of a session, of each kind: named ones, milestones (a phase, so many tasks), danger
+    (zones, risky operations), and those by the clock, by size and at the end of runs."""
     roots: Paths = ()
-    """Folders whose files may be read for their checksums; none by default."""
+    """Folders whose files may be read for their checksums."""
     max_files: int = Field(default=200, ge=0)
     """Touched files whose checksums are kept, the latest first."""
 
@@ -124,10 +130,11 @@ class FileSettings(Frozen):
     """Which files a run touched: taken from its tool calls."""
 
     enabled: bool = True
+    """Look for touched files in tool calls."""
     tools: dict[str, Literal["read", "write", "search", "list"]] = Field(
         default_factory=lambda: dict(_COMMON_FILE_TOOLS)
     )
-    """Operation by a tool's name, in lower case."""
+    """What a tool does, by its name in lower case."""
     path_keys: tuple[str, ...] = (
         "file_path",
         "path",
@@ -144,27 +151,27 @@ class FileSettings(Frozen):
     )
     """Arguments of such a tool that name files."""
     recall_share: float = Field(default=0.1, ge=0, le=1)
-    """Of the budget, set aside for recall in a run that touched files, where `context.recall_share` is more: an agent
-    needs its room for what it works on, and has tools to ask for more."""
+    """Share of the budget for recall in a run that touched files, if `context.recall_share` is more: an agent needs its
+    room for its work, and has tools to ask for more."""
     share: float = Field(default=0.05, ge=0, le=1)
-    """Of the budget, for the list of files that the recent messages do not show."""
+    """Share of the budget for the list of files that the recent messages do not show."""
     busy_messages: int = Field(default=3, ge=1)
-    """So many messages with file work ..."""
+    """An agent is at work on files when so many messages have file work among the newest `busy_among`."""
     busy_among: int = Field(default=60, ge=1)
-    """... among the newest so many: an agent is at work on files. One of them is enough for a condensation to keep
-    parts of files in the room that it leaves."""
+    """See `busy_messages`. One message with file work is enough for a condensation to keep parts of files in the room
+    that it leaves."""
     facts_share: float = Field(default=0.04, ge=0, le=1)
-    """Of the budget, for facts of what is older while an agent works on files, with a question or without."""
+    """Share of the budget for facts of what is older while an agent works on files."""
     cover_share: float = Field(default=0.06, ge=0, le=1)
-    """Of the budget, for summaries of what is older while an agent works on files: what they take is lost to the files'
-    own words."""
+    """Share of the budget for summaries of what is older while an agent works on files. What they take is lost to the
+    files' own words."""
     least_cover_tokens: int = Field(default=800, ge=0)
-    """What `cover_share` leaves to summaries at least ..."""
+    """Tokens that `cover_share` leaves to summaries at least, up to `least_cover_share` of the budget."""
     least_cover_share: float = Field(default=0.12, ge=0, le=1)
-    """... up to this share of the budget."""
+    """See `least_cover_tokens`."""
     filled_share: float = Field(default=0.85, gt=0, le=1)
-    """Of a view's room, that is filled with file work word for word after a condensation: with less too little stays,
-    with more it would be condensed again too soon."""
+    """Share of a view's room that file work fills word for word after a condensation. With less, too little stays; with
+    more, the view is condensed again too soon."""
     ignore: tuple[str, ...] = (
         "*.pyc",
         "*/__pycache__/*",
@@ -177,4 +184,4 @@ class FileSettings(Frozen):
         "*/dist/*",
         "*/.venv/*",
     )
-    """Temporary and generated files, as shell patterns: never listed."""
+    """Temporary and generated files, as shell patterns. They are never listed."""

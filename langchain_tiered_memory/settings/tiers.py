@@ -23,11 +23,11 @@ class TierRule(Frozen):
     """What one tier may hold."""
 
     files: int = Field(ge=1)
-    """At most so many, at any moment and for whoever looks."""
+    """Most files in the tier, at any moment."""
     seconds: float = Field(gt=0)
-    """Without an access, after which a file goes to the next tier."""
+    """Time without an access after which a file goes to the next tier."""
     files_after_cleanup: int = Field(ge=0)
-    """What the aggressive cleanup leaves there."""
+    """Files that the aggressive cleanup leaves."""
 
     @model_validator(mode="after")
     def _shrinks(self) -> TierRule:
@@ -41,30 +41,33 @@ class TierSettings(Frozen):
     """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
+    """The tier of files as text."""
     warm: TierRule = Field(default_factory=lambda: TierRule(files=30, seconds=3600.0, files_after_cleanup=15))
+    """The tier of compressed files that were used in the last hour."""
     eviction: Eviction = "least_recently_used"
-    """Which file leaves a full tier first; never a pinned one."""
+    """Which file leaves a full tier first. A pinned one never does."""
     strategies: tuple[Strategy, ...] = ("compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete")
     """What an optimisation tries, in this order, until the tiers are below `optimise_share`."""
     collect_seconds: float = Field(default=300.0, gt=0)
     """How often unused files go to the next tier."""
     optimise_seconds: float = Field(default=900.0, gt=0)
+    """How often the tiers are optimised."""
     optimise_share: float = Field(default=0.75, gt=0, le=1)
-    """Of what hot and warm may hold together: from there on an optimisation has something to do."""
+    """Share of what hot and warm may hold together, from which an optimisation has something to do."""
     alert_share: float = Field(default=0.80, gt=0, le=1)
-    """Of the same: above it somebody is told, and a collection comes early."""
+    """Share of the same, above which there is an alert and an early collection."""
     cleanup_share: float = Field(default=0.90, gt=0, le=1)
-    """Of the same: above it, when no strategy helped, the aggressive cleanup comes."""
+    """Share of the same, above which the aggressive cleanup comes, if no strategy helped."""
     archive_seconds: float = Field(default=3600.0, gt=0)
-    """Age after which a checkpoint is kept more densely."""
+    """Age after which a checkpoint is packed more densely."""
     log_seconds: float = Field(default=600.0, gt=0)
     """How often a run's figures are logged."""
     roots: Paths = ()
-    """Folders whose files a run may open, links followed; `checkpoints.roots` where none is named."""
+    """Folders whose files a run may open; links are followed first. If empty: `checkpoints.roots`."""
     largest_bytes: int = Field(default=2_000_000, ge=1)
-    """A larger file is refused: it would fill a model's window many times."""
+    """Size above which a file is refused: it would fill a model's window many times."""
     dictionary_bytes: int = Field(default=32_768, ge=0)
-    """Of a dictionary that is trained on a session's files for compressing them; 0: none is trained."""
+    """Size of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
 

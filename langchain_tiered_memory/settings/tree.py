@@ -17,19 +17,19 @@ class LevelSettings(Frozen):
     sources: int | None = Field(default=None, ge=2)
     """Number of finished summaries of the level below. Not used at level 1."""
     messages: int | None = Field(default=None, ge=1)
-    """Number of messages (level 1), or of messages under the waiting summaries (above)."""
+    """Number of messages; above level 1, of messages under the waiting summaries."""
     tokens: int | None = Field(default=None, ge=1)
-    """Tokens of the messages (level 1) or of the waiting summaries (above)."""
+    """Tokens of the messages; above level 1, of the waiting summaries."""
     seconds: float | None = Field(default=None, gt=0)
-    """Span of the messages' own times. Level 1 only."""
+    """Time that the messages span. Level 1 only."""
     strategy: Literal["detailed", "concise", "thematic", "chronological", "executive", "technical", "handoff"]
-    """Which prompt, and which sections the text has."""
+    """Which prompt is used, and which sections the text has."""
     target_ratio: float = Field(gt=0, le=1)
-    """The most a summary may have, as a share of its sources' tokens; what is asked for is a little less."""
+    """Largest size of a summary, as a share of its sources' tokens. The model is asked for a little less."""
     max_tokens: int = Field(ge=16)
-    """The most a summary of this level may have; it never has more than its source."""
+    """Largest size of a summary of this level. It never has more tokens than its source."""
     min_tokens: int = Field(default=0, ge=0)
-    """It may have so many in any case, unless the source itself is shorter."""
+    """Size that a summary may have whatever the ratio says, unless its source is shorter."""
 
     @model_validator(mode="after")
     def _has_a_trigger(self) -> LevelSettings:
@@ -73,29 +73,30 @@ class TreeSettings(Frozen):
     levels: tuple[LevelSettings, ...] = Field(
         default_factory=lambda: (_level_1(), _level_2(), _level_3()), min_length=1
     )
-    """Level 1, 2, 3 and as many more as wanted."""
+    """Level 1, 2, 3, and as many more as you want."""
     higher: LevelSettings = Field(default_factory=_higher_levels)
-    """Every level above those named in `levels`: there is no fixed top."""
+    """Every level above those in `levels`; there is no top."""
     temperature: float | None = Field(default=0.3, ge=0, le=2)
-    """For the condensing model; `None` leaves the model as it is."""
+    """Temperature of the condensing model. `None` leaves the model as it is."""
     deadline_seconds: float | None = Field(default=120.0, gt=0)
-    """How long to wait for one answer of the condensing model; `None` leaves that to the model's own timeout."""
+    """How long one answer of the condensing model is awaited. `None` leaves it to the model's own timeout."""
     attempts: int = Field(default=3, ge=1)
-    """Failed attempts before the extractive condenser writes a degraded summary in the model's stead."""
+    """Failed attempts before the extractive condenser writes a degraded summary instead."""
     backoff_seconds: float = Field(default=5.0, ge=0)
-    """Wait after the first failed attempt; doubles with each further one."""
+    """Wait after the first failed attempt. It doubles with each further one."""
     max_backoff_seconds: float = Field(default=3600.0, gt=0)
-    """The longest wait between attempts, and between remakes of a degraded summary."""
+    """Longest wait between attempts, and between remakes of a degraded summary."""
     lease_seconds: float = Field(default=300.0, gt=0)
-    """How long a worker may take over one summary before another picks it up."""
+    """How long a worker may take over one summary before another worker picks it up."""
     idle_seconds: float | None = Field(default=None, gt=0)
-    """A pause of this length ends a level-1 chunk of two messages or more, whether or not a trigger holds."""
+    """A pause of this length ends a level-1 chunk of two or more messages, whatever the triggers say. `None`: no pause
+    does."""
     on_finished_task: bool = True
-    """So does the end of a task (`Session.finish_task`)."""
+    """End a level-1 chunk when a task ends (`Session.finish_task`)."""
     semantic_deduplication: bool = True
-    """Near-duplicate messages are summarised once."""
+    """Summarise near-duplicate messages once."""
     regenerate_on_edit: bool = False
-    """Make stale summaries anew. Off: they are marked, and still used."""
+    """Make summaries anew when a message under them is edited. Off: they are marked as stale, and still used."""
     embed_summaries: bool = True
     """Put summaries into the vector index, beside the messages."""
 

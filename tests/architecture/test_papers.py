@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "langchain_tiered_memory"
 DECISIONS = ROOT / "docs" / "decisions"
 PAGES = sorted(DECISIONS.glob("[0-9]*.md"))
-PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+PAPERS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("examples/*.md")]
+)
 SECTIONS = ["Context", "Decision", "Why", "What it costs", "What would change our minds"]
 README_WORDS = 1000
 GROUPS = "tree|recall|condensation|guard|checkpoints|files|tiers"
@@ -106,6 +108,15 @@ def test_every_link_of_a_paper_leads_somewhere(paper: Path) -> None:
 @each_paper
 def test_every_setting_that_a_paper_names_is_there(paper: Path) -> None:
     assert [one for one in sorted(settings_in(read(paper))) if not has_setting(one)] == []
+
+
+def test_every_error_text_of_the_troubleshooting_is_one_that_the_package_says() -> None:
+    source = " ".join(read(path) for path in sorted(PACKAGE.rglob("*.py")))
+    headings = re.findall(r"^### (.+)$", read(ROOT / "docs" / "troubleshooting.md"), re.MULTILINE)
+    of_others = {"Unable to import langchain_openai", "maximum context length"}
+    of_people = {"facts() is empty", "The model does not see my question"}
+    assert len(headings) > 30
+    assert [one for one in headings if one not in source and one not in of_others | of_people] == []
 
 
 def test_settings_and_links_are_found_at_all() -> None:

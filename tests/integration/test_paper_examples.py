@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from langchain_tiered_memory import TieredMemory
-from tests.answering import answered
+from tests.answering import answered, with_encodings
 from tests.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.slow
@@ -64,10 +64,12 @@ def comments_of(paper: Path) -> list[str]:
 @pytest.mark.filterwarnings("error:langchain_tiered_memory:DeprecationWarning")
 @each_guide
 def test_every_example_of_a_guide_runs_and_prints_what_its_comments_say(
-    asked: Any, paper: Path, capsys: pytest.CaptureFixture[str]
+    asked: Any, paper: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "langmem" in paper.stem:
         pytest.importorskip("langmem")
+    if "summary_buffer" in paper.stem:
+        with_encodings(monkeypatch)
     asked(paper)
     printed = capsys.readouterr().out
     assert "I do not know." not in printed, "what was said before is not in the request"

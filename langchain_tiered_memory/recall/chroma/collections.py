@@ -100,10 +100,8 @@ def speakable(value: Any) -> Any:  # noqa: ANN401 - a filter's operand is whatev
 
 
 _HNSW: Any = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200}
-"""Twice Chroma's defaults. Chats repeat themselves, and equal vectors crowd each other's links until others cannot be
-reached: with 6,000 vectors, 60 % of them copies of ten, sessions of 200 and the defaults, a search found 74 % of the
-ten nearest, with these 99 % (MiniLM vectors, a third of them short answers: 93 to 100 %, with these 100 %). Adding
-takes a third longer, a row 8 % more room."""
+"""Twice Chroma's defaults. Chats repeat themselves, and equal vectors crowd each other's links until a search by the
+defaults misses a quarter of what is nearest. Adding takes a third longer, and a row a little more room."""
 
 _COMPARED_ROWS = 1000
 """Up to so many rows each is compared, which is exact. Walking the graph to 200 allowed rows among 100,000 took 160 ms

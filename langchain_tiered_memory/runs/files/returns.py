@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _REST_SHARE = 0.70
 """Of what hot and warm may hold: the source's target, held to where nothing speaks for more."""
 _REMEMBERED_SECONDS = 1800.0
-"""What came back longer ago says nothing of what is at work now. Over 40 workloads (`benchmarks.tier_workloads` and
-others of their kinds), half as long lost more files to cold than the source's algorithm does on two of them."""
+"""What came back longer ago says nothing of what is at work now. With half as long, more files are lost to cold
+(`benchmarks.tier_workloads`)."""
 _EXCEPTIONS = 1
-"""Files that may come back later than all others without room being kept for their like; 0 kept the tiers
-above 70 % more often, and 2 lost more than the source's algorithm on three of those workloads."""
+"""Files that may come back later than all others without room being kept for their like. With 0 the tiers are fuller,
+with 2 more files are lost to cold (`benchmarks.tier_workloads`)."""
 _REMEMBERED = 512
 """Files that came back, in one session."""
 _SESSIONS = 200
