@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage  # noqa: TC002
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.context.history.ledgers import measure
+from langchain_tiered_memory.context.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions

@@ -110,10 +110,10 @@ def recalling(
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         own = min(room, rooms.recall)
-    elif (share := request_inputs.said.share) is not None:  # what is said next needs the rest
+    elif (share := request_inputs.recall_budget.share) is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
         whole = rooms.total - rooms.fixed
-        leaves_all = request_inputs.said.leaves_what_stands and stands <= room
+        leaves_all = request_inputs.recall_budget.leaves_what_stands and stands <= room
         most = round(share * whole) + rooms.sections + framing
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
@@ -160,7 +160,7 @@ def keep_standing(
     standing, last = recalled.standing, request_inputs.required.last_user
     place = recall_position(shown.pieces)
     asks = shown.pieces[place].entry if place < len(shown.pieces) else None
-    stays = _asks(request, request_inputs) and request_inputs.said.stands
+    stays = _asks(request, request_inputs) and request_inputs.recall_budget.stands
     if stays and recalled.piece is not None and last is not None and asks is not None:
         standing = (
             *standing,
@@ -264,7 +264,7 @@ def _looked_up(
             summaries=summaries,
             filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
             said_at=said if view == "default" else None,
-            found=request_inputs.said.found,
+            found=request_inputs.recall_budget.found,
         )
         came({"text": recalled.text, "tokens": recalled.tokens})
     return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())

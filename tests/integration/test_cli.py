@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = (
     "replay", "ask", "eval", "inspect", "facts", "correct", "verify", "reindex", "doctor", "export", "import",
-    "forget", "status", "setup", "page", "serve",
+    "forget", "status", "setup", "page", "serve", "policy",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -68,6 +68,17 @@ def test_every_command_explains_itself(command: str) -> None:
     assert shown.exit_code == 0
     assert "Usage" in shown.output
     assert "bool" not in shown.output, "a switch has no type to show"
+
+
+def test_the_policy_is_printed_in_tokens_of_a_budget_and_as_json() -> None:
+    shown = called("policy", "--max-tokens", "4000", "--numbers").stdout
+    assert "question" in shown
+    assert "1,220" in shown  # facts: 30.5 % of 4,000
+    assert "small_share" in shown
+    found = json.loads(called("policy", "--max-tokens", "4000", "--settings", "economy", "--json").stdout)
+    rows = {row["section"]: row["tokens"] for row in found["modes"]["files"]["rows"]}
+    assert (rows["facts"], rows["recall"]) == (160, 400)
+    assert found["numbers"]["small_share"]["unit"] == "of the budget"
 
 
 @pytest.mark.seldom(2)
