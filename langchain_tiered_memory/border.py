@@ -212,7 +212,10 @@ def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemo
 @cache
 def _own_checks(kind: type) -> Mapping[str, Check]:
     own = types.SimpleNamespace(__annotations__=inspect.get_annotations(kind))
-    hints = get_type_hints(own, vars(sys.modules[kind.__module__]), include_extras=True)
+    try:
+        hints = get_type_hints(own, vars(sys.modules[kind.__module__]), include_extras=True)
+    except NameError:  # a name for type checkers alone: a value that a verb made, and nobody writes by hand
+        return {}
     kinds = {name: _kind_of(hint) for name, hint in hints.items() if not name.startswith(("_", "model_config"))}
     return {name: one.check for name, one in kinds.items() if one.check is not None}
 
