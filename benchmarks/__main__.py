@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import (
+    across_threads,
     condensing,
     cost_curve,
     cover_facts,
@@ -82,6 +83,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         else ["--turns", "60", "--facts", "2", "--budgets", "1000,4000"]
     )
     reports += session_page.main(["--messages", few, "--rounds", "1"])
+    reports += across_threads.main(["--budgets", "1000"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)
     return reports

@@ -14,6 +14,7 @@ from langchain_tiered_memory._version import __version__
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.context.sections.other_sessions import OtherSessions
+    from langchain_tiered_memory.conversations.importing import aimport_conversations, import_conversations
     from langchain_tiered_memory.errors import (
         BudgetError,
         CondensationError,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         StorageError,
         TieredMemoryError,
     )
+    from langchain_tiered_memory.integrations.frames import to_frame
     from langchain_tiered_memory.integrations.histories import export_history, from_langgraph, import_history, to_openai
     from langchain_tiered_memory.integrations.legacy.chat_history import TieredChatMessageHistory
     from langchain_tiered_memory.integrations.legacy.classic import ConversationTieredMemory
@@ -58,10 +60,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "context.sections.other_sessions": "OtherSessions",
+    "conversations.importing": "aimport_conversations import_conversations",
     "errors": (
         "BudgetError CondensationError ContextOverflowError InvalidInputError NotFoundError SettingsError "
         "StorageError TieredMemoryError"
     ),
+    "integrations.frames": "to_frame",
     "integrations.histories": "export_history from_langgraph import_history to_openai",
     "integrations.legacy.chat_history": "TieredChatMessageHistory",
     "integrations.legacy.classic": "ConversationTieredMemory",
@@ -129,6 +133,7 @@ __all__ = [
     "Zone",
     "__version__",
     "acheckpoint_run",
+    "aimport_conversations",
     "amodel_input",
     "checkpoint_run",
     "condense_node",
@@ -137,10 +142,12 @@ __all__ = [
     "export_history",
     "from_langgraph",
     "guard_node",
+    "import_conversations",
     "import_history",
     "memory_tools",
     "model_input",
     "remember_node",
+    "to_frame",
     "to_openai",
     "with_tiered_history",
     "zone_in",

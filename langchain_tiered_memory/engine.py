@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         VerifyReport,
     )
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.drafts import SearchFilters
     from langchain_tiered_memory.types.records import Fact, Hit
@@ -94,6 +95,11 @@ class Engine:
             msg = "this memory was closed: open it again"
             raise ClosedError(msg)
         return self._runtime
+
+    @property
+    def settings(self) -> Settings:
+        """As it was opened with."""
+        return self._runtime.settings
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage  # noqa: TC002
 
 from langchain_tiered_memory.border import checked_verbs
-from langchain_tiered_memory.context.history.ledgers import measure
+from langchain_tiered_memory.context.ledgers import measure
 from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
@@ -28,7 +28,15 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.sessions.view_verbs import TrackVerbs, ViewVerbs
 from langchain_tiered_memory.transcript.remember import When  # noqa: TC001
-from langchain_tiered_memory.types.arguments import Amount, Checkpointer, Count, MessageLike, Name, Seconds  # noqa: TC001
+from langchain_tiered_memory.types.arguments import (  # noqa: TC001
+    Amount,
+    Checkpointer,
+    Count,
+    MessageLike,
+    Name,
+    Seconds,
+    Words,
+)
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import Expanded, Facts, Hits, seconds_of
@@ -149,6 +157,29 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     afacts = off_loop_twin(facts)
 
+    def correct(self, fact_id: Name, statement: Words) -> Fact:
+        """Put a statement of a person's in the place of a fact, in views, search and `facts()`, for good.
+
+        The statement is a message of this track, of kind `correction`: it is the new fact's source. It ends what the
+        corrected messages state of this, whoever reads or summarises them later; nothing is removed. To undo it, forget
+        that message; `facts(superseded=True)` has the history.
+
+        Args:
+            fact_id: The id of a fact that holds, or a beginning of it that no other shares.
+            statement: What is true, as a sentence that stands alone, with some of the words of what it corrects.
+
+        Returns:
+            The new fact, with the id of its message.
+
+        Raises:
+            NotFoundError: when the session has no such fact.
+            InvalidInputError: when it does not hold any more, several begin so, or the statement has no word of it.
+            StorageError: when the database cannot take it.
+        """
+        return self.core.correct(fact_id, statement)
+
+    acorrect = off_loop_twin(correct)
+
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
 
@@ -240,8 +271,8 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
 
-        It stands alone: no request leaves it, and what a message says stays text. Nothing is written by making it. What
-        each past call was shown is told as far as decisions about views are kept.
+        It stands alone: no request leaves it, and what a message says stays text. Making it writes nothing. What a past
+        call was shown is told as far as decisions about views are kept.
 
         Args:
             contexts: What `context` gave for calls of this track, to be shown word for word with their accounts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.across.store import Across
-from langchain_tiered_memory.context.history.outcome_store import Outcomes
+from langchain_tiered_memory.context.outcome_store import Outcomes
 from langchain_tiered_memory.forgetting.row_removal import Removal
 from langchain_tiered_memory.items.store import Items
 from langchain_tiered_memory.maintenance.inspection import Inspection

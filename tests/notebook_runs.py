@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 ROOT = Path(__file__).parent.parent
+_RANDOM_ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{12})\b")
+"""A summary's, whole or as it is shown."""
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -41,7 +44,8 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 def told(notebook: NotebookNode) -> list[list[str]]:
     """What each cell of code gives as text: what it prints, and what its values say of themselves; pictures by name."""
-    return [[_text_of(output) for output in _joined(cell.outputs)] for cell in code_cells(notebook)]
+    cells = code_cells(notebook)
+    return [[_RANDOM_ID.sub("id", _text_of(output)) for output in _joined(cell.outputs)] for cell in cells]
 
 
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:

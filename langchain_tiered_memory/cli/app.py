@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -28,8 +28,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "eval": evaluate.evaluate,
     "inspect": care.inspect,
     "facts": ask.facts,
+    "correct": ask.correct,
     "page": pages.page,
     "serve": pages.serve,
+    "policy": policy.policy,
     "verify": care.verify,
     "reindex": care.reindex,
     "doctor": care.doctor,
@@ -48,6 +50,8 @@ EXAMPLES = {
     "facts": "tiered-memory facts memory.db alice shed",
     "page": "tiered-memory page memory.db alice -o page.html",
     "serve": "tiered-memory serve memory.db",
+    "correct": 'tiered-memory correct memory.db alice 3f9c "The shed costs 640 euros."',
+    "policy": "tiered-memory policy --max-tokens 8000",
     "verify": "tiered-memory verify memory.db",
     "reindex": "tiered-memory reindex memory.db",
     "doctor": "tiered-memory doctor memory.db",

@@ -61,7 +61,30 @@ def facts(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a session states: a short clause each, with who said it, when, and in which messages."""
+    """Show what a session states: a short clause each, with its id, who said it, when, and in which messages."""
     from langchain_tiered_memory.cli.work.ask import print_facts  # noqa: PLC0415 - keeps --help fast
 
     print_facts(db, session, question, k=most, superseded=superseded, to_json=as_json)
+
+
+def correct(
+    db: Database,
+    session: SessionId,
+    fact: Annotated[
+        str, typer.Argument(metavar="FACT", help="Id of the fact, as `facts` shows it.", show_default=False)
+    ],
+    statement: Annotated[
+        str,
+        typer.Argument(
+            metavar="STATEMENT",
+            help="What is true, as a sentence that stands alone, with some words of what it corrects.",
+            show_default=False,
+        ),
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Put a statement of yours in the place of a fact. It becomes a message; forgetting that undoes it."""
+    from langchain_tiered_memory.cli.work.ask import correct_fact  # noqa: PLC0415 - keeps --help fast
+
+    correct_fact(db, session, fact, statement, to_json=as_json)

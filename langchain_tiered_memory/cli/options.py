@@ -7,7 +7,7 @@ import typer
 EXIT_ERROR: Final = 2
 """Something was asked that cannot be done; one line on stderr says what and why."""
 EXIT_PROBLEMS: Final = 1
-"""`verify` found problems."""
+"""`verify` found problems, or an import refused some of its conversations."""
 
 EXIT_DECLINED: Final = 1
 """The question whether to go on was answered with no."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.options import EXIT_DECLINED, AsJson, Database, Model, NoEmbeddings
+from langchain_tiered_memory.cli.options import EXIT_DECLINED, EXIT_PROBLEMS, AsJson, Database, Model, NoEmbeddings
 
 
 def export(
@@ -35,7 +35,8 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Our export, JSON Lines of messages, an OpenAI-style list, or sessions with dated turns.",
+            help="ChatGPT's or Claude's conversations.json, runs exported from LangSmith, LangGraph's checkpoints or "
+            "LangChain's histories in SQLite, our export, or messages as JSON or JSON Lines.",
             show_default=False,
         ),
     ],
@@ -48,13 +49,15 @@ def import_(
     no_embeddings: NoEmbeddings = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add the messages of a file to a database, which is made if it is not there.
+    """Add the conversations of a file to a database, which is made if it is not there. What the file is, is recognised.
 
     Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
+    Exit code 1 when conversations of it were refused; each is named with the reason.
     """
     from langchain_tiered_memory.cli.work.transfer import import_file  # noqa: PLC0415 - keeps --help fast
 
-    import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json)
+    if not import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json):
+        raise typer.Exit(EXIT_PROBLEMS)
 
 
 def forget(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.assembly_inputs import Assembly
 from langchain_tiered_memory.context.compaction.guard import decide, joined, previewed, undecided
 from langchain_tiered_memory.context.compaction.overflow_recovery import overflowed
-from langchain_tiered_memory.context.history.ledgers import diff_of
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
+from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.mode import with_loop
 from langchain_tiered_memory.context.parent_sight import NO_SIGHT, ParentSight, sight_of
 from langchain_tiered_memory.context.policy import no_room_beside

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.records import Entry
 
-_REASONS: dict[ModeName, str] = {
+REASONS: dict[ModeName, str] = {
     "recall": "the view asked for is `recall`",
     "minimal": "the view asked for is `minimal`",
     "asked": "the caller names what is looked up (`query`)",
@@ -67,5 +67,5 @@ def with_loop(mode: Mode, request: Request, newest: Sequence[Entry]) -> Mode:
 
 
 def _of(names: Sequence[ModeName], *, looks_up: bool, shows_parts: bool) -> Mode:
-    ordered = tuple(name for name in _REASONS if name in names)
-    return Mode(names=ordered, reason=_REASONS[ordered[0]], looks_up=looks_up, shows_parts=shows_parts)
+    ordered = tuple(name for name in REASONS if name in names)
+    return Mode(names=ordered, reason=REASONS[ordered[0]], looks_up=looks_up, shows_parts=shows_parts)

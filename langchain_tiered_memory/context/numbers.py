@@ -87,6 +87,64 @@ class Numbers:
     beside_folded_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.4
     """What stands beside a message whose calls have to be folded."""
 
+    # Parts of files, and what is said beside them.
+    part_written_worth: Annotated[float, Told("worth of a line", 0, 10, "fitted", "transcript_probes")] = 1.0
+    """What a line that the agent wrote is worth; the others relative to it, as their hits per token were."""
+    part_next_worth: Annotated[float, Told("worth of a line", 0, 10, "fitted", "transcript_probes")] = 0.6
+    """A line that was read right beside one that the agent wrote ..."""
+    part_next_lines: Annotated[int, Told("lines", 1, 100, "fitted", "transcript_probes")] = 4
+    """... up to so many lines from it."""
+    part_around_worth: Annotated[float, Told("worth of a line", 0, 10, "fitted", "transcript_probes")] = 0.45
+    """The same, near it ..."""
+    part_around_lines: Annotated[int, Told("lines", 1, 100, "fitted", "transcript_probes")] = 12
+    """... up to so many lines from it."""
+    part_read_worth: Annotated[float, Told("worth of a line", 0, 10, "fitted", "transcript_probes")] = 0.3
+    """Any other line that was read."""
+    part_related_times: Annotated[float, Told("times its worth", 0, 10, "fitted", "transcript_probes")] = 3.0
+    """What has most to do with what is being done is worth so much more: about what lies between a line that was read
+    and one that was written."""
+    part_least_file_age: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 500
+    """The age of a file, in tokens since it was touched, counts from here: about a call and its result."""
+    part_least_age: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 1000
+    """The age of a line counts from here: what is younger is alike."""
+    part_piece_chars: Annotated[int, Told("characters", 20, 5000, "chosen")] = 200
+    """Lines stay together up to the first empty line behind so much: an edit needs a passage whole ..."""
+    part_most_piece_chars: Annotated[int, Told("characters", 50, 10_000, "chosen")] = 600
+    """... up to so many, for more would fill the room with one place."""
+    part_least_tokens: Annotated[int, Told("tokens", 20, 1000, "chosen")] = 100
+    """Room that is worth a part of a file."""
+    doing_tokens: Annotated[int, Told("tokens", 0, 10_000, "chosen")] = 700
+    """The newest messages up to so many tokens tell what an agent is doing ..."""
+    doing_messages: Annotated[int, Told("messages", 1, 50, "chosen")] = 3
+    """... or so many, which are a call, its result and what was said of it."""
+    folded_result_tokens: Annotated[int, Told("tokens", 8, 500, "chosen")] = 48
+    """A result of folded calls, where it has to be cut."""
+    folded_said_share: Annotated[float, Told("of the folded message", 0, 1, "chosen")] = 0.15
+    """What a message with folded calls says beside them."""
+    facts_least_tokens: Annotated[int, Told("tokens", 10, 200, "chosen")] = 24
+    """Less room holds no fact beside the section's frame."""
+    lead_requests: Annotated[int, Told("requests", 0, 20, "chosen")] = 2
+    """Requests that a model has for writing before the view is condensed, at the growth of the last ones."""
+    growth_requests: Annotated[int, Told("requests", 1, 100, "chosen")] = 8
+    """Requests whose growth is looked at."""
+    latest_wish_share: Annotated[float, Told("of where the view is due", 0, 1, "chosen")] = 0.2
+    """What may be left at most when a model is asked to write: a history that ends before that is never condensed by
+    one, however large its turns are."""
+    growth_turns: Annotated[int, Told("turns", 1, 500, "chosen")] = 40
+    """Latest turns that tell how fast a view grows: few would follow a single large result."""
+    unknown_growth_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.02
+    """Taken for the growth of a turn while there was none."""
+    mask_least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
+    """A mask that frees less is not worth its pointer."""
+    repeat_least_tokens: Annotated[int, Told("tokens", 8, 1000, "chosen")] = 64
+    """A repeated reading that is shorter stays: a pointer takes about thirty, and sends the model elsewhere."""
+    repeat_least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
+    """A pointer that frees less is not worth it."""
+    own_sections_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
+    """All registered sections together: the conversation itself needs the rest."""
+    least_said_tokens: Annotated[int, Told("tokens", 1, 100, "chosen")] = 10
+    """With less, a message says nothing at all."""
+
 
 NUMBERS = Numbers()
 """The policy's numbers."""

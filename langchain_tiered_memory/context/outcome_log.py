@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed
-from langchain_tiered_memory.context.history.ledgers import cost_of
+from langchain_tiered_memory.context.ledgers import cost_of
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.tree.cover import nodes_of

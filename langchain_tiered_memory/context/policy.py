@@ -12,14 +12,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.context.mode import REASONS
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.recall_budget import RecallBudget
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.types.policies import PolicyRow, ViewPolicy
+from langchain_tiered_memory.types.policies import Mode, PolicyRow, ViewPolicy
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.said import Said
     from langchain_tiered_memory.settings import Settings
-    from langchain_tiered_memory.types.policies import Mode, ModeName, Share
+    from langchain_tiered_memory.types.policies import ModeName, Share
 
 _MARGIN_TOKENS = 8
 """Framing of a message and rounding, kept free."""
@@ -125,7 +126,7 @@ def resolved(
     ratio: float,
     mode: Mode,
     settings: Settings,
-    given: Said | None = None,
+    given: RecallBudget | None = None,
     sections_share: float = 0.0,
     replaced: frozenset[str] = frozenset(),
 ) -> Rooms:
@@ -165,18 +166,18 @@ def resolved(
     base: ModeName = "asked" if "asked" in mode else "talk"
     history, files = plan("history"), columns["files"]["talk"]
     files = files.allowing(0 if "files" in replaced else files.within(total))
-    parts, asked = columns["parts"]["talk"], _first(columns["recall"], mode)
+    parts, asked, grows = columns["parts"]["talk"], *(_first(columns[one], mode) for one in ("recall", "recent"))
     rows = (
         columns["system"]["talk"].allowing(total),
         columns["goal"]["talk"].allowing(columns["goal"]["talk"].within(total)),
         columns["pinned"]["talk"].allowing(columns["pinned"]["talk"].within(total)),
-        history.allowing(history.tokens + quoted),
+        history.allowing(0 if "recall" in mode else history.tokens + quoted),
         plan("facts"),
         parts.allowing(parts.within(max(view - spared, 0)) - files.tokens),
         files,
-        columns["recent"]["talk"].allowing(view),
+        grows.allowing(grows.within(total) if "recall" in mode else view),
         columns["parent"]["talk"].allowing(columns["parent"]["talk"].within(rest)),
-        asked.allowing(recall - sections),
+        asked.allowing(min(recall - sections, asked.within(total)) if "minimal" in mode else recall - sections),
     )
     return Rooms(
         policy=ViewPolicy(mode=mode, total=total, fixed=fixed, rows=rows),
@@ -194,6 +195,29 @@ def resolved(
         summaries=0 if "level_1_summaries" in replaced else round(shares.level_1_summaries * total),
         quotes_queries="user_queries" not in replaced,
     )
+
+
+SHOWN_MODES: tuple[ModeName, ...] = ("talk", "question", "files", "asked", "minimal", "recall")
+"""Modes with a column of their own: a tool loop has that of the message that began it."""
+
+
+def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings) -> ViewPolicy:
+    """The column of one mode, for a request beside which recall takes as much as it may.
+
+    Args:
+        mode: One of `SHOWN_MODES`.
+        max_tokens: The budget.
+        fixed: Of it, for system prompt and tools.
+        settings: The table's shares, where a user may turn them.
+    """
+    share = {
+        "talk": NUMBERS.small_share,
+        "question": settings.context.talk_recall_share,
+        "files": settings.files.recall_share,
+    }.get(mode)
+    told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
+    given = RecallBudget(share=share)
+    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given).policy
 
 
 def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
@@ -252,6 +276,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         "recent": {
             "talk": recent(told.keep_recent_share, told.keep_recent_tokens),
             "files": recent(numbers.working_share),
+            "recall": row("recent", told.question_share, "the user's last message", stands="request"),
         },
         "parent": {"talk": row("parent", numbers.parent_share, "the parent's track", of="the rest", stands="request")},
         "recall": {
@@ -273,7 +298,7 @@ def _first(columns: dict[ModeName, PolicyRow], mode: Mode) -> PolicyRow:
 
 
 def _set_aside(
-    settings: Settings, mode: Mode, given: Said | None, *, rest: int, replaced: frozenset[str]
+    settings: Settings, mode: Mode, given: RecallBudget | None, *, rest: int, replaced: frozenset[str]
 ) -> tuple[int, int]:
     """Tokens set aside for recall, and those that it was not given of its share beside file work."""
     if not mode.looks_up or "semantic_results" in replaced:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.context.layout import Piece, ours, recall_position
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.sections.rendering import RenderedSection, as_standing, render_sections
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
@@ -109,10 +110,10 @@ def recalling(
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
         own = min(room, rooms.recall)
-    elif (share := request_inputs.said.share) is not None:  # what is said next needs the rest
+    elif (share := request_inputs.recall_budget.share) is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
         whole = rooms.total - rooms.fixed
-        leaves_all = request_inputs.said.leaves_what_stands and stands <= room
+        leaves_all = request_inputs.recall_budget.leaves_what_stands and stands <= room
         most = round(share * whole) + rooms.sections + framing
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
@@ -159,7 +160,7 @@ def keep_standing(
     standing, last = recalled.standing, request_inputs.required.last_user
     place = recall_position(shown.pieces)
     asks = shown.pieces[place].entry if place < len(shown.pieces) else None
-    stays = _asks(request, request_inputs) and request_inputs.said.stands
+    stays = _asks(request, request_inputs) and request_inputs.recall_budget.stands
     if stays and recalled.piece is not None and last is not None and asks is not None:
         standing = (
             *standing,
@@ -250,19 +251,22 @@ def _looked_up(
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
     said = required.last_user.seq if required.last_user is not None and _asks(request, request_inputs) else None
-    recalled = recall(
-        runtime,
-        ref,
-        query,
-        room=room,
-        code_room=rooms.code if view == "default" else rooms.recall // 2,
-        shown=frozenset(in_view) | off,
-        shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
-        summaries=summaries,
-        filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
-        said_at=said if view == "default" else None,
-        found=request_inputs.said.found,
-    )
+    asked = {"query": query, "room": room}
+    with traced("recall", asked, session_id=ref.session_id, wanted=runtime.settings.traces) as came:
+        recalled = recall(
+            runtime,
+            ref,
+            query,
+            room=room,
+            code_room=rooms.code if view == "default" else rooms.recall // 2,
+            shown=frozenset(in_view) | off,
+            shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
+            summaries=summaries,
+            filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
+            said_at=said if view == "default" else None,
+            found=request_inputs.recall_budget.found,
+        )
+        came({"text": recalled.text, "tokens": recalled.tokens})
     return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())
 
 

@@ -9,8 +9,8 @@ from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Libr
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.mode import read_mode
 from langchain_tiered_memory.context.policy import Rooms, resolved
+from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
-from langchain_tiered_memory.context.said import Said, said_last
 from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
@@ -85,7 +85,7 @@ class RequestInputs:
     """What the request is; whether it is in a tool loop is known when its view is."""
     name: str
     """Of the view's plan."""
-    said: Said = field(default_factory=Said)
+    recall_budget: RecallBudget = field(default_factory=RecallBudget)
     """What recall may take beside what the user said last."""
     sections: ChosenSections = field(default_factory=ChosenSections)
     """What a user registered."""
@@ -101,7 +101,7 @@ class RequestInputs:
             ratio=ratio,
             mode=self.mode,
             settings=runtime.settings,
-            given=self.said,
+            given=self.recall_budget,
             sections_share=self.sections.share if request.view != "minimal" else 0.0,
             replaced=self.sections.replaced,
         )
@@ -146,10 +146,10 @@ def request_inputs_of(
         off=off,
         alone=request.alone,
     )
-    said = Said()
+    said = RecallBudget()
     looks_up = request.query is None and "semantic_results" not in runtime.sections.chosen.replaced
     if ref is not None and looks_up and request.view not in ("recall", "minimal"):
-        said = said_last(
+        said = recall_budget_of(
             runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
         )
     chosen = runtime.sections.chosen
@@ -170,7 +170,7 @@ def request_inputs_of(
             files=files,
         ),
         name=name,
-        said=said,
+        recall_budget=said,
         sections=chosen,
         elsewhere=runtime.store.across.stamp(str(request.user), besides=ref.session_id) if crosses and ref else None,
     )

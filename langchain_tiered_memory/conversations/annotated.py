@@ -111,7 +111,9 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def listed_conversation(rows: list[Located], *, name: str, questions: Located | None) -> Conversation:
+def listed_conversation(
+    rows: list[Located], *, name: str, questions: Located | None, title: str | None = None
+) -> Conversation:
     """The conversation of a list of messages; pauses of half an hour part its sittings.
 
     Raises:
@@ -133,6 +135,7 @@ def listed_conversation(rows: list[Located], *, name: str, questions: Located | 
         turns=turns,
         sittings=tuple(_sitting(number, turns, numbers) for number in range(numbers[-1] + 1)),
         questions=tuple(question_of(row, number, known) for number, row in enumerate(asked)),
+        title=title,
     )
 
 

@@ -6,16 +6,23 @@ What is written, `read_conversations` gives back: lossless but for earlier revis
 from __future__ import annotations
 
 import json
+from collections.abc import Callable  # noqa: TC003 - read at the border, as are the next
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.conversations.nouns import ImportReport, Refused
+from langchain_tiered_memory.conversations.reading import open_conversations
+from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.reports import Progress
+from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_tiered_memory.conversations.nouns import Conversation, Turn
-    from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.types.records import Entry
 
 
@@ -23,16 +30,86 @@ _BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""
 
 
+@checked()
+def import_conversations(
+    memory: TieredMemory,
+    path: FilePath,
+    *,
+    session_id: SessionId | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> ImportReport:
+    """Add what a file holds, each conversation to a session of its own; what it is, is told from its content.
+
+    Taken are ChatGPT's and Claude's `conversations.json`, runs exported from LangSmith, SQLite files of LangGraph's
+    checkpoints and of LangChain's `SQLChatMessageHistory`, lists of messages in OpenAI's or LangChain's form, JSON
+    Lines of them, our own export, and annotated conversations. Messages that are there, by id, are not added again.
+
+    Args:
+        memory: Where to.
+        path: The file. A text of a gigabyte or more is refused; an export is read one conversation at a time.
+        session_id: The session, for a file with one conversation; by default the conversation's own id.
+        progress: Called after each conversation; of one alone, after each batch of its messages.
+
+    Returns:
+        How many messages are new, by session; and which conversations were refused, with the reason.
+
+    Raises:
+        InvalidInputError: when the file cannot be read, the memory refuses a message of its one conversation, or
+            `session_id` is given and it holds several.
+        SettingsError: when the package is missing that reads it.
+        StorageError: when the database cannot take it; what was added before remains.
+    """
+    number, conversations = open_conversations(Path(path))
+    if session_id is not None and number > 1:
+        msg = f"{path} holds {number} conversations: import them without naming a session, each into its own"
+        raise InvalidInputError(msg)
+    added: dict[str, int] = {}
+    refused: list[Refused] = []
+    for done, one in enumerate(conversations, start=1):
+        if isinstance(one, Refused):
+            refused.append(one)
+        else:
+            name = session_id or one.id
+            before = memory.session(name).metrics().messages
+            try:
+                add_conversation(memory, name, one, progress=progress if number == 1 else None)
+            except InvalidInputError as error:
+                if number == 1:
+                    raise
+                refused.append(Refused(name=one.title or one.id, reason=str(error)))
+            added[name] = added.get(name, 0) + memory.session(name).metrics().messages - before
+        if progress is not None and number > 1:
+            progress(Progress(step="conversations", done=done, of=number))
+    return ImportReport(added=added, refused=tuple(refused))
+
+
+@checked()
+async def aimport_conversations(
+    memory: TieredMemory,
+    path: FilePath,
+    *,
+    session_id: SessionId | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> ImportReport:
+    """See `import_conversations`."""
+    return await off_loop(import_conversations, memory, path, session_id=session_id, progress=progress)
+
+
 def add_conversation(
-    memory: TieredMemory, session_id: str, conversation: Conversation, *, on_step: Callable[[], None]
+    memory: TieredMemory,
+    session_id: str,
+    conversation: Conversation,
+    *,
+    progress: Callable[[Progress], object] | None = None,
 ) -> None:
-    """Add every turn of `conversation` to the session, in order; `on_step` is called once for each, new or not.
+    """Add every turn of `conversation` to the session, in order; `progress` is called after each batch.
 
     Raises:
         InvalidInputError: when the memory refuses a message; those of the batches before remain.
     """
+    done = 0
     for (track, kind, task), run in groupby(conversation.turns, key=lambda turn: (turn.track, turn.kind, turn.task)):
-        session = memory.session(session_id, track=track)
+        session = memory.session(session_id, track=track, title=conversation.title)
         turns = list(run)
         for start in range(0, len(turns), _BATCH):
             batch = turns[start : start + _BATCH]
@@ -40,8 +117,9 @@ def add_conversation(
             at = times if len(times) == len(batch) else None
             session.add_messages([turn.message for turn in batch], at=at, kind=kind, task=task)
             _pin(memory, session_id, batch)
-            for _ in batch:
-                on_step()
+            done += len(batch)
+            if progress is not None:
+                progress(Progress(step="messages", done=done, of=len(conversation.turns)))
 
 
 def _pin(memory: TieredMemory, session_id: str, turns: list[Turn]) -> None:

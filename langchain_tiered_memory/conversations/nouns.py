@@ -6,14 +6,18 @@ Values are read together with where they stand, so that an error can say it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from langchain_core.messages import BaseMessage
+
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +86,41 @@ class Conversation:
     turns: tuple[Turn, ...]
     sittings: tuple[Sitting, ...]
     questions: tuple[Question, ...] = ()
+    title: str | None = None
 
     @property
     def speakers(self) -> tuple[str, ...]:
         """Everybody who speaks, in order of their first word."""
         return tuple(dict.fromkeys(turn.speaker for turn in self.turns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A conversation that could not be read."""
+
+    name: str
+    """Its title or id, where it has one; else its place."""
+    reason: str
+
+
+def attempted(name: str, read: Callable[P, Conversation], *args: P.args, **kwargs: P.kwargs) -> Conversation | Refused:
+    """The conversation that `read` gives, or why there is none: of many, one may be broken."""
+    try:
+        return read(*args, **kwargs)
+    except InvalidInputError as error:
+        return Refused(name=name, reason=str(error))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a text where its format has an object
+        return Refused(name=name, reason=f"it is not as its format has it: {type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did."""
+
+    added: dict[str, int]
+    """Messages that were new, by session, in the order of the file."""
+    refused: tuple[Refused, ...]
+    """Conversations that could not be taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

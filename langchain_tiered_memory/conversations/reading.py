@@ -7,22 +7,27 @@ document.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.annotated import annotated_conversation, listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located, fail
+from langchain_tiered_memory.conversations.exports import export_reader
+from langchain_tiered_memory.conversations.nouns import Conversation, Located, Refused, attempted, fail
+from langchain_tiered_memory.conversations.runs import conversations_of_runs, is_run
+from langchain_tiered_memory.conversations.sqlite_files import SQLITE, conversations_of_sqlite
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from langchain_tiered_memory.conversations.nouns import Conversation
-
-
 _ONE_OF = "a conversation has `sessions` or `messages`, a message has `role` and `content`"
+_BETWEEN = "[, \t\r\n"
+_ZIP = b"PK\x03\x04"
+_LARGEST_BYTES = 1 << 30
+"""Of a file that is read as text; a database may be larger."""
 SAMPLE_FILE = "seed-library.jsonl"
 
 
@@ -44,15 +49,64 @@ def read_conversation(path: Path) -> Conversation:
 def read_conversations(path: Path) -> tuple[Conversation, ...]:
     """Every conversation in the file at `path`; a conversation without an id of its own gets the file's name.
 
-    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`.
+    Questions are read from the conversation itself, or from `NAME.questions.json` beside a file `NAME.jsonl`. Of an
+    export or a database, what cannot be read is left out; `open_conversations` names it.
+
+    Raises:
+        InvalidInputError: when the file cannot be read or has no conversation; the message says where.
+    """
+    found: list[Conversation] = []
+    refused: Refused | None = None
+    for one in open_conversations(path)[1]:
+        if isinstance(one, Refused):
+            refused = refused or one
+        else:
+            found.append(one)
+    if refused is not None and not found:
+        raise InvalidInputError(refused.reason)
+    return tuple(found)
+
+
+def open_conversations(path: Path) -> tuple[int, Iterator[Conversation | Refused]]:
+    """How many conversations a file has, and each; of an export, parsed when it is asked for.
+
+    What it is, is told from its content: exports of ChatGPT and Claude, runs of LangSmith, SQLite files of LangGraph's
+    checkpoints or LangChain's histories, our own export, lists and lines of messages, annotated conversations.
 
     Raises:
         InvalidInputError: when the file cannot be read or is not a conversation; the message says where.
     """
-    rows = _rows_of(path)
+    size = _size_of(path)
+    with path.open("rb") as file:
+        head = file.read(len(SQLITE))
+    if head == SQLITE:
+        return conversations_of_sqlite(path)
+    if head.startswith(_ZIP):
+        fail(str(path), "this is an archive: unpack it, and name the conversations.json inside")
+    if size >= _LARGEST_BYTES:
+        fail(str(path), f"{size / 1e9:.1f} GB are more than {_LARGEST_BYTES / 1e9:.1f} GB: split the file")
+    text = _text_of(path)
+    items = _items(path, text)
+    first = next(items, None)
+    reader = export_reader(first.value) if first is not None and isinstance(first.value, dict) else None
+    if reader is None:
+        found = _whole(path, _rows_of(path, text))
+        return len(found), iter(found)
+    number = 1 + sum(1 for _ in items)
+    return number, (attempted(_title_of(one), reader, one) for one in _items(path, text))
+
+
+def _title_of(document: Located) -> str:
+    named = (document.get("title"), document.get("name"), document.get("id"), document.get("uuid"))
+    return str(next((one for one in named if one), document.place))
+
+
+def _whole(path: Path, rows: list[Located]) -> tuple[Conversation, ...]:
     first = rows[0].value
     if not isinstance(first, dict):
         fail(rows[0].place, f"expected an object, found {type(first).__name__}: {_ONE_OF}")
+    if is_run(first):
+        return tuple(conversations_of_runs(rows))
     if "sessions" in first:
         return tuple(annotated_conversation(row, name=_name(path, index, rows)) for index, row in enumerate(rows))
     if isinstance(first.get("messages"), list):
@@ -113,9 +167,35 @@ def _parsed(path: Path, text: str) -> Any:  # noqa: ANN401 - JSON
         fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
 
 
-def _rows_of(path: Path) -> list[Located]:
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        fail(str(path), f"cannot be read: {error.strerror or error}")
+
+
+def _items(path: Path, text: str) -> Iterator[Located]:
+    """The items of a list, or the one document, each parsed when its turn comes; nothing of what is neither."""
+    decoder, at = json.JSONDecoder(), len(text) - len(text.lstrip())
+    is_list = text.startswith("[", at)
+    for number in itertools.count():
+        while is_list and at < len(text) and text[at] in _BETWEEN:
+            at += 1
+        if at >= len(text) or text[at] == "]":
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            if number:
+                fail(f"{path}:{error.lineno}", f"not JSON: {error.msg} (column {error.colno})")
+            return
+        yield Located(place=f"{path}[{number}]" if is_list else str(path), value=value)
+        if not is_list:
+            return
+
+
+def _rows_of(path: Path, text: str) -> list[Located]:
     """The objects of a file: the lines of JSON Lines, the items of a list, or the document itself."""
-    text = _text_of(path)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         fail(str(path), "the file is empty")

@@ -39,6 +39,8 @@ _CAPTION = "text-align:left;font-weight:600;margin:8px 0 2px;padding:0;color:inh
 _MARKS = {"+": "rgba(0,158,115,.22)", "-": "rgba(213,94,0,.22)"}
 _WORDS_SHOWN = 4000
 """Characters of one text: enough to read it, few enough for a notebook that is kept."""
+_KEPT_TOGETHER = 16
+"""Characters of a cell that is not broken over lines, such as `message 12`."""
 _LINES_SHOWN = 400
 """Lines of a tree, each with its text."""
 
@@ -144,7 +146,8 @@ def _cell(block: Table, row: tuple[Cell, ...], place: int, mark: str) -> str:
     value = row[place]
     said = "\u2013" if value is None or value == "" else _told(value) if isinstance(value, str) else number(value)
     tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-    style = f"{_CELL}{_side(block, place)};font-weight:400;overflow-wrap:break-word"
+    wrap = "white-space:nowrap" if len(said) <= _KEPT_TOGETHER else "overflow-wrap:break-word"
+    style = f"{_CELL}{_side(block, place)};font-weight:400;{wrap}"
     return f'<{tag}{scope} style="{style}">{mark if place == 0 else ""}{said}</{tag}>'
 
 

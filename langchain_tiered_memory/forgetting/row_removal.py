@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from langchain_tiered_memory.context.history.outcome_store import cut_outcomes
+from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.forgetting.emptied_rows import (
     blank_if_empty,

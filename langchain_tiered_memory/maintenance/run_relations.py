@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from langchain_tiered_memory.context.history.outcome_store import outcome_of
+from langchain_tiered_memory.context.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, as_kept, mend
 from langchain_tiered_memory.runs.checkpoint_store import copies_of

@@ -37,16 +37,14 @@ _ENTRY_COLUMNS = (
 )  # fmt: skip
 _SUMMARY_FIELDS = (
     "id", "level", "track", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
-    "parent_id", "strategy", "text", "tokens", "degraded", "stale", "by_rules", "attempts", "error", "model",
-    "kept_identifiers", "information_loss", "from_tools", "reason", "created_at",
+    "parent_id", "strategy", "text", "tokens", "degraded", "stale", "by_rules", "error", "model",
+    "kept_identifiers", "information_loss", "from_tools", "created_at",
 )  # fmt: skip
 _FACT_FIELDS = (
-    "id", "kind", "text", "seq", "at", "by", "speaker", "subject", "attribute", "value", "track", "sources", "weight",
-    "by_model", "mentions", "status", "superseded_by",
+    "id", "kind", "text", "seq", "at", "by", "speaker", "sources", "by_model", "mentions", "status", "superseded_by",
 )  # fmt: skip
 _FILE_FIELDS = (
-    "path", "tier", "kind", "size", "changed_at", "accessed_at", "accesses", "checksum", "dependencies", "pinned",
-    "deleted",
+    "path", "tier", "kind", "size", "accessed_at", "accesses", "pinned", "deleted",
 )  # fmt: skip
 
 

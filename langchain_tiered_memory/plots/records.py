@@ -73,7 +73,7 @@ def recall(curves: Mapping[str, Mapping[int, float]], *, dark: bool = False) -> 
         axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
         axes.minorticks_off()
         axes.set(ylim=(0, 105))
-        legend(axes, loc="lower right")
+        legend(axes, loc="best")
     return figure
 
 
@@ -95,7 +95,7 @@ def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
         for call in range(calls + 1)
     ]
     saved = [sum(row.saved_tokens_per_call * max(call - at, 0) for at, row in begun) for call in range(calls + 1)]
-    paid = next((call for call in range(calls + 1) if saved[call] > 0 and min(_ahead(saved, spent)[call:]) >= 0), None)
+    paid = _paid_after(saved, spent)
     label = "model calls since the first condensation"
     with drawn("What condensing cost and saved", label, "tokens in all", dark=dark) as (figure, axes):
         axes.plot(range(calls + 1), saved, color=COLOURS["parts"], label="saved by smaller requests")
@@ -105,7 +105,7 @@ def costs(ledger: CostLedger, *, dark: bool = False) -> Figure:
             axes.axvline(paid, color=ink, linewidth=1, linestyle=":")
             axes.annotate(f" paid after {paid}", (paid, 0.62), xycoords=("data", "axes fraction"), color=ink)
         axes.set(xlim=(0, max(calls, 1)), ylim=(0, None))
-        legend(axes, loc="upper left")
+        legend(axes, loc="best")
     return figure
 
 
@@ -127,9 +127,13 @@ def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], 
             shares = [100 * share for _, share in ordered]
             axes.plot([billed for billed, _ in ordered], shares, marker=marker, color=colour, label=name)
         axes.set(xlim=(0, None), ylim=(0, 105))
-        legend(axes, loc="lower right")
+        legend(axes, loc="best")
     return figure
 
 
-def _ahead(saved: Sequence[int], spent: Sequence[int]) -> list[int]:
-    return [one - other for one, other in zip(saved, spent, strict=True)]
+def _paid_after(saved: Sequence[int], spent: Sequence[int]) -> int | None:
+    """The first call from which on as much was saved as was spent; `None` where that is not so by now."""
+    call = len(saved)
+    while call and saved[call - 1] >= max(spent[call - 1], 1):
+        call -= 1
+    return call if call < len(saved) else None

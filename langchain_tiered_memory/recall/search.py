@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.finding import asked, find, search_terms, similar_passages, telling
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
@@ -99,10 +100,14 @@ def search(
     ref = runtime.store.transcript.find(session_id)
     if ref is None or not query.strip():
         return []
-    with telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as span:
+    with (
+        telemetry.operation("search_memory", {telemetry.CONVERSATION: session_id, TOP_K: k}) as span,
+        traced("search", {"query": query, "k": k}, session_id=session_id, wanted=runtime.settings.traces) as came,
+    ):
         with runtime.store.database.snapshot():  # messages and summaries of one state, in one transaction
             hits = _best(runtime, ref, query, k=k, levels=levels, filters=filters)
         span.note({telemetry.RECORDS: len(hits)})
+        came({"hits": [{"id": hit.id, "level": hit.level, "score": hit.score, "text": hit.text} for hit in hits]})
     return hits
 
 

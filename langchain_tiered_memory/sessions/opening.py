@@ -284,6 +284,7 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
                 deadline_seconds=settings.tree.deadline_seconds,
                 validation=settings.condensation.validation,
                 shortening=shortening,
+                traces=settings.traces,
             )
         )
     return condensers

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.compaction.thresholds import advised
-from langchain_tiered_memory.context.history.ledgers import costs, diff, dropped, outcomes, undo
+from langchain_tiered_memory.context.ledgers import costs, diff, dropped, outcomes, undo
 from langchain_tiered_memory.driver import flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import UnknownMessageError
 from langchain_tiered_memory.events import EventName

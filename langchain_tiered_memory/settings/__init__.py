@@ -115,14 +115,23 @@ class Settings(Frozen):
     """All settings. Pass one to `TieredMemory.open(settings=...)`."""
 
     tree: TreeSettings = Field(default_factory=TreeSettings)
+    """When summaries are made, how large, and by how many at once."""
     context: ContextSettings = Field(default_factory=ContextSettings)
+    """The budget of a request, and how its sections share it."""
     recall: RecallSettings = Field(default_factory=RecallSettings)
+    """How messages and summaries are found."""
     condensation: CondensationSettings = Field(default_factory=CondensationSettings)
+    """When and how a view is condensed, and how summaries are judged."""
     guard: GuardSettings = Field(default_factory=GuardSettings)
+    """The zones of the window, and what leaves a view that is too full."""
     room: RoomSettings = Field(default_factory=RoomSettings)
+    """How full a condensation leaves a view."""
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
+    """When a run's state is saved by itself."""
     files: FileSettings = Field(default_factory=FileSettings)
+    """Which tool calls touch files."""
     tiers: TierSettings = Field(default_factory=TierSettings)
+    """How the files of a run are kept."""
     redact: Callable[[str], str] | None = Field(default=None, exclude=True)
     """Rewrites every text of a message before anything is counted, indexed or written."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
@@ -132,6 +141,9 @@ class Settings(Frozen):
     file_mode: int | None = Field(default=PRIVATE_FILE_MODE, ge=0, le=0o777)
     """Permissions of new files, as `chmod` has them; by default for the owner alone. Folders are open to whoever may
     read their files. `None`: the process's umask decides. Existing files keep theirs."""
+    traces: bool = True
+    """Whether assembling, recall and condensing by a model are runs of their own in LangSmith, Studio and other tracers
+    of LangChain, with inputs, outputs and token counts; never in a caller's streams."""
     default_window: int = Field(default=8192, ge=512)
     """Window assumed for a condensing model that does not tell its own; a warning says so once."""
 

@@ -129,9 +129,13 @@ class CondensationSettings(Frozen):
     provider reads from its cache, where that is billed less. `auto`: where the condensing model is the object that the
     agent calls, and its provider is known to cache or reported it; `always`: wherever both have one name; `never`."""
     thresholds: ThresholdSettings = Field(default_factory=ThresholdSettings)
+    """When a view is condensed."""
     strategies: StrategySettings = Field(default_factory=StrategySettings)
+    """How it is made smaller."""
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
+    """How a summary is judged."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
+    """What is watched of condensations."""
     buffer_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of the window that is kept free because counts are not exact."""
     keep_messages: int = Field(default=3, ge=1)

@@ -95,6 +95,7 @@ class ContextSettings(Frozen):
     selection_share: float = Field(default=0.6, gt=0, le=1)
     """With `older="selection"`: share of the room for recent level-2 summaries."""
     shares: SectionShares = Field(default_factory=SectionShares)
+    """Of the budget, the most that each section takes."""
     views: dict[str, ViewSettings] = Field(default_factory=_views)
     """Your views by name, beside `default`, `recall` and `minimal`."""
     unanswered: str = "[no result was recorded for this call]"

@@ -52,6 +52,7 @@ class GuardSettings(Frozen):
     """Share of a pruned view for its newest groups, whatever their scores: what an agent needs next is more often there
     than a score can tell."""
     masks: MaskSettings = Field(default_factory=MaskSettings)
+    """Tool outputs that leave a view first."""
     window: int | None = Field(default=None, ge=64)
     """The model's window, if its profile does not tell it, or tells it wrongly."""
 

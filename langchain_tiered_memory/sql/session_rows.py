@@ -125,8 +125,8 @@ def _brought_up_to_date(
 ) -> RowMapping:
     if user is not None and row["owner"] is not None and row["owner"] != packed(user):
         msg = (
-            f"the session {unpacked(row['session_id'])!r} belongs to user {unpacked(row['owner'])!r}, not {user!r}: "
-            "open it for its owner, or use another session id"
+            f"the session {unpacked(row['session_id'])!r} belongs to another user than {user!r}: open it for its "
+            "owner, or use another session id"
         )
         raise MixedOwnersError(msg)
     values: dict[str, Any] = {}

@@ -10,11 +10,11 @@ from sqlalchemy import Integer, Select, and_, bindparam, func, literal_column, n
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.rows import figures_of
 from langchain_tiered_memory.sql.schema import digest_of, entries, packed, plans, sessions, summaries, unpacked
-from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_entries, read_required
+from langchain_tiered_memory.transcript.entry_reads import EntryReads, read_required
 from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
@@ -90,13 +90,12 @@ class MustEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptView:
-    """A plan as it was kept, and the messages that its caller wanted to see with it."""
+    """A plan as it was kept, and the size of its session."""
 
     plan: str | None
     """`None` where none was made under the session's present epoch."""
     tokens: int
     """Raw tokens of all messages of the session."""
-    tail: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,29 +146,14 @@ class ViewReads(EntryReads):
             waiting=tuple(on(heads)),
         )
 
-    def kept_view(
-        self, ref: SessionRef, name: str, *, track: str, tail: Callable[[str | None, int], tuple[int, int] | None]
-    ) -> KeptView:
-        """A view's plan, the size of the session, and the newest messages of a track behind a border.
-
-        Args:
-            ref: The session.
-            name: The view's.
-            track: Whose messages.
-            tail: Gets the plan and the session's tokens; says behind which `seq`, and how many messages at most, or
-                `None` for none. It runs inside the transaction: it decides, and asks nobody.
-        """
+    def kept_view(self, ref: SessionRef, name: str) -> KeptView:
+        """A view's plan under the session's present epoch, and the size of the session."""
         with self.database.read() as connection:
             named = {"session": ref.key, "name": digest_of(name), "epoch": ref.epoch}
             row = connection.execute(_TOKENS_AND_PLAN, named).mappings().one_or_none()
             plan = row["plan"] if row is not None else None
             tokens = int(figures_of(connection, row)["tokens"]) if row is not None else 0
-            wanted = tail(plan, tokens)
-            found: list[Entry] = []
-            if wanted is not None:
-                after, limit = wanted
-                found = read_entries(connection, ref, track=track, after=after, newest_first=True, limit=limit)
-        return KeptView(plan=plan, tokens=tokens, tail=tuple(reversed(found)))
+        return KeptView(plan=plan, tokens=tokens)
 
     def count_between(
         self, ref: SessionRef, *, track: str, after: int, before: int, without: Sequence[str], most: int

@@ -12,6 +12,7 @@ from langchain_tiered_memory.types.files import (
     TierMove,
     TierSizes,
     Timing,
+    WindowUse,
 )
 from langchain_tiered_memory.types.outcomes import (
     Alert,
@@ -39,6 +40,7 @@ from langchain_tiered_memory.types.runs import (
     RunState,
     Task,
 )
+from langchain_tiered_memory.types.trees import SummaryTree
 
 __all__ = [
     "Alert",
@@ -75,6 +77,7 @@ __all__ = [
     "Stretch",
     "Summary",
     "SummaryState",
+    "SummaryTree",
     "Task",
     "ThresholdAdvice",
     "TierMove",
@@ -82,5 +85,6 @@ __all__ = [
     "Timing",
     "ViewDiff",
     "Window",
+    "WindowUse",
     "Zone",
 ]

@@ -45,7 +45,7 @@ STORES = {
     "summaries/tree/",
     "recall/",
     "runs/",
-    "context/history/",
+    "context/outcome_store.py",
     "forgetting/",
     "items/store.py",
     "across/store.py",

@@ -48,6 +48,7 @@ def test_the_engine_loads_neither_chroma_nor_langgraph_nor_onnx_before_it_needs_
         "memory = TieredMemory.open(settings=Settings(tree=TreeSettings(background=False)))\n"  # the worker needs them
         "memory.session('s').add_messages([('user', 'hello')])\n"
         "memory.session('s').context('')\n"
-        "print([one for one in ('chromadb', 'langgraph', 'onnxruntime', 'langchain') if one in sys.modules])"
+        "heavy = 'chromadb langgraph onnxruntime langchain jinja2 starlette'.split()\n"
+        "print([one for one in heavy if one in sys.modules])"
     )
     assert fresh(code).strip() == "[]"

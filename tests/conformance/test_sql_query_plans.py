@@ -35,7 +35,7 @@ HOT_READS: dict[str, Callable[[SqlStore, SessionRef, Summary], object]] = {
     "unanswered calls": lambda s, r, _: s.transcript.waiting_heads(r, track="main"),
     "pins": lambda s, r, _: s.transcript.pinned(r),
     "musts": lambda s, r, _: s.transcript.required(r, track="main", off=frozenset({2}), opening=3, users=3, newest=3),
-    "kept view": lambda s, r, _: s.transcript.kept_view(r, "view", track="main", tail=lambda *_: (20, 30)),
+    "kept view": lambda s, r, _: s.transcript.kept_view(r, "view"),
     "other tracks": lambda s, r, _: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
     "totals": lambda s, r, _: s.transcript.totals(r),
     "next waiting track": lambda s, r, _: s.tree.next_waiting_track(r, after="a"),

@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 ROLES = ("user", "user", "assistant", "system", "tool")
 TRACKS = ("main", "side")
-TAIL = (3, 5)
 READS: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     "musts": lambda s, r: required(s, r, off=frozenset({1, 2})),
-    "kept view": lambda s, r: s.transcript.kept_view(r, "view", track="main", tail=lambda *_: TAIL),
+    "kept view": lambda s, r: s.transcript.kept_view(r, "view"),
     "other tracks": lambda s, r: s.transcript.other_tracks(r, track="main", after=3, tracks=16, limit=64),
 }
-MOST_STATEMENTS = {"musts": 6, "kept view": 3, "other tracks": 5}
+MOST_STATEMENTS = {"musts": 6, "kept view": 2, "other tracks": 5}
 """Two tracks wait: each costs `other tracks` one statement, and one more finds that there is no third."""
 
 
@@ -155,28 +154,14 @@ def test_the_musts_are_what_the_small_reads_give_one_by_one(
     store.database.close()
 
 
-def test_a_kept_view_is_its_plan_the_size_of_the_session_and_the_tail_that_was_asked_for(store: SqlStore) -> None:
+def test_a_kept_view_is_its_plan_of_this_epoch_and_the_size_of_the_session(store: SqlStore) -> None:
     ref = with_some_of_everything(store)
-    asked: list[tuple[str | None, int]] = []
-
-    def tail(kept: str | None, tokens: int) -> tuple[int, int] | None:
-        asked.append((kept, tokens))
-        return TAIL
-
-    found = store.transcript.kept_view(ref, "view", track="main", tail=tail)
-    total = store.transcript.totals(ref)["tokens"]
-    assert asked == [("{}", total)]
-    assert (found.plan, found.tokens) == (store.plans.read(ref, "view"), total)
-    assert [*found.tail] == store.transcript.entries(ref, track="main", after=3, newest_first=True, limit=5)[::-1]
-
-
-def test_a_view_without_a_plan_of_this_epoch_may_ask_for_no_tail(store: SqlStore) -> None:
-    ref = with_some_of_everything(store)
+    found = store.transcript.kept_view(ref, "view")
+    assert (found.plan, found.tokens) == ("{}", store.transcript.totals(ref)["tokens"])
     store.transcript.set_pin(ref, "m5", pinned=True)
     moved = store.transcript.find("s")
     assert moved is not None
-    found = store.transcript.kept_view(moved, "view", track="main", tail=lambda *_: None)
-    assert (found.plan, found.tail) == (None, ())
+    assert store.transcript.kept_view(moved, "view").plan is None
 
 
 def test_other_tracks_are_those_that_wait_those_being_condensed_and_what_came_later(store: SqlStore) -> None:
@@ -203,8 +188,8 @@ def test_a_session_that_is_not_there_gives_nothing(store: SqlStore) -> None:
     ref = with_some_of_everything(store)
     store.removal.session(ref)
     assert required(store, ref) == type(required(store, ref))()
-    found = store.transcript.kept_view(ref, "view", track="main", tail=lambda *_: TAIL)
-    assert (found.plan, found.tokens, found.tail) == (None, 0, ())
+    found = store.transcript.kept_view(ref, "view")
+    assert (found.plan, found.tokens) == (None, 0)
     others = store.transcript.other_tracks(ref, track="main", after=0, tracks=16, limit=64)
     assert (others.waiting, others.later, others.is_cut) == ((), (), False)
 

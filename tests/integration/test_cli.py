@@ -22,8 +22,8 @@ from tests.memory_builders import open_memory, quick_settings
 pytestmark = pytest.mark.slow
 
 COMMANDS = (
-    "replay", "ask", "eval", "inspect", "facts", "verify", "reindex", "doctor", "export", "import", "forget", "status",
-    "setup", "page", "serve",
+    "replay", "ask", "eval", "inspect", "facts", "correct", "verify", "reindex", "doctor", "export", "import",
+    "forget", "status", "setup", "page", "serve", "policy",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -68,6 +68,17 @@ def test_every_command_explains_itself(command: str) -> None:
     assert shown.exit_code == 0
     assert "Usage" in shown.output
     assert "bool" not in shown.output, "a switch has no type to show"
+
+
+def test_the_policy_is_printed_in_tokens_of_a_budget_and_as_json() -> None:
+    shown = called("policy", "--max-tokens", "4000", "--numbers").stdout
+    assert "question" in shown
+    assert "1,220" in shown  # facts: 30.5 % of 4,000
+    assert "small_share" in shown
+    found = json.loads(called("policy", "--max-tokens", "4000", "--settings", "economy", "--json").stdout)
+    rows = {row["section"]: row["tokens"] for row in found["modes"]["files"]["rows"]}
+    assert (rows["facts"], rows["recall"]) == (160, 400)
+    assert found["numbers"]["small_share"]["unit"] == "of the budget"
 
 
 @pytest.mark.seldom(2)
@@ -181,7 +192,7 @@ def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_p
         )
     assert called("export", db, "--out", str(first)).exit_code == 0
     added = json.loads(called("import", other, str(first), "--no-embeddings", "--json").stdout)
-    assert added == {"added": {"chat": 61}}
+    assert added == {"added": {"chat": 61}, "refused": []}
     assert called("export", other, "--out", str(second)).exit_code == 0
     assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
     assert len(read_conversations(first)[0].turns) == 61
@@ -190,7 +201,7 @@ def test_an_export_can_be_imported_and_exported_again_without_a_difference(tmp_p
 def test_an_import_can_be_repeated(tmp_path: Path) -> None:
     db = database(tmp_path)
     again = called("import", db, str(tmp_path / "chat.jsonl"), "--no-embeddings", "--json")
-    assert json.loads(again.stdout) == {"added": {"chat": 0}}
+    assert json.loads(again.stdout) == {"added": {"chat": 0}, "refused": []}
 
 
 def test_forgetting_asks_first_and_gives_a_receipt(tmp_path: Path) -> None:
@@ -226,7 +237,7 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
         assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
         name, *arguments = shlex.split(example)
         assert (name, arguments[0]) == ("tiered-memory", command)
-        if command in ("setup", "eval", "replay"):
+        if command in ("setup", "eval", "replay", "correct"):
             continue  # what they fetch, or measure for minutes, has tests of its own
         shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
         assert shown.exit_code == 0, (example, shown.output)
@@ -238,6 +249,17 @@ def test_what_goes_to_a_file_or_a_pipe_has_no_colours_and_no_progress(tmp_path: 
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
         assert "\x1b" not in done.stdout + done.stderr
         assert done.stderr == ""
+
+
+def test_a_fact_is_corrected_by_the_id_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = database(tmp_path, messages=12)
+    known = json.loads(called("facts", db, "chat", "hall 3", "--json").stdout)[0]
+    assert known["id"][:8] in called("facts", db, "chat", "hall 3").output
+    fact = called("correct", db, "chat", known["id"][:8], "The pump in hall 3 is broken.", "--json")
+    assert json.loads(fact.stdout)["text"] == "The pump in hall 3 is broken."
+    assert known["text"] not in called("facts", db, "chat", "hall 3").output
+    capsys.readouterr()
+    assert "no fact with the id 'zzz'" in failed(capsys, "correct", db, "chat", "zzz", "No.")
 
 
 def test_names_may_be_shortened_and_mistakes_are_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -509,7 +509,7 @@ def test_the_history_of_outcomes_is_read_newest_first_and_is_bounded() -> None:
 def test_a_plan_and_its_outcome_are_written_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = session_of(turns_for(80), settings_of())
     seen.session.flush()
-    name = "langchain_tiered_memory.context.history.outcome_store.insert_outcome"
+    name = "langchain_tiered_memory.context.outcome_store.insert_outcome"
 
     def torn(*_: Any, **__: Any) -> None:
         raise RuntimeError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document
+from tests.memory_builders import open_memory
 from tests.page_builders import BUDGET, HOSTILE, SESSION, browser_here, full_session, multiplied
 
 if TYPE_CHECKING:
@@ -160,7 +162,9 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
 ) -> None:
     folder, got = written
     with TieredMemory.open(folder / "memory.db", embeddings=None, read_only=True) as memory:
-        by_id = {one.id: one.seq for one in memory.session(SESSION).entries() if one.track == "main"}
+        entries = [one for one in memory.session(SESSION).entries() if one.track == "main"]
+    by_id = {one.id: one.seq for one in entries}
+    written_by = [one.seq for one in entries if one.role == "assistant"]
     seqs = sorted(got)
     with Opened(browser, folder / "page.html", "messages") as opened:
         page = opened.page
@@ -169,7 +173,8 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
             page.locator(f"article[aria-label^='Message {seq},']").get_by_role(
                 "link", name="What the model saw"
             ).click()
-            page.wait_for_selector(f"h3 >> text=№ {seq}")
+            page.wait_for_selector(f"#call-title >> text=№ {seq}")
+            assert page.inner_text("#call-title").startswith(f"Call {written_by.index(seq) + 1} of {len(written_by)}")
             page.locator("summary", has_text="that stood word for word").click()
             page.wait_for_selector(".call article")
             recent = got[seq].section("recent")
@@ -184,8 +189,22 @@ def test_a_call_shows_the_messages_that_stood_in_its_context_and_says_of_another
         page.get_by_role("button", name="Ask").click()
         assert "came after this call" in page.inner_text(".answer")
         page.get_by_role("button", name="Before").click()
-        assert f"№ {seqs[-1]}" not in page.inner_text(".call h3")
+        assert f"№ {seqs[-1]}" not in page.inner_text("#call-title")
         assert opened.wrong == []
+
+
+def test_where_a_plan_is_not_known_any_more_the_page_says_so_and_shows_nothing_in_its_place(
+    browser: Any, written: tuple[Path, dict[int, Context]], tmp_path: Path
+) -> None:
+    folder, got = written
+    shutil.copy(folder / "memory.db", tmp_path / "memory.db")
+    with open_memory(tmp_path / "memory.db") as memory:
+        memory.session(SESSION).forget(message_ids=["q2"])
+        (tmp_path / "page.html").write_text(memory.session(SESSION).page(), encoding="utf-8")
+    with Opened(browser, tmp_path / "page.html", f"calls/{max(got)}") as opened:
+        assert f"№ {max(got)}" in opened.page.inner_text("#call-title")
+        assert "its plan is not known any more" in opened.page.inner_text(".call")
+        assert opened.page.locator(".call .legend, .call details").count() == 0
 
 
 @pytest.mark.parametrize(("scheme", "rules"), [("light", {}), ("dark", {"runOnly": ["color-contrast"]})])

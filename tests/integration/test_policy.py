@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,6 +70,7 @@ def test_no_section_takes_more_than_its_row_of_the_policy(kind: str, budget: int
             for asked in ({}, {"tools": [TOOL]}, {"query": "port 7 town"}, {"query": ""}, {"view": "minimal"}):
                 check(session.context(max_tokens=budget, **asked))
         check(session.context(max_tokens=budget, query="port 7 town", view="recall"))
+        check(session.context(max_tokens=budget, view="recall"))
 
 
 def test_beside_work_on_files_the_account_tells_the_smaller_rooms() -> None:
@@ -111,3 +114,53 @@ def test_a_small_talk_is_told_the_small_room_that_binds_recall() -> None:
         recall = context.section("recall")
         assert recall is not None
         assert recall.cap == context.policy.row("recall").tokens < 0.5 * 8000
+
+
+def _page() -> dict[str, dict[str, str]]:
+    """The table of the page, by section and mode."""
+    text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.split("## The table")[1].split("\n## ")[0].splitlines()
+        if line.startswith("|") and not line.startswith("|-")
+    ]
+    head, *body = rows
+    return {cells[0]: dict(zip(head, cells, strict=True)) for cells in body}
+
+
+def _by_hand(cell: str, whole: int) -> int:
+    """Tokens of a cell: a share, `but N tokens up to M %` where that is more, `at most N tokens` where it is less."""
+    shares = [float(one) / 100 for one in re.findall(r"([\d.]+) %", cell)]
+    tokens = [int(one.replace(",", "")) for one in re.findall(r"([\d,]+) tokens", cell)]
+    found = round(shares[0] * whole)
+    if "but" in cell:
+        return max(found, min(tokens[0], round(shares[1] * whole)))
+    return min(found, *tokens) if tokens else found
+
+
+@pytest.mark.parametrize("mode", ["talk", "files", "asked"])
+def test_the_page_alone_gives_the_caps_of_an_account(mode: str) -> None:
+    budget, page = 5000, _page()
+
+    def cell(section: str) -> str:
+        return page[section][mode] or page[section]["talk"]
+
+    with open_memory(settings=quick_settings(), clock=FrozenClock(NOW)) as memory:
+        session = memory.session("s")
+        (worked if mode == "files" else talked)(session)
+        session.pin(str(session.messages()[1].id))
+        context = session.context("flat 3" if mode == "asked" else "", max_tokens=budget)
+        assert mode in context.policy.mode
+        caps = {section.name: section.cap for section in context.sections}
+        rest = budget - context.policy.fixed
+        told = {name: _by_hand(cell(name), budget) for name in ("goal", "pinned", "facts", "files")}
+        told["history"] = _by_hand(cell("history: summaries"), budget)
+        told["history"] += _by_hand(cell("history: earlier questions"), budget)
+        if mode == "files":  # nothing is looked up: the view is the rest
+            (parts,) = [name for name in page if name.startswith("parts")]
+            told["parts"] = _by_hand(cell(parts), rest) - told["files"]
+        assert {name: caps[name] for name in told if name in caps} == {
+            name: told[name] for name in told if name in caps
+        }
+        assert {"history", "facts", "pinned"} <= caps.keys()
+        assert mode != "files" or {"files", "parts"} <= caps.keys()

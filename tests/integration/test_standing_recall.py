@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.context.recall_budget import recall_budget_of
 from langchain_tiered_memory.context.request import Request, request_inputs_of
 from langchain_tiered_memory.context.required_messages import read_required
-from langchain_tiered_memory.context.said import said_last
 from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.recall.finding import find
@@ -329,7 +329,7 @@ def test_recall_is_given_more_room_the_more_a_message_asks_for(
         text = text.format(pair=f"{word(80)} {word(81)}")
         told(call_style, session.add_messages, [HumanMessage(text, id="ask")])
         required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
-        beside = said_last(session.core.runtime, ref_of(session), "v", required, total=budget, track=None)
+        beside = recall_budget_of(session.core.runtime, ref_of(session), "v", required, total=budget, track=None)
         assert beside.share is not None
         assert least <= beside.share <= most
         section = told(call_style, session.context, max_tokens=budget).section("recall")
@@ -380,7 +380,7 @@ def test_a_message_goes_on_with_the_last_answer_where_nothing_older_matches_it_a
         judged = judge(found, lambda seq: seq < newest[0])
         assert goes_on(found, judged, shown_from=newest[0]) is on
         required = read_required(session.core.runtime, ref_of(session), "main", off=frozenset())
-        said = said_last(session.core.runtime, ref_of(session), "v", required, total=BUDGET, track=None)
+        said = recall_budget_of(session.core.runtime, ref_of(session), "v", required, total=BUDGET, track=None)
         assert said.leaves_what_stands is on
         assert (said.share or 0) <= (0.1 if on else 1)
 

@@ -8,6 +8,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_tiered_memory import Context, Hit, Session, Settings, TieredMemory
 from langchain_tiered_memory.reports import DoctorReport, FlushReport, Receipt, VerifyReport
+from langchain_tiered_memory.types import SummaryTree, WindowUse
 from langchain_tiered_memory.types.outcomes import Outcome
 from langchain_tiered_memory.types.records import Entry, Summary
 
@@ -32,6 +33,8 @@ def sync_verbs(where: Path) -> None:
         assert_type(session.outcomes(), list[Outcome])
         assert_type(session.forget(message_ids=["m1"]), Receipt)
         assert_type(session.flush(), FlushReport)
+        assert_type(session.tree(), SummaryTree)
+        assert_type(session.window_use(), WindowUse)
         assert_type(memory.sessions(user="ann"), list[str])
         assert_type(memory.verify(), VerifyReport)
         assert_type(memory.doctor(), DoctorReport)
@@ -51,6 +54,7 @@ async def async_verbs(where: Path) -> None:
         assert_type(await session.aoutcomes(), list[Outcome])
         assert_type(await session.aforget(message_ids=["m1"]), Receipt)
         assert_type(await session.aflush(), FlushReport)
+        assert_type(await session.atree(), SummaryTree)
         assert_type(await memory.asessions(user="ann"), list[str])
         assert_type(await memory.averify(), VerifyReport)
         assert_type(await memory.adoctor(), DoctorReport)

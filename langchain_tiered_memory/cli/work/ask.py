@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import account, content
 from langchain_tiered_memory.cli.opening import embedder_of, existing_session, open_memory
-from langchain_tiered_memory.cli.screen import grid, out, print_json, short
+from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.types.records import utc
 
@@ -58,14 +59,15 @@ def print_facts(db: str, session_id: str, question: str | None, *, k: int, super
     if to_json:
         print_json(found)
         return
-    table = grid("what is stated", "fact")
-    for name in ("by", "since", "messages"):
+    table = grid("what is stated", "id")
+    for name in ("fact", "by", "since", "messages"):
         table.add_column(name)
     for fact in found:
         table.add_row(
+            short(fact.id),
             Text(_said(fact)),
             Text(fact.speaker or fact.by),
-            f"{utc(fact.at):%Y-%m-%d %H:%M}",
+            f"{utc(fact.at):%Y-%m-%d}",
             Text(", ".join(map(short, fact.message_ids))),
         )
     out().print(table)
@@ -73,3 +75,22 @@ def print_facts(db: str, session_id: str, question: str | None, *, k: int, super
 
 def _said(fact: Fact) -> str:
     return fact.text if fact.status == "active" else f"{fact.text} (superseded)"
+
+
+def correct_fact(db: str, session_id: str, fact_id: str, statement: str, *, to_json: bool) -> None:
+    """Correct a fact, and print the new one.
+
+    Raises:
+        NotFoundError: when there is no such database, session or fact.
+        InvalidInputError: when the statement cannot take its place.
+    """
+    with open_memory(db, must_exist=True) as memory:
+        session = existing_session(memory, session_id)
+        new = session.correct(fact_id, statement)
+        session.flush()
+    if to_json:
+        print_json(new)
+        return
+    say(f"{short(new.id)}: {new.text}", where=out())
+    undo = f"tiered-memory forget {shlex.quote(db)} {shlex.quote(session.session_id)} -m {short(new.message_ids[0])}"
+    say(f"To undo it: {undo}", style="dim")

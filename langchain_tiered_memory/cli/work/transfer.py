@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, message_ids_of, open_memory
-from langchain_tiered_memory.cli.screen import err, out, plural, print_json, progress, say
+from langchain_tiered_memory.cli.screen import err, far, out, plural, print_json, progress, say
 from langchain_tiered_memory.cli.surroundings import say_gaps
-from langchain_tiered_memory.conversations import read_conversations
-from langchain_tiered_memory.conversations.importing import add_conversation, export_line
-from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.conversations.importing import export_line, import_conversations
+from langchain_tiered_memory.conversations.reading import open_conversations
+from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 
 if TYPE_CHECKING:
@@ -40,34 +40,29 @@ def export_sessions(db: str, wanted: Sequence[str], *, out: Path | None) -> None
 
 def import_file(
     db: str, file: Path, *, session_id: str | None, model: str | None, no_embeddings: bool, to_json: bool
-) -> None:
-    """Add the conversations of `file`.
+) -> bool:
+    """Add the conversations of `file`; whether all of them were taken.
 
     Raises:
         InvalidInputError: when the file is none, or a session is named and the file holds several conversations.
     """
-    conversations = read_conversations(file)
-    if session_id is not None and len(conversations) > 1:
-        msg = f"{file} holds {len(conversations)} conversations: import them without --session, each into its own"
-        raise InvalidInputError(msg)
-    added: dict[str, int] = {}
+    _ = open_conversations(file)  # before a database is made for it
     with open_memory(db, model=model, no_embeddings=no_embeddings) as memory:
         say_gaps(memory.status())
-        with progress("importing", sum(len(one.turns) for one in conversations)) as step:
-            for conversation in conversations:
-                name = session_id or conversation.id
-                before = memory.session(name).metrics().messages if name in memory.sessions() else 0
-                add_conversation(memory, name, conversation, on_step=step)
-                added[name] = memory.session(name).metrics().messages - before
-        with progress("summarising", len(added)) as step:
-            for name in added:
+        with far("import") as how:
+            report = import_conversations(memory, file, session_id=session_id, progress=how)
+        with progress("summarising", len(report.added)) as step:
+            for name in report.added:
                 memory.session(name).flush()
                 step()
+    for one in report.refused:
+        say(f"refused: {one.name}: {one.reason}", style="yellow")
     if to_json:
-        print_json({"added": added})
-        return
-    for name, count in added.items():
-        out().print(f"{name}: {plural(count, 'message')} added", markup=False)
+        print_json(report)
+    else:
+        for name, count in report.added.items():
+            out().print(f"{name}: {plural(count, 'message')} added", markup=False)
+    return not report.refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

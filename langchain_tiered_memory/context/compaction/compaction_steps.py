@@ -59,7 +59,7 @@ def propose(
     runtime: Runtime, ref: SessionRef, question: ViewQuestion, inputs_for: Callable[[float], AssemblyInputs]
 ) -> Flow[Proposal]:
     """Measure a view, and make it smaller where that is due."""
-    stored = runtime.store.transcript.kept_view(ref, question.name, track=question.track, tail=lambda *_: None)
+    stored = runtime.store.transcript.kept_view(ref, question.name)
     kept, total = stored.plan, stored.tokens
     plan = ViewPlan.from_json(kept) if kept is not None else None
     if kept is not None and plan is None and runtime.view_cache.first_time(("plan_unreadable", ref.key, question.name)):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory.context.compaction.growth import does_not_pay
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
 from langchain_tiered_memory.context.view.planning import plan_view
@@ -67,15 +68,6 @@ def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> F
             error = raised
 
 
-LEAD_REQUESTS = 2
-"""Requests that a model has for writing before the view is condensed, at the growth of the last ones."""
-_LOOKED_BACK = 8
-"""Requests whose growth is looked at."""
-LATEST_SHARE = 0.2
-"""Of the view's limit, that may be left at most: a history that ends before that is never condensed by a model,
-however large its turns are."""
-
-
 def needed(proposal: Proposal) -> Wish | None:
     """What a view needs in a model's words now or soon; `None` where that is nothing."""
     inputs, shown = proposal.inputs, proposal.rendered
@@ -109,11 +101,11 @@ def standing_before(inputs: AssemblyInputs, tail: Sequence[Entry], *, grows_by: 
 
 def _soon(tail: Sequence[Entry], ratio: float, *, limit: int) -> int:
     """How many billed tokens before its limit a view is about to be condensed."""
-    grown = growth(tail)[-_LOOKED_BACK:]
+    grown = growth(tail)[-NUMBERS.growth_requests :]
     if not grown:
         return 0
-    expected = LEAD_REQUESTS * sum(grown) / len(grown) + max(grown)
-    return round(min(expected * ratio, LATEST_SHARE * limit))
+    expected = NUMBERS.lead_requests * sum(grown) / len(grown) + max(grown)
+    return round(min(expected * ratio, NUMBERS.latest_wish_share * limit))
 
 
 def growth(tail: Sequence[Entry]) -> list[int]:

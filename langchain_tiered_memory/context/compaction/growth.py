@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.assembly_inputs import raw_room
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.models.profiles import cached_price
 
 if TYPE_CHECKING:
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import CondensationSettings, Settings
     from langchain_tiered_memory.types.outcomes import Window
     from langchain_tiered_memory.types.records import Entry
-
-_TURNS = 40
-"""Latest turns that tell how fast a view grows: few would follow a single large result."""
-_UNKNOWN_GROWTH_SHARE = 0.02
-"""Of a view's room, taken for the growth of a turn while there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +56,10 @@ def rates_of(recent: Sequence[Entry], *, settings: Settings, model: str | None, 
     turns = tokens = 0
     for entry in reversed(recent):
         turns += entry.role == "assistant"
-        if turns > _TURNS:
+        if turns > NUMBERS.growth_turns:
             break
         tokens += entry.tokens
-    growth = tokens / turns if turns else _UNKNOWN_GROWTH_SHARE * room
+    growth = tokens / turns if turns else NUMBERS.unknown_growth_share * room
     return Rates(cached=cached_price(settings, model), growth=max(growth, 1.0))
 
 

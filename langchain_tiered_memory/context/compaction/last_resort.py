@@ -85,8 +85,6 @@ def essentials(
     )
 
 
-LEAST_TOKENS = 10
-"""With less, a message says nothing at all."""
 _LEAST_CALL_TOKENS = 8
 """A call takes more, and so do its result and any message: bounds how many there can be room for."""
 _TOUCHED_FILES = 100
@@ -220,7 +218,7 @@ def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, lea
     head = folding_head(wanted)
     if head is None or (cut is not None and sum(piece.tokens for piece in cut) <= room):
         return cut
-    return _with_folded(inputs, head, pieces, room=room) if least_tokens <= LEAST_TOKENS else None
+    return _with_folded(inputs, head, pieces, room=room) if least_tokens <= NUMBERS.least_said_tokens else None
 
 
 def _with_folded(inputs: AssemblyInputs, head: Entry, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
@@ -229,7 +227,7 @@ def _with_folded(inputs: AssemblyInputs, head: Entry, pieces: Sequence[Piece], *
     rest = [piece for piece in pieces if piece.entry is None or piece.entry.seq not in group]
     share = min(sum(piece.tokens for piece in rest), round(NUMBERS.beside_folded_share * room))
     level = water_level([piece.tokens for piece in rest], share)
-    if rest and level < LEAST_TOKENS and level < max(piece.tokens for piece in rest):
+    if rest and level < NUMBERS.least_said_tokens and level < max(piece.tokens for piece in rest):
         return None
     cut = _cut(inputs, rest, level, room=share)
     left = room - sum(piece.tokens for piece in cut)

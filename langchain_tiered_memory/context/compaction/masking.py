@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def same_looks(groups: Iterable[Group]) -> dict[int, str]:
 
 OVERHEAD_TOKENS = 40
 """Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""
-_LEAST_GAIN_TOKENS = 16
-"""A mask that frees less is not worth its pointer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,5 +134,5 @@ def _candidates(
 def _mask(entry: Entry, reason: Literal["repeated", "replaced", "giant"], keep_tokens: int) -> Iterator[Mask]:
     # Media stay whole, so of a message that is mostly images its text alone can be freed: hardly a token a character.
     frees = min(entry.tokens, len(entry.text)) - keep_tokens - OVERHEAD_TOKENS
-    if frees >= _LEAST_GAIN_TOKENS:
+    if frees >= NUMBERS.mask_least_gain:
         yield Mask(seq=entry.seq, reason=reason, frees_tokens=frees, keep_tokens=keep_tokens)

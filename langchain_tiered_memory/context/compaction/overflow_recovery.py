@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.last_resort import (
-    LEAST_TOKENS,
     laid_out,
     minimal_pieces,
     shortened_required,
@@ -50,7 +49,7 @@ def pieces_of(
     if proposal.inputs.rooms.is_full:
         return _recovered(runtime, ref, question, proposal, checkpoint_id=checkpoint_id)
     if "minimal" in question.mode:
-        minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=LEAST_TOKENS)
+        minimal = minimal_pieces(proposal.inputs, proposal.rendered, least_tokens=NUMBERS.least_said_tokens)
         if minimal is not None:
             return Taken(pieces=tuple(minimal), steps=(*proposal.steps, "minimal"))
     elif proposal.fits:
@@ -132,7 +131,7 @@ def _recovered(
         limit_tokens=question.window.limit,
     )
     good = _last_checkpoint(runtime, ref, besides=checkpoint_id)
-    pieces = minimal_pieces(proposal.inputs, None, least_tokens=LEAST_TOKENS)
+    pieces = minimal_pieces(proposal.inputs, None, least_tokens=NUMBERS.least_said_tokens)
     if pieces is not None:
         runtime.report(
             EventName.CONTEXT_RECOVERED,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import SectionError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.extensions import ContextSection  # noqa: TC001 - read at the border
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
-_MOST_SHARE = 0.5
-"""Of a context, for all registered sections together: the conversation itself needs the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,10 @@ class SectionRegistry:
             kept = {one.name: (one, at) for one, at in zip(self._chosen.own, self._chosen.shares, strict=True)}
             kept[name] = (section, share)
             total = sum(at for _, at in kept.values())
-            if total > _MOST_SHARE:
+            if total > NUMBERS.own_sections_share:
                 msg = (
                     f"with {name!r} the registered sections would take {total:.0%} of a context, and may take at most "
-                    f"{_MOST_SHARE:.0%}: lower their shares, or remove one"
+                    f"{NUMBERS.own_sections_share:.0%}: lower their shares, or remove one"
                 )
                 raise SectionError(msg)
             self._choose(kept)
@@ -192,8 +191,9 @@ def _checked(section: ContextSection) -> tuple[str, float]:
     if not callable(getattr(section, "render", None)):
         msg = f"the section {name!r} has no method render(question)"
         raise SectionError(msg)
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= _MOST_SHARE:
-        msg = f"the share of the section {name!r} is {share!r}: it must be above 0 and at most {_MOST_SHARE}"
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= NUMBERS.own_sections_share:
+        most = NUMBERS.own_sections_share
+        msg = f"the share of the section {name!r} is {share!r}: it must be above 0 and at most {most}"
         raise SectionError(msg)
     if name in BUILT_IN and not BUILT_IN[name].is_replaceable:
         msg = (

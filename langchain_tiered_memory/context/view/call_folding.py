@@ -58,10 +58,6 @@ def _is_answered(rendered: RenderedView, group: int) -> bool:
     return any(entry.group == group and entry.seq >= rendered.plan.tail_from for entry in rendered.tail)
 
 
-_RESULT_TOKENS = 48
-"""Of a result, where it has to be cut: with less it can hardly be worked with."""
-_SAID_SHARE = 0.15
-"""Of the room, for what the message says beside its calls."""
 _NAMED_TOOLS = 4
 
 
@@ -89,7 +85,7 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
         return None
     said = shorten_message(
         _with_calls(message, ()),
-        max_tokens=round(_SAID_SHARE * room),
+        max_tokens=round(NUMBERS.folded_said_share * room),
         count=counter.count_text,
         pointer=pointer_to(head),
     )
@@ -100,7 +96,9 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
     for identity in reversed(order):
         call, tokens = _short_call(calls[identity], pointer=pointer_to(head), counter=counter)
         entry = answered.get(identity)
-        left -= tokens + (_RESULT_TOKENS if entry is None else min(entry.tokens, _RESULT_TOKENS))
+        left -= tokens + (
+            NUMBERS.folded_result_tokens if entry is None else min(entry.tokens, NUMBERS.folded_result_tokens)
+        )
         if left < 0:
             break
         made[identity] = call
@@ -155,7 +153,7 @@ def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> 
     args = call.args if call.raw is None else {"invalid_arguments": call.raw}
     alone: BaseMessage = AIMessage("", tool_calls=[{"name": call.name, "args": args, "id": call.id}])
     framing = counter.count_message(AIMessage(""))
-    excess = counter.count_message(alone) - framing - _RESULT_TOKENS
+    excess = counter.count_message(alone) - framing - NUMBERS.folded_result_tokens
     alone = with_shorter_calls(alone, excess_tokens=excess, count=counter.count_text, pointer=pointer)
     made = dict(alone.tool_calls[0]) if isinstance(alone, AIMessage) else {}
     return made, counter.count_message(alone) - framing

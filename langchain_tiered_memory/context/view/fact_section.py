@@ -31,8 +31,6 @@ _FRAMING_TOKENS = 8
 """Of the message that they stand in."""
 _MORE = "[more that must last has no room here; search finds it]"
 """Said of what a model marked: whoever reads the list would take it for whole."""
-_LEAST_TOKENS = 24
-"""Less room holds no fact beside the section's frame."""
 
 
 def record_room(inputs: AssemblyInputs, items: Sequence[CoverItem]) -> int:
@@ -56,14 +54,14 @@ def facts_of_view(
     runtime = inputs.runtime
     count = runtime.counter.count_text
     most = max(room, lasting_room)
-    if border == 0 or most < _LEAST_TOKENS:
+    if border == 0 or most < NUMBERS.facts_least_tokens:
         return ""
     share = NUMBERS.facts_of_source_share
     said = runtime.store.tree.condensed_tokens(inputs.ref, up_to=border, enough=math.ceil(most / share))
     frame = count(facts_block("")) + _FRAMING_TOKENS
     most = min(most, round(share * said)) - frame
     left = min(max(room - frame, 0), most)
-    if most < _LEAST_TOKENS:
+    if most < NUMBERS.facts_least_tokens:
         return ""
     known = inputs.library.summaries
     missing = [node.id for node in nodes_of(items) if node.resolution == "whole" and node.id not in known]

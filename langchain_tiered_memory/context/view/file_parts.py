@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.relatedness import relatedness, words_in
 from langchain_tiered_memory.messages.file_texts import Change, Reading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
@@ -26,29 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 
-_WRITTEN = 1.0
-"""What a line that the agent wrote is worth; the others relative to it, as their hits per token were."""
-_NEXT = 0.6
-"""A line that was read right beside one that the agent wrote ..."""
-_NEXT_LINES = 4
-"""... up to so many lines from it."""
-_AROUND = 0.45
-"""The same, near it ..."""
-_AROUND_LINES = 12
-"""... up to so many lines from it."""
-_READ = 0.3
-_RELATED = 3.0
-"""How much more than else what has most to do with what is being done is worth: about what lies between a line that
-was read and one that was written. Twice or three times that chooses alike."""
-_LEAST_FILE_AGE = 500
-"""Tokens since a file was touched are counted from here: about a call and its result. The next edit is mostly in the
-same file again."""
-_LEAST_AGE = 1000
-"""Tokens: what is younger is alike."""
-_PIECE_CHARS = 200
-"""Lines are taken together up to the first empty line behind so many characters: an edit needs a passage whole ..."""
-_MOST_PIECE_CHARS = 600
-"""... up to so many, for more would fill the room with one place."""
 _LEAST_CHARS = 8
 """A text with less to read says nothing."""
 _FRAGMENT_TOKENS = 14
@@ -202,7 +180,7 @@ def _pieces(fragments: Sequence[_Fragment], touched: Mapping[str, int]) -> Itera
         if fragment.shown:
             continue
         worth = _worth(fragment)
-        of_file = touched[fragment.path] + _LEAST_FILE_AGE
+        of_file = touched[fragment.path] + NUMBERS.part_least_file_age
         for start, end, words in _telling_passages(fragment.text):
             yield _Piece(number, start, end, words, max(worth[start:end]) / of_file)
 
@@ -211,7 +189,7 @@ def _by_worth(fragments: Sequence[_Fragment], pieces: Sequence[_Piece], doing: A
     """The pieces, best first: those that have to do with what is being done before others of their kind and age."""
     related = relatedness([piece.words for piece in pieces], doing)
     keys = [
-        (-piece.worth * (1 + _RELATED * share), -fragments[piece.fragment].seq, piece.start, place)
+        (-piece.worth * (1 + NUMBERS.part_related_times * share), -fragments[piece.fragment].seq, piece.start, place)
         for place, (piece, share) in enumerate(zip(pieces, related, strict=True))
     ]
     return [pieces[place] for *_, place in sorted(keys)]
@@ -246,8 +224,10 @@ def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     for place, (size, following) in enumerate(zip(sizes, (*sizes[1:], 1), strict=True)):
         chars += size
         left -= size
-        is_full = chars + following - 1 > _MOST_PIECE_CHARS
-        if left >= _PIECE_CHARS and (is_full or (chars >= _PIECE_CHARS and not lines[place].strip())):
+        is_full = chars + following - 1 > NUMBERS.part_most_piece_chars
+        if left >= NUMBERS.part_piece_chars and (
+            is_full or (chars >= NUMBERS.part_piece_chars and not lines[place].strip())
+        ):
             yield start, place + 1
             start, chars = place + 1, 0
     if start < len(lines):
@@ -256,10 +236,17 @@ def _passages(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _worth(fragment: _Fragment) -> list[float]:
     """Of each line: most where the agent wrote it, more the nearer it is to that, less the older it is."""
-    worth = [(_WRITTEN if fragment.written else _READ) / max(fragment.age, _LEAST_AGE)] * len(fragment.lines)
-    for kind, lines in ((_AROUND, _AROUND_LINES), (_NEXT, _NEXT_LINES), (_WRITTEN, 0)):
+    worth = [
+        (NUMBERS.part_written_worth if fragment.written else NUMBERS.part_read_worth)
+        / max(fragment.age, NUMBERS.part_least_age)
+    ] * len(fragment.lines)
+    for kind, lines in (
+        (NUMBERS.part_around_worth, NUMBERS.part_around_lines),
+        (NUMBERS.part_next_worth, NUMBERS.part_next_lines),
+        (NUMBERS.part_written_worth, 0),
+    ):
         for start, end, age in fragment.touched:
-            of_age = kind / max(fragment.age if lines else age, _LEAST_AGE)
+            of_age = kind / max(fragment.age if lines else age, NUMBERS.part_least_age)
             for line in range(max(start - lines, 0), min(end + lines, len(worth))):
                 worth[line] = max(worth[line], of_age)
     for start, end in fragment.seen:

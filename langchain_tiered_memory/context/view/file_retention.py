@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import ours
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.file_parts import FileText, file_parts
 from langchain_tiered_memory.context.view.relatedness import words_in
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
@@ -38,12 +39,6 @@ _TEXTS = 400
 """Latest changes and readings among which parts are chosen: each is held against those before it."""
 _LISTED_FILES = 300
 """Files looked at for the list; it shows the latest."""
-_LEAST_TOKENS = 100
-"""Room that is worth a part of a file."""
-_DOING_TOKENS = 700
-"""The newest messages up to so many tokens tell what an agent is doing ..."""
-_DOING_MESSAGES = 3
-"""... or so many, which are a call, its result and what was said of it."""
 _SHARES = (1.0, 0.9, 0.7)
 """Of the room for parts that is tried: lines may count as more together than apart."""
 _SLACK_TOKENS = (0, 4, 16)
@@ -61,7 +56,7 @@ def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedV
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
     room = _filled(inputs) - inputs.rooms.of("files")
-    if not inputs.rooms.mode.shows_parts or not rendered.plan.border or room - beside < _LEAST_TOKENS:
+    if not inputs.rooms.mode.shows_parts or not rendered.plan.border or room - beside < NUMBERS.part_least_tokens:
         return rendered
     bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
     return with_files(inputs, _with_parts(inputs, bare, room=room))
@@ -89,7 +84,7 @@ def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) ->
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "parts")
     free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
     parts = ""
-    if free >= _LEAST_TOKENS:
+    if free >= NUMBERS.part_least_tokens:
         texts, doing = _file_texts(inputs, rendered), _doing(rendered)
         for share in _SHARES:
             parts = file_parts(texts, room=round(share * free), count=counter.count_text, doing=doing)
@@ -121,7 +116,7 @@ def _doing(rendered: RenderedView) -> frozenset[str]:
     tokens = 0
     for number, entry in enumerate(reversed(rendered.tail)):
         tokens += entry.tokens
-        if number >= _DOING_MESSAGES and tokens > _DOING_TOKENS:
+        if number >= NUMBERS.doing_messages and tokens > NUMBERS.doing_tokens:
             break
         words |= words_in(entry.text)
     return frozenset(words)

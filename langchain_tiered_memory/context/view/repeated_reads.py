@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.context.layout import Piece, shown
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_accesses import may_be_same, reads_alone, touches_of_call
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.records import Entry, SessionRef
 
-_LEAST_TOKENS = 64
-"""Of a result: a pointer takes about thirty, and must be worth that the model looks elsewhere."""
-_LEAST_GAIN_TOKENS = 16
 _END_CHARS = 200
 """By so much of their ends texts are told apart, before anything is read of the calls that gave them."""
 
@@ -109,7 +107,7 @@ def repeated_reads(
             continue
         if any(one.look.call == look.call and not _says(one, look, text) for one in standing):
             standing = [one for one in standing if not _concerns(one.look, look.paths)]
-        if entry.tokens < _LEAST_TOKENS or entry.seq in not_whole or entry.id in reworded:
+        if entry.tokens < NUMBERS.repeat_least_tokens or entry.seq in not_whole or entry.id in reworded:
             continue
         above = next((one for one in reversed(standing) if _says(one, look, text)), None)
         if above is None or entry.pinned:
@@ -128,7 +126,7 @@ def pointing(read: RepeatedRead, *, counter: TokenCounter) -> Piece | None:
     )
     said = message.model_copy(update={"content": line})
     tokens = counter.count_message(said)
-    if tokens + _LEAST_GAIN_TOKENS > read.entry.tokens:
+    if tokens + NUMBERS.repeat_least_gain > read.entry.tokens:
         return None
     return Piece(part="recent", message=said, tokens=tokens, entry=read.entry, stands_in=read.stands_in)
 
@@ -182,7 +180,7 @@ def _with_their_calls(entries: Sequence[Entry], settings: FileSettings, known: d
     """
     ends: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.answers is not None and entry.tokens >= _LEAST_TOKENS:
+        if entry.answers is not None and entry.tokens >= NUMBERS.repeat_least_tokens:
             ends.setdefault(entry.text[-_END_CHARS:], []).append(entry.answers)
     equal = {call for calls in ends.values() if len(calls) > 1 for call in calls}
     if not equal:

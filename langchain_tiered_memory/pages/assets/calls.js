@@ -13,15 +13,22 @@ const SHOWN = {
   unknown: ["not told by what is kept", "shown-unknown"],
 };
 
+// Whether a decision gave the view another plan. Where a message that the plan may speak of was forgotten, the plan is
+// gone and the decision is still known.
+const PLANNED = new Set(["masked", "condensed", "slid", "pruned"]);
+const changedView = (one) => one.after !== null || (one.kind !== "failed" && one.steps.every((step) => PLANNED.has(step)));
+
 // The view that was in force when a call was made: of the decisions before it the last that changed the view; before
-// the first of them, what that one found.
-function viewAt(track, seq) {
-  const mine = data.outcomes.filter((one) => one.track === track && (one.before !== null || one.after !== null));
+// the first of them, what that one found. `lost`: its plan is not known any more.
+function viewAt(track, seq, asked) {
+  const mine = data.outcomes.filter((one) => one.track === track && changedView(one));
   const past = mine.filter((one) => one.last_seq < seq);
   const next = mine[mine.length - past.length - 1] || null;
   const decision = past[0] || null;
-  const place = decision ? decision.after : next && next.before;
-  return { decision, next, view: place === null || place === undefined ? null : data.views[place] };
+  const undone = Boolean(decision && decision.undone_at && (!asked || asked.at >= decision.undone_at));
+  const told = decision || next;
+  const index = !told ? null : decision && !undone ? decision.after : told.before;
+  return { decision, next, undone, index, lost: Boolean(told) && told.after === null, view: index === null ? null : data.views[index] };
 }
 
 const decidedFor = (track, seq, before) =>
@@ -37,7 +44,7 @@ function standing(entry, call) {
   const { view, track, seq } = call;
   if (entry.seq >= seq) return ["left", "It came after this call."];
   if (!view) {
-    if (entry.track === track) return ["place", "Nothing was condensed by then: every message of the track stood word for word."];
+    if (entry.track === track) return ["place", "No summary stood in this view: every message of the track stood word for word."];
     return ["left", `It is on the track ${entry.track}, and no summary stood in this view.`];
   }
   const above = chain(entry);
@@ -81,14 +88,15 @@ function callAt(track, place) {
   const asked = all[place] || null;
   const before = place > 0 ? all[place - 1].seq : 0;
   const seq = asked ? asked.seq : Infinity;
-  return { track, seq, asked, before, place, of: all.length, ...viewAt(track, seq) };
+  return { track, seq, asked, before, place, of: all.length, ...viewAt(track, seq, asked) };
 }
 
 function callView() {
   const state = { track: data.about.track, place: 0, why: "" };
   const tracks = choice("call-track", data.tracks.map((one) => [one, one]));
   const number = h("input", { type: "number", id: "call-number", min: "1", inputmode: "numeric" });
-  const result = h("div", { class: "call", "aria-live": "polite" });
+  const title = h("h3", { id: "call-title", "aria-live": "polite" });
+  const result = h("div", { class: "call" });
   const back = button("← Before", () => { state.place -= 1; draw(); });
   const forth = button("Next →", () => { state.place += 1; draw(); });
   const draw = () => {
@@ -99,6 +107,7 @@ function callView() {
     number.max = call.of + 1;
     back.disabled = state.place === 0;
     forth.disabled = state.place === call.of;
+    title.replaceChildren(...callTitle(call).flat());
     result.replaceChildren(...callReport(call).filter((one) => one));
   };
   tracks.addEventListener("change", () => { state.track = tracks.value; state.place = Infinity; draw(); });
@@ -109,7 +118,7 @@ function callView() {
   const box = h("section", { class: "view" }, heading("What the model saw"),
     h("p", { class: "lead" }, "Each message of the assistant is a call. Choose one to see what stood in its context, and ask after any message why it did or did not."),
     data.contexts.length ? h("div", null, h("h3", null, "Put together with this page"), h("p", { class: "soft" }, "Contexts that this page was given, word for word and with their accounts."), data.contexts.map(contextCard)) : null,
-    h("div", { class: "line bar" }, data.tracks.length > 1 ? field("Track", tracks) : null, field("Call", number), back, forth), result);
+    h("div", { class: "line bar" }, data.tracks.length > 1 ? field("Track", tracks) : null, field("Call", number), back, forth), title, result);
   const open = (seq) => {
     const entry = data.bySeq.get(Number(seq));
     if (!entry) return;
@@ -118,19 +127,24 @@ function callView() {
     state.place = at < 0 ? Infinity : at;
     draw();
   };
-  return { box, open };
+  const at = () => (calls(state.track)[state.place] || {}).seq;
+  return { box, open, at };
+}
+
+function callTitle(call) {
+  const { asked, track } = call;
+  const turn = data.entries.filter((one) => one.track === track && one.role === "user" && one.seq < call.seq).length;
+  return asked ? [`Call ${count(call.place + 1)} of ${count(call.of)}`, h("span", { class: "soft" }, ` · turn ${count(turn)} · wrote `), messageLink(asked.seq), h("span", { class: "soft" }, ` · `, time(asked.at))]
+    : ["The next call", h("span", { class: "soft" }, ` · after ${plural(call.of, "call")}: what would stand there now`)];
 }
 
 function callReport(call) {
-  const { view, asked, track } = call;
+  const { view, track } = call;
   const counted = tally(call);
-  const turn = data.entries.filter((one) => one.track === track && one.role === "user" && one.seq < call.seq).length;
-  const title = asked ? [`Call ${count(call.place + 1)} of ${count(call.of)}`, h("span", { class: "soft" }, ` · turn ${count(turn)} · wrote `), messageLink(asked.seq), h("span", { class: "soft" }, ` · `, time(asked.at))]
-    : ["The next call", h("span", { class: "soft" }, ` · after ${plural(call.of, "call")}: what would stand there now`)];
   const decided = decidedFor(track, call.seq, call.before);
   const saved = data.checkpoints.filter((one) => one.state && one.state.view && one.track === track && one.last_seq < call.seq && one.last_seq >= call.before);
+  if (call.lost) return [note(exactness(call))];
   return [
-    h("h3", null, title),
     note(exactness(call)),
     mixture(counted),
     decided.length ? h("p", null, "Decided for this call: ", decided.map((one, at) => [at ? "; " : "", link(outcomeTitle(one), `decisions/${one.id}`)]), ".") : null,
@@ -146,17 +160,17 @@ function callReport(call) {
   ];
 }
 
-function exactness({ decision, next, view }) {
+function exactness({ decision, next, undone, index, lost }) {
   const beside = " Not kept is what each request adds: system prompt, tools, what recall found, goal and pins of that moment.";
   if (!decision && !next) return `No decision about this track's view is kept: nothing was condensed, and every message stood word for word.${beside}`;
+  if (lost) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What stood in this call cannot be told.";
   if (!decision) return `This is what the first decision that is kept, at message ${count(next.last_seq)}, found.${beside}`;
-  if (!view) return "The view was changed, and its plan is not known any more: a message that it may speak of was forgotten, or another version wrote it. What follows cannot be told.";
-  const at = `This is the view as decided at message ${count(decision.last_seq)}.`;
-  const undone = decision.undone_at ? ` That was undone on ${when(decision.undone_at)}: calls after that were shown what stood before it.` : "";
+  const at = undone ? `The decision at message ${count(decision.last_seq)} was undone: this is the view as it stood before.`
+    : `This is the view as decided at message ${count(decision.last_seq)}.`;
   const until = !next ? " It is the last decision: a pin, an edit or a removal since may have changed the view."
-    : next.before === decision.after ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
+    : next.before === index ? " The next decision found it unchanged, so which messages and summaries stood here, and in which form, is exact; the words of a summary shown whole are today's."
       : ` The decision at message ${count(next.last_seq)} found another one: in between a pin, an edit or a removal changed it, or calls with another budget had a view of their own.`;
-  return `${at}${undone}${until}${beside}`;
+  return `${at}${until}${beside}`;
 }
 
 function tally(call) {

@@ -14,19 +14,29 @@ class LongList {
     this.host.addEventListener("keydown", (event) => this.walk(event));
   }
 
-  show(items) {
+  // `again`: the same items, with others behind: pieces keep the heights that they had.
+  show(items, again = false) {
+    const heights = again ? this.pieces.map((one) => one.node.offsetHeight) : [];
     this.watch.disconnect();
     this.items = items;
     this.pieces = [];
     for (let from = 0; from < items.length; from += PIECE) {
       const node = h("div", { class: "piece" });
-      node.style.height = `${Math.min(PIECE, items.length - from) * this.guess}px`;
+      node.style.height = `${heights[from / PIECE] || Math.min(PIECE, items.length - from) * this.guess}px`;
       this.pieces.push({ node, from, filled: false });
       node.piece = this.pieces[this.pieces.length - 1];
     }
     this.host.replaceChildren(...this.pieces.map((one) => one.node));
     if (this.pieces.length) this.put(this.pieces[0]);
     this.pieces.slice(1).forEach((one) => this.watch.observe(one.node));
+  }
+
+  // Fill what is on the screen now, before anybody sees that it is empty.
+  settle() {
+    for (const one of this.pieces) {
+      const box = one.node.getBoundingClientRect();
+      if (!one.filled && box.bottom > 0 && box.top < innerHeight) this.put(one);
+    }
   }
 
   turn({ target, isIntersecting }) {

@@ -71,12 +71,12 @@ function messagesView() {
   const who = choice("who", [["", "everybody"], ...Object.entries(WHO).filter(([role]) => has((one) => one.role === role))]);
   const track = choice("track", [["", "every track"], ...data.tracks.map((one) => [one, one])]);
   const only = choice("only", [["", "all"], ["pinned", "pinned"], ["revision", "edited"], ["kind", "with a kind"]]);
-  const search = () => {
+  const search = (again = false) => {
     state.wanted = wordsOf(query.value);
     const keep = (one) => (!who.value || one.role === who.value) && (!track.value || one.track === track.value)
       && (!only.value || one[only.value]);
     state.shown = matches(data.entries, state.wanted, keep);
-    list.show(state.shown);
+    list.show(state.shown, again === true);
     const all = state.shown.length === data.entries.length;
     status.textContent = all ? `${plural(data.entries.length, "message")}.`
       : `${plural(state.shown.length, "message")} of ${count(data.entries.length)} found.`;
@@ -103,8 +103,9 @@ function messagesView() {
     const place = document.activeElement && document.activeElement.closest && document.activeElement.closest("[aria-posinset]");
     const at = place ? Number(place.getAttribute("aria-posinset")) - 1 : null;
     const top = window.scrollY;
-    search();
+    search(true);
     window.scrollTo(0, top);
+    list.settle();
     if (at !== null) list.reveal(Math.min(at, state.shown.length - 1));
   };
   box.append(heading("Messages"), h("div", { class: "bar" }, form, jump), status, list.host);

@@ -59,7 +59,8 @@ function redraw() {
     const top = window.scrollY;
     const view = draw(current);
     byId("main").replaceChildren(view.box);
-    if (view.open && current !== "calls") open.forEach((id) => view.open(id));
+    if (current === "calls" && old.at()) view.open(old.at());
+    else if (view.open) open.forEach((id) => view.open(id));
     window.scrollTo(0, top);
   }
   lead();

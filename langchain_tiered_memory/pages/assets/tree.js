@@ -46,6 +46,7 @@ function summaryBadges(one) {
     FINISHED.has(one.state) ? null : badge(one.state, one.state === "failed" ? "bad" : "warn"),
     one.degraded ? badge("written by a fallback", "warn") : null,
     one.stale ? badge("a message below was edited", "warn") : null,
+    one.by_rules && one.model ? badge("by rules, until a model writes it") : null,
     one.from_tools ? badge("holds what tools said") : null,
     trackBadge(one.track),
   ];
@@ -69,7 +70,8 @@ function summaryBody(one) {
     terms([
       ["Summary", one.id],
       ["Written by", `${one.model || "nobody yet"}, ${one.strategy}`],
-      ["From", [time(one.first_at), " to ", time(one.last_at)]],
+      ["Over", [time(one.first_at), " to ", time(one.last_at)]],
+      ["Written on", time(one.created_at)],
       ["Identifiers kept", one.kept_identifiers === null ? null : share(one.kept_identifiers)],
       ["Information lost", one.information_loss === null ? null : share(one.information_loss)],
       ["Last failure", one.error && words(one.error)],

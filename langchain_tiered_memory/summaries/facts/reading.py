@@ -14,13 +14,21 @@ takes the place of nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.clauses import clauses, trimmed
 from langchain_tiered_memory.summaries.facts.frames import frame_of
-from langchain_tiered_memory.summaries.facts.statements import BRIEF_CHARS, Statement, is_ask, named_in, read_clause
+from langchain_tiered_memory.summaries.facts.statements import (
+    BRIEF_CHARS,
+    Statement,
+    is_ask,
+    named_in,
+    read_clause,
+    statement,
+)
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.sentences import ASKS, pieces
@@ -41,6 +49,10 @@ LEAST_WEIGHT = 0.008
 
 _MAX_LINE_CHARS = 2000  # a longer sentence is a blob: nothing in it was said by anybody
 _MAX_TEXT_CHARS = 60_000  # of one message, half from each end: a pasted file states no decisions
+CORRECTION = "correction"
+"""The kind of a message by which a person corrects a fact."""
+CORRECTS = "tiered_memory_corrects"
+"""Where such a message says of which messages the statements are corrected: their numbers."""
 SPEAKERS = frozenset({"user", "assistant", "other"})
 """Whose words are read."""
 _ID_BYTES = 8
@@ -91,11 +103,25 @@ def read_facts(entries: Sequence[Entry], *, goal_seq: int | None = None) -> list
     found: dict[str, Fact] = {}
     asked = ""
     for entry in entries:
-        if entry.role in SPEAKERS:
+        if entry.kind == CORRECTION and (correction := _correction(entry)) is not None:
+            found[correction.id] = correction
+        elif entry.role in SPEAKERS:
             facts, asked = _of_entry(entry, goal=entry.seq == goal_seq, asked=asked)
             for fact in facts:
                 found.setdefault(fact.id, fact)
     return list(found.values())
+
+
+def _correction(entry: Entry) -> Fact | None:
+    """What a person says in the place of earlier messages' statements: the whole message is one statement."""
+    try:
+        seqs = json.loads(entry.payload)["fields"]["additional_kwargs"][CORRECTS]
+        numbers = tuple(sorted({one for one in seqs if type(one) is int and one < entry.seq}))
+    except (KeyError, TypeError, ValueError):
+        return None
+    stated = read_clause(entry.text, entry, about="") or statement(entry.text, entry, listed=False)
+    kind = "statement" if stated.kind in ("goal", "question") else stated.kind
+    return replace(fact_stated(entry.text, replace(stated, kind=kind), entry), weight=1.0, instead_of=numbers)
 
 
 def _of_entry(  # noqa: C901 - one walk over the clauses of a message, with what was spoken of

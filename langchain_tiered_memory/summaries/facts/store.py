@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Select
 
@@ -148,7 +149,7 @@ class FactStore:
         On one track, or on all; those that do not hold any more with `superseded_too`. `fresh` is as of `best`.
         """
         wanted = list(dict.fromkeys(analyse(query)))
-        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh)
+        held = self.best(ref, _SEARCHED, superseded_too=superseded_too, track=track, fresh=fresh, once=True)
         said = [Counter(analyse(f"{fact.subject} {fact.attribute} {fact.text} {fact.value}")) for fact in held]
         average = sum(map(Counter.total, said)) / len(said) if said else 1.0
         holders = {term: sum(term in one for one in said) for term in wanted}
@@ -173,18 +174,20 @@ class FactStore:
         superseded_too: bool = False,
         track: str | None = None,
         fresh: Sequence[Fact] = (),
+        once: bool = False,
     ) -> list[Fact]:
         """The weightiest facts, those that are taken up most and the newest first; of one track, or of all.
 
         Which hold on one track is what its own facts say of each other. `fresh` are facts that are not kept yet: they
-        stand among the others, and in the place of those that they correct.
+        stand among the others, and in the place of those that they correct. With `once` what one speaker says in the
+        same words again is told once.
         """
         fresh = [one for one in fresh if track in (None, one.track)]
         is_settled = track is None and not fresh
         active = (table.c.status == "active",) if is_settled and not superseded_too else ()
         by_worth = select(table).where(*_of_track(ref, track), *active).order_by(*_BY_WORTH)
         if is_settled:
-            return self._read(by_worth.limit(k))
+            return self._first_told(by_worth, k) if once else self._read(by_worth.limit(k))
         kept = self._read(by_worth if track is not None else by_worth.limit(_SEARCHED))
         own = sorted(
             {one.id: one for one in (*fresh, *kept)}.values(),
@@ -196,7 +199,18 @@ class FactStore:
             replace(one, status="superseded" if one.id in gone else "active", superseded_by=gone.get(one.id))
             for one in own
         ]
-        return [one for one in judged if superseded_too or one.status == "active"][:k]
+        wanted = [one for one in judged if superseded_too or one.status == "active"]
+        return list(_told_once(wanted) if once else wanted)[:k]
+
+    def _first_told(self, query: Select[Any], k: int) -> list[Fact]:
+        """The first `k` of what a query gives, each told once."""
+        found: list[Fact] = []
+        for start in itertools.count(0, k):
+            page = self._read(query.offset(start).limit(k))
+            found = list(_told_once([*found, *page]))
+            if len(page) < k or len(found) >= k:
+                return found[:k]
+        return found
 
     def lasting(self, ref: SessionRef, *, before: int, track: str, limit: int) -> list[Fact]:
         """The newest statements of messages before one that held there and that must last as a model says, in order."""
@@ -333,6 +347,16 @@ def _settled_before(kept: Sequence[Fact], fresh: Sequence[Fact]) -> _Settled:
         if one.seq <= after and one.superseded_by is not None and place.get(one.superseded_by, 0) <= after
     }
     return {"settled": settled, "after": after}
+
+
+def _told_once(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Facts without those that say what one before them says, of the same speaker on the same track."""
+    told = set[tuple[str, str, str, str, str]]()
+    for fact in facts:
+        key = (fact.text.casefold(), fact.by, fact.speaker, fact.track, fact.status)
+        if key not in told:
+            told.add(key)
+            yield fact
 
 
 def _varied(connection: Connection, held: Sequence[ColumnElement[bool]], *, limit: int, alike: int) -> list[str]:

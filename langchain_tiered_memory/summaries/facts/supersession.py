@@ -134,28 +134,39 @@ def _named(new_facts: Sequence[Fact], facts: Sequence[Fact]) -> Iterator[tuple[s
     """The ids of the new statements that name earlier ones as changed, finished or withdrawn, with the ids of these.
 
     Meant are those of a message that must last, and of several the one with most words of the new one; none where it
-    has none of them, where several have as many, or where the new one only supposes.
+    has none of them, where several have as many, or where the new one only supposes. A person's correction, which rules
+    read, ends whatever statements of the message have most words of it, a model's and those that rules read.
     """
     naming = [
         one
         for one in new_facts
-        if one.instead_of and not (is_quoted(one) or supposes(one.text) or one.text.endswith("?"))
+        if one.instead_of and not (one.by_model and (is_quoted(one) or supposes(one.text) or one.text.endswith("?")))
     ]
     numbers = frozenset(seq for one in naming for seq in one.instead_of)
     stated: dict[int, list[tuple[Fact, frozenset[str]]]] = {}
     for fact in facts:
-        if fact.seq in numbers and fact.by_model and fact.weight >= LASTING:
+        if fact.seq in numbers:
             stated.setdefault(fact.seq, []).append((fact, frozenset(analyse(fact.text))))
     for new in naming:
         mine = frozenset(analyse(new.text))
         found: list[str] = []
         for seq in new.instead_of:
-            shared = [(len(mine & its), old) for old, its in stated.get(seq, ()) if old.seq < new.seq]
-            most = max((count for count, _ in shared), default=0)
-            nearest = [old for count, old in shared if count == most > 0]
+            before = [(len(mine & its), old) for old, its in stated.get(seq, ()) if old.seq < new.seq]
+            if not new.by_model:
+                for by_model in (True, False):
+                    found += [old.id for old in _nearest(one for one in before if one[1].by_model is by_model)]
+                continue
+            nearest = _nearest(one for one in before if one[1].by_model and one[1].weight >= LASTING)
             found += [old.id for old in nearest if len(nearest) == 1 and _may_end(new, old)]
         if found:
             yield new.id, found
+
+
+def _nearest(shared: Iterable[tuple[int, Fact]]) -> list[Fact]:
+    """Of facts, each with how many words it shares with another, those that share most; none that shares none."""
+    counted = list(shared)
+    most = max((count for count, _ in counted), default=0)
+    return [fact for count, fact in counted if count == most > 0]
 
 
 def rivals(facts: Sequence[Fact]) -> dict[str, frozenset[str]]:

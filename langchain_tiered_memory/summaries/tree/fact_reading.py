@@ -104,19 +104,22 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
         entries: Its messages.
         known: What rules read in them.
         by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do;
-            of `known` the goal alone, and where nothing is marked, as not every model follows its instructions, what
-            is sure and not stated.
+            of `known` the goal and a person's corrections, and where nothing is marked, as not every model follows its
+            instructions, what is sure and not stated.
     """
     if not by_rules:
         is_marked = is_kept(text)
-        left = [one for one in known if one.kind == "goal" or not (is_marked or one.weight < _SURE)]
+        left = [one for one in known if _stays(one) or not (is_marked or one.weight < _SURE)]
         besides = (
-            fact
-            for fact, is_told in zip(left, stated_in(text, left), strict=True)
-            if fact.kind == "goal" or not is_told
+            fact for fact, is_told in zip(left, stated_in(text, left), strict=True) if _stays(fact) or not is_told
         )
         return (*besides, *facts_written(text, entries))
     return tuple(
         replace(fact, mentions=fact.mentions + 1) if is_told else fact
         for fact, is_told in zip(known, stated_in(text, known), strict=True)
     )
+
+
+def _stays(fact: Fact) -> bool:
+    """Whether a fact counts whatever a model writes: the goal, and what a person said in the place of another."""
+    return fact.kind == "goal" or bool(fact.instead_of)

@@ -68,6 +68,7 @@ class ModelCondenser:
         deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
         validation: The least scores of an answer that is not asked for again.
         shortening: What the model is shown of long output of tools; all of it where it is not given.
+        traces: Whether its calls are runs in LangChain's tracers.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ModelCondenser:
         deadline_seconds: float | None = None,
         validation: ValidationSettings | None = None,
         shortening: Shortening | None = None,
+        traces: bool = True,
     ) -> None:
         self._validation = validation if validation is not None else ValidationSettings()
         self._calls = ModelCalls(
@@ -93,6 +95,7 @@ class ModelCondenser:
             default_window=default_window,
             monotonic=monotonic,
             deadline_seconds=deadline_seconds,
+            traces=traces,
         )
         self._name = name
         self._count_text = count_text

@@ -19,6 +19,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.models.chat_models import answer_limit, is_cut_off, models_in, narrowest, window_of
 from langchain_tiered_memory.models.overflow import is_overflow
 from langchain_tiered_memory.models.profiles import cached_tokens, name_of
+from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.summaries.checks.answers import summary_text
 from langchain_tiered_memory.summaries.writers.jobs import PartAnswer
 from langchain_tiered_memory.text.scrubbing import scrubbed
@@ -72,7 +73,9 @@ class ModelCalls:
         default_window: int = 8192,
         monotonic: Callable[[], float] = time.monotonic,
         deadline_seconds: float | None = None,
+        traces: bool = True,
     ) -> None:
+        self._traces = traces
         self._deadline_seconds = deadline_seconds
         self._model = model
         self._name = name
@@ -99,6 +102,7 @@ class ModelCalls:
             default_window=self._default_window,
             monotonic=self._monotonic,
             deadline_seconds=self._deadline_seconds,
+            traces=self._traces,
         )
 
     def is_of(self, model: object, *, by_name: bool) -> bool:
@@ -142,9 +146,14 @@ class ModelCalls:
             "tiered_memory.level": job.level,
             "tiered_memory.strategy": job.strategy,
         }
-        with telemetry.operation("condense_memory", about, is_current=False) as span:
+        wanted = {"level": job.level, "strategy": job.strategy, "source_tokens": job.source_tokens}
+        with (
+            telemetry.operation("condense_memory", about, is_current=False) as span,
+            traced("condense", wanted, session_id=job.session_id, wanted=self._traces) as came,
+        ):
             answer = yield from self._asked(prompt, job)
             read, written = answer.spent.input_tokens, answer.spent.output_tokens
+            came({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self._name})
             span.note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
             model = {"gen_ai.request.model": self._name}
             telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.numbers import NUMBERS, Numbers, told
 from langchain_tiered_memory.context.policy import LADDER, LEAVES_FOR_REQUIRED, Rooms, no_room_beside, resolved
-from langchain_tiered_memory.context.said import Said
+from langchain_tiered_memory.context.recall_budget import RecallBudget
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.types.policies import Mode, ModeName
@@ -24,7 +24,7 @@ def rooms(
     fixed: int = 0,
     ratio: float = 1.0,
     looks_up: bool = True,
-    said: Said | None = None,
+    said: RecallBudget | None = None,
     sections: float = 0.0,
 ) -> Rooms:
     mode = Mode(names=names or ("talk",), reason="a test", looks_up=looks_up)
@@ -44,7 +44,7 @@ def test_what_stands_in_the_plan_is_the_same_whatever_is_said_and_less_beside_a_
 
 
 def test_where_two_modes_hold_the_plan_has_the_smaller_room_and_recall_that_of_the_first() -> None:
-    said = Said(share=0.25)
+    said = RecallBudget(share=0.25)
     asked, files, both = rooms("asked"), rooms("files", said=said), rooms("asked", "files")
     assert both.cover == min(asked.cover, files.cover)
     assert both.of("facts") == files.of("facts") < asked.of("facts")
@@ -53,7 +53,7 @@ def test_where_two_modes_hold_the_plan_has_the_smaller_room_and_recall_that_of_t
 
 
 def test_beside_file_work_what_recall_is_not_given_of_its_most_is_spared() -> None:
-    found = rooms("files", said=Said(share=0.04), sections=0.1)
+    found = rooms("files", said=RecallBudget(share=0.04), sections=0.1)
     assert (found.recall - found.sections, found.spared) == (320, 480)
     assert rooms("files", looks_up=False).spared == 0
 
@@ -61,7 +61,8 @@ def test_beside_file_work_what_recall_is_not_given_of_its_most_is_spared() -> No
 def test_the_recall_view_gives_everything_but_the_fixed_part_to_the_answer() -> None:
     found = rooms("recall", budget=1000, fixed=200)
     assert found.recall == found.of("recall") == 800
-    assert found.of("facts") == found.cover == found.of("recent") == 0
+    assert found.of("facts") == found.cover == found.stays == 0
+    assert found.of("recent") == 250  # the user's last message
 
 
 def test_calibration_shrinks_the_raw_budget() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.history.ledgers import cost_of, ledger
+from langchain_tiered_memory.context.ledgers import cost_of, ledger
 from langchain_tiered_memory.settings import PriceSettings
 from langchain_tiered_memory.types.outcomes import CostLedger, Outcome, OutcomeKind
 from langchain_tiered_memory.types.records import Spent

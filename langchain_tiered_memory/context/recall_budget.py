@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RecallBudget:
     """What recall may take beside what the user said last."""
 
     share: float | None = None
@@ -46,9 +46,9 @@ class Said:
     """What was found for it; `None` where nobody looked."""
 
 
-def said_last(
+def recall_budget_of(
     runtime: Runtime, ref: SessionRef, name: str, required: RequiredMessages, *, total: int, track: str | None
-) -> Said:
+) -> RecallBudget:
     """What recall may take beside the last user message. In a tool loop as it was when the user spoke.
 
     Args:
@@ -61,10 +61,10 @@ def said_last(
     """
     last = required.last_user
     if last is None or not last.text.strip():
-        return Said()
+        return RecallBudget()
     key = (ref.epoch, last.seq, total)
     place = f"said:{name}"
-    kept: Said | None = runtime.view_cache.recalled(ref.key, place, key)
+    kept: RecallBudget | None = runtime.view_cache.recalled(ref.key, place, key)
     if kept is not None:
         return kept
     filters = SearchFilters(tracks=(track,)) if track is not None else None
@@ -88,7 +88,7 @@ def _out_of_sight(
     total: int,
 ) -> Callable[[int], bool]:
     """What the plan of the view does not show; without one the newest messages are shown, or all where they fit."""
-    stored = runtime.store.transcript.kept_view(ref, name, track=last.track, tail=lambda *_: None)
+    stored = runtime.store.transcript.kept_view(ref, name)
     plan = ViewPlan.from_json(stored.plan) if stored.plan is not None else None
     if plan is None:
         shown_from = 0 if stored.tokens <= total else required.recent.guard
@@ -102,7 +102,7 @@ def _out_of_sight(
     return is_hidden
 
 
-def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: int, total: int) -> Said:
+def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: int, total: int) -> RecallBudget:
     """What is given beside a message for which this was found."""
 
     def share_of(tokens: float) -> float:
@@ -118,7 +118,9 @@ def _given(settings: ContextSettings, found: Found, judged: Judged, *, newest: i
     # Summaries that answer it stand beside the quotes, and each day has a line of its own.
     wanted = share_of(matching + settings.shares.level_1_summaries * total) if matching else 0.0
     share = max(min(share, wanted), answering)
-    return Said(share=share, answers=answering, leaves_what_stands=share < whole, stands=judged.asks == "a question")
+    return RecallBudget(
+        share=share, answers=answering, leaves_what_stands=share < whole, stands=judged.asks == "a question"
+    )
 
 
 def _most(found: Found, settings: ContextSettings, *, matching: float) -> float:

@@ -18,7 +18,7 @@ from langchain_tiered_memory.types.outcomes import CostLedger, CostRow, LedgerRo
 from langchain_tiered_memory.types.records import LeftOut, Spent
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.history.outcome_store import StoredOutcome
+    from langchain_tiered_memory.context.outcome_store import StoredOutcome
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import PriceSettings
     from langchain_tiered_memory.types.records import SessionRef, Summary

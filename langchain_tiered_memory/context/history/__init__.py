@@ -1,1 +1,0 @@
-"""What became of past views: outcomes, ledgers, costs, and how one is undone."""

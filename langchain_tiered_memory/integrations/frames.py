@@ -1,0 +1,55 @@
+"""What a memory tells as a data frame: facts, hits, outcomes, ledgers and costs, a row for each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable  # noqa: TC003 - read at the border
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from langchain_tiered_memory.border import checked
+from langchain_tiered_memory.errors import InvalidInputError, SettingsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@checked()
+def to_frame(records: Iterable[object]) -> pd.DataFrame:
+    """Records of one kind as a data frame of pandas: `to_frame(session.facts())`.
+
+    A field is a column. A record inside a record is columns behind its name (`guard.zone`), an enum its value, and what
+    is a number of seconds since the epoch (`at`, `first_at`) a time in UTC.
+
+    Args:
+        records: Facts, hits, outcomes, entries, summaries, `ledger()`'s rows, `costs().rows`, or any others of
+            `langchain_tiered_memory.types` and `reports`.
+
+    Raises:
+        InvalidInputError: for what is no record.
+        SettingsError: without pandas.
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 - a package of the user's choice
+    except ImportError as error:
+        msg = "data frames need pandas: `pip install pandas`"
+        raise SettingsError(msg) from error
+    frame = pd.DataFrame([_row(one) for one in records])
+    for name in frame.columns:
+        if str(name).rpartition(".")[2].rpartition("_")[2] == "at":
+            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
+    return frame
+
+
+def _row(record: object) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(record) or isinstance(record, type):
+        msg = f"a {type(record).__name__} is no record: give what facts(), search(), outcomes() or ledger() return"
+        raise InvalidInputError(msg)
+    row: dict[str, Any] = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            row |= {f"{field.name}.{name}": inner for name, inner in _row(value).items()}
+        else:
+            row[field.name] = value.value if isinstance(value, Enum) else value
+    return row
