@@ -217,6 +217,18 @@ def _own_checks(kind: type) -> Mapping[str, Check]:
     return {name: one.check for name, one in kinds.items() if one.check is not None}
 
 
+@cache
+def _field_checks(kind: type) -> Mapping[str, Check]:
+    """Those of a record that is handed over; none where its module knows a type of its fields for type checkers alone.
+
+    Such records, as a `Context`, are made here and given out: what is in them was looked at on its way.
+    """
+    try:
+        return _own_checks(kind)
+    except NameError:
+        return {}
+
+
 def _told(name: str, refused: _Refused) -> str:
     return f"{name}{refused.place} must be {refused.wanted}, not {_SHOWN.repr(refused.value)}{refused.advice}"
 
@@ -355,7 +367,7 @@ def _instance(kind: type) -> _Kind:
     def check(value: object) -> object:
         if not isinstance(value, kind):
             raise _Refused(wanted, value)
-        for name, one in _own_checks(kind).items() if is_record else ():
+        for name, one in _field_checks(kind).items() if is_record else ():
             try:
                 one(getattr(value, name))
             except _Refused as refused:
