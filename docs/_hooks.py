@@ -115,7 +115,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - 
 
 def _table(model: type[BaseModel], heading: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
     texts = _field_texts(model)
-    yield f"\n### {heading}\n\n{_one_line(model.__doc__)}\n"
+    yield f"\n### {heading}\n\n`{model.__name__}`: {_one_line(model.__doc__)}\n"
     if fields:
         yield "| setting | unit or type | default | bounds | what it does |\n|---|---|---|---|---|"
     for name, field in fields.items():

@@ -68,7 +68,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
                 message again (nothing happens) or its edit (a new revision).
             at: When they were said: one moment for all, or one for each; now, if not given. Naive times are UTC.
             kind: What they are, such as `acceptance_criteria`. A name of the priority matrix decides how long a view
-                shows them, and what leaves it first (docs/context.md); any other is kept and means nothing there.
+                shows them, and what leaves it first (docs/condensing.md); any other is kept and means nothing there.
             task: The task that they belong to.
             wait: Finish summaries and vectors that fall due before returning.
 

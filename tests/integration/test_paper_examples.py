@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -50,6 +51,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("README.md", "src/app.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("# a file of a project\n", encoding="utf-8")
+    said = [{"role": "user", "content": "The quay needs oak."}, {"role": "assistant", "content": "Noted."}]
+    (tmp_path / "conversations.json").write_text(json.dumps([{"id": "quay", "messages": said}]), encoding="utf-8")
     with OpenAIServer(script=answered) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "made-up")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
