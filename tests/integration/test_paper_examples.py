@@ -16,7 +16,10 @@ from tests.openai_server import OpenAIServer
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PAPERS = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("files", "integrations", "settings"))]
+PAPERS = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("across_threads", "files", "integrations", "settings")),
+]
 
 
 def blocks_of(paper: Path) -> list[str]:
