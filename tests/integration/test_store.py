@@ -113,7 +113,7 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "meant"), FILTERS, ids=str)
+@pytest.mark.parametrize(("wanted", "meant"), FILTERS, ids=[str(wanted) for wanted, _ in FILTERS])
 @both
 def test_a_search_is_filtered_by_values(wanted: dict[str, Any], meant: set[str], call_style: CallStyle) -> None:
     with open_memory() as memory:
