@@ -237,8 +237,8 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
         assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
         name, *arguments = shlex.split(example)
         assert (name, arguments[0]) == ("tiered-memory", command)
-        if command in ("setup", "eval", "replay", "correct"):
-            continue  # what they fetch, or measure for minutes, has tests of its own
+        if command in ("setup", "eval", "replay", "correct", "serve"):
+            continue  # what fetches, measures for minutes or goes on serving has tests of its own
         shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
         assert shown.exit_code == 0, (example, shown.output)
 
