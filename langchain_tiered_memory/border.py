@@ -212,19 +212,19 @@ def checked_fields(kind: type, values: Mapping[str, Any], error: type[TieredMemo
 @cache
 def _own_checks(kind: type) -> Mapping[str, Check]:
     own = types.SimpleNamespace(__annotations__=inspect.get_annotations(kind))
-    hints = get_type_hints(own, vars(sys.modules[kind.__module__]), include_extras=True)
+    try:
+        hints = get_type_hints(own, vars(sys.modules[kind.__module__]), include_extras=True)
+    except NameError:  # a name for type checkers alone: a value that a verb made, and nobody writes by hand
+        return {}
     kinds = {name: _kind_of(hint) for name, hint in hints.items() if not name.startswith(("_", "model_config"))}
     return {name: one.check for name, one in kinds.items() if one.check is not None}
 
 
 @cache
 def _field_checks(kind: type) -> Mapping[str, Check]:
-    """Those of a record that is handed over; none where its module knows a type of its fields for type checkers alone.
-
-    Such records, as a `Context`, are made here and given out: what is in them was looked at on its way.
-    """
+    """How a record's fields are checked: not at all where they name what only type checkers see, for we made it."""
     try:
-        return _own_checks(kind)
+        return _own_checks(kind) if dataclasses.is_dataclass(kind) else {}
     except NameError:
         return {}
 
@@ -362,12 +362,11 @@ def _several(element: _Kind, *, as_given: bool) -> _Kind:
 def _instance(kind: type) -> _Kind:
     """An object of a class; a record of ours is looked at field by field."""
     wanted = f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
-    is_record = dataclasses.is_dataclass(kind)
 
     def check(value: object) -> object:
         if not isinstance(value, kind):
             raise _Refused(wanted, value)
-        for name, one in _field_checks(kind).items() if is_record else ():
+        for name, one in _field_checks(kind).items():
             try:
                 one(getattr(value, name))
             except _Refused as refused:

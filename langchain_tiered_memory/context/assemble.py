@@ -28,6 +28,7 @@ from langchain_tiered_memory.context.request import (
     with_learnt_window,
 )
 from langchain_tiered_memory.context.required_messages import kept_by_kind
+from langchain_tiered_memory.context.said import said_beside
 from langchain_tiered_memory.context.section_report import COMPACTED, account
 from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
@@ -39,7 +40,7 @@ from langchain_tiered_memory.messages.validity.repair import make_valid
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
 from langchain_tiered_memory.models.window_budget import Budget, budget_of
 from langchain_tiered_memory.types.contexts import Context
-from langchain_tiered_memory.types.outcomes import CUTTING_STEPS
+from langchain_tiered_memory.types.outcomes import CUTTING_STEPS, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
         if first is not None:
             shown = replace(shown, report=joined(first, shown.report))
         first = shown.report
+        if ref is not None and shown.plan is not None and first.outcome.kind is not OutcomeKind.NOT_NEEDED:
+            request_inputs = _with_what_left(runtime, ref, request, budget, request_inputs, shown.plan)
         recalled = Recalling()
         if ref is not None and (request_inputs.mode.looks_up or request_inputs.sections.own):
             recalled = recalling(runtime, ref, request, request_inputs, shown, margin=margin)
@@ -109,6 +112,23 @@ def assemble(runtime: Runtime, session_id: str, request: Request) -> Flow[Contex
     )
     overflowed(runtime, ref, msg, checkpoint_id=context.guard.checkpoint_id)
     raise BudgetError(msg)
+
+
+def _with_what_left(  # noqa: PLR0917 - the parts of one request
+    runtime: Runtime, ref: SessionRef, request: Request, budget: Budget, request_inputs: RequestInputs, plan: ViewPlan
+) -> RequestInputs:
+    """What recall may take, judged by the view as it was made for this request."""
+    said = said_beside(
+        runtime,
+        ref,
+        request_inputs.said,
+        plan,
+        name=request_inputs.name,
+        required=request_inputs.required,
+        total=budget.max_tokens,
+        track=request.track if request.alone else None,
+    )
+    return replace(request_inputs, said=said)
 
 
 def preview(runtime: Runtime, session_id: str, request: Request) -> Flow[ViewDiff]:

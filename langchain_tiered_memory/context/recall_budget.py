@@ -44,6 +44,8 @@ class RecallBudget:
     """Whether what is recalled for it stands in the requests after it: only what was asked for is worth that room."""
     found: Found | None = None
     """What was found for it; `None` where nobody looked."""
+    is_late: bool = False
+    """Whether it is known only since the view was decided, which left no room for it."""
 
 
 def recall_budget_of(
@@ -77,6 +79,35 @@ def recall_budget_of(
     return replace(said, found=found)
 
 
+def said_beside(
+    runtime: Runtime,
+    ref: SessionRef,
+    said: Said,
+    plan: ViewPlan,
+    *,
+    name: str,
+    required: RequiredMessages,
+    total: int,
+    track: str | None,
+) -> Said:
+    """The same where the view was made smaller for this very request: what left it may be what answers.
+
+    `plan` is the view's; the others are as of `said_last`, which gives `said`.
+    """
+    last = required.last_user
+    if last is None or said.share is None:
+        return said
+    filters = SearchFilters(tracks=(track,)) if track is not None else None
+    found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
+    judged = judge(found, _hidden_by(plan, found, last))
+    newest = min(required.recent.guard, last.seq)
+    given = _given(runtime.settings.context, found, judged, newest=newest, total=total)
+    if given.share is None or given.share <= said.share:
+        return said
+    runtime.view_cache.keep_recalled(ref.key, f"said:{name}", (ref.epoch, last.seq, total), given)
+    return replace(given, found=found, is_late=True)
+
+
 def _out_of_sight(
     runtime: Runtime,
     ref: SessionRef,
@@ -93,6 +124,10 @@ def _out_of_sight(
     if plan is None:
         shown_from = 0 if stored.tokens <= total else required.recent.guard
         plan = ViewPlan(border=0, tail_from=shown_from)
+    return _hidden_by(plan, found, last)
+
+
+def _hidden_by(plan: ViewPlan, found: Found, last: Entry) -> Callable[[int], bool]:
     masked, shown_from = {seq for seq, _ in plan.masked}, min(plan.tail_from, last.seq)
 
     def is_hidden(seq: int) -> bool:

@@ -102,19 +102,18 @@ def recalling(
     version = request_inputs.sections.version
     asked = (request_inputs.query, last.seq if last is not None else 0)
     key = (ref.epoch, request_inputs.elsewhere, *asked, rooms.figures, version)
-    own = room
+    own, said = room, request_inputs.recall_budget
+    most = round((said.share or 0.0) * (rooms.total - rooms.fixed)) + rooms.sections + framing
     in_loop = "loop" in shown.mode
     if in_loop:
         kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        own = min(room, rooms.recall)
-    elif (share := request_inputs.recall_budget.share) is not None:  # what is said next needs the rest
+        own = min(room, max(rooms.recall, most) if said.is_late else rooms.recall)
+    elif said.share is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
-        whole = rooms.total - rooms.fixed
-        leaves_all = request_inputs.recall_budget.leaves_what_stands and stands <= room
-        most = round(share * whole) + rooms.sections + framing
+        leaves_all = said.leaves_what_stands and stands <= room
         own = min(room - stands if leaves_all else room, most)
     sections = render_sections(
         runtime, ref, request, request_inputs, shown.pieces, total=rooms.total, room=own - framing

@@ -72,7 +72,7 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         "metrics": asdict(metrics) | {"ratios": [one.ratio for one in metrics.levels]},
         "entries": {"columns": _ENTRY_COLUMNS, "rows": [_entry_row(one) for one in entries]},
         "revisions": {one.seq: _revisions(session, one) for one in entries if one.revision},
-        "summaries": [_only(one, _SUMMARY_FIELDS) for one in session.summaries()],
+        "summaries": [_only(one, _SUMMARY_FIELDS) for one in session.tree().summaries],
         "facts": [_only(one, _FACT_FIELDS) for one in session.facts(k=_MOST_FACTS, superseded=True)],
         "facts_cut": _MOST_FACTS,
         "views": views,

@@ -268,7 +268,7 @@ def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
 def _stamp(session: Session) -> str:
     """Changes with whatever a page would show anew, as far as a cheap look tells: messages, summaries, decisions."""
     decided = [(one.id, one.undone_at) for one in session.outcomes(limit=1)]
-    said = repr((session.metrics(), decided, [one.id for one in session.checkpoints()[:1]]))
+    said = repr((asdict(session.metrics()), decided, [one.id for one in session.checkpoints()[:1]]))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -20,7 +20,6 @@ from langchain_tiered_memory.recall.detail import detail_of
 from langchain_tiered_memory.sessions.scoped_verbs import (
     SessionCore,
     expand_within,
-    of_own_track,
     refuse_whole_session,
 )
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
-    from langchain_tiered_memory.types.records import SessionRef, Summary
+    from langchain_tiered_memory.types.records import SessionRef
 
 _MOST_NAMED = 10
 """Tracks that are named in a warning."""
@@ -76,14 +75,6 @@ class TrackVerbs(SessionCore):
         return found
 
     aentries = off_loop_twin(entries)
-
-    def summaries(self) -> list[Summary]:
-        """Every summary of the session, by level and place, unfinished ones too; with a scope its track's own."""
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
-        return of_own_track(self.core, store.tree.all(ref)) if ref is not None else []
-
-    asummaries = off_loop_twin(summaries)
 
     def tracks(self) -> list[str]:
         """The tracks of this session that have messages, in the order in which they began.

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.display.shown import Shown
-from langchain_tiered_memory.types.outcomes import GuardReport  # noqa: TC001 - read at the border, as is the next
-from langchain_tiered_memory.types.records import LeftOut  # noqa: TC001
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.display.sheet import Sheet
+    from langchain_tiered_memory.types.outcomes import GuardReport
     from langchain_tiered_memory.types.policies import ViewPolicy
+    from langchain_tiered_memory.types.records import LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

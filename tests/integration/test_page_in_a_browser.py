@@ -150,7 +150,7 @@ def test_the_tree_opens_with_the_keyboard_alone_down_to_the_messages(
         assert opened.numbers(".tree")
         with TieredMemory.open(written[0] / "memory.db", embeddings=None, read_only=True) as memory:
             top = min(
-                (one for one in memory.session(SESSION).summaries() if one.parent_id is None),
+                (one for one in memory.session(SESSION).tree().summaries if one.parent_id is None),
                 key=lambda one: one.first_seq,
             )
         assert set(opened.numbers(".tree")) <= set(range(top.first_seq, top.last_seq + 1))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks import direct
 from benchmarks.direct_words import FORMS, PORTS
-from tests.memory_builders import open_memory, quick_settings
+from langchain_tiered_memory.types.outcomes import OutcomeKind
+from tests.call_styles import CALL_STYLES, CallStyle, told
+from tests.memory_builders import conversation, open_memory, quick_settings
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 BARE = "Which port was decided for module_17.py?"
+LOOK_UP = {"name": "look_up", "description": "", "parameters": {"type": "object", "properties": {}}}
+BUDGET = 1000
 NOISE = " ".join(f"part_{number} = build(number)" for number in range(20))
 
 
@@ -65,6 +69,25 @@ def test_what_stands_beside_a_question_does_not_hide_its_answer(asks: str) -> No
         session = memory.session("s")
         worked(session)
         assert "8117" in recalled(session, asks)
+
+
+@pytest.mark.parametrize("call_style", CALL_STYLES)
+@pytest.mark.parametrize("tools", [[], [LOOK_UP]], ids=["talk", "loop"])
+def test_a_question_whose_own_request_condenses_the_view_is_answered_from_what_left_it(
+    call_style: CallStyle, tools: list[dict[str, Any]]
+) -> None:
+    with open_memory(settings=quick_settings()) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage("The port decided for the north gate is 8117."), AIMessage("Noted.")])
+        session.add_messages(conversation(18))
+        session.flush()
+        before = told(call_style, session.context, max_tokens=BUDGET, tools=tools)
+        assert before.guard.outcome.kind is OutcomeKind.NOT_NEEDED
+        log = "\n".join(f"10:{number} ERROR worker gave up on request {number}" for number in range(30))
+        session.add_messages([HumanMessage(f"{log}\n\nWhich port was decided for the north gate?")])
+        for _ in range(2):
+            context = told(call_style, session.context, max_tokens=BUDGET, tools=tools)
+            assert "8117" in "\n".join(one.text for one in context.messages if "<recalled>" in one.text)
 
 
 @pytest.mark.parametrize("said", ["Thanks!", "Ok, go on.", "Great, thank you so much!", "Go ahead."])

@@ -48,7 +48,7 @@ def serve_pages(db: str, *, port: int, read_only: bool) -> None:
 
         from langchain_tiered_memory.pages.server import application  # noqa: PLC0415 - likewise
     except ImportError as error:
-        msg = "`serve` needs Starlette and uvicorn: pip install 'langchain-tiered-memory[serve]'"
+        msg = "`serve` needs Starlette and uvicorn: `pip install starlette uvicorn`"
         raise SettingsError(msg) from error
     with (
         open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory,

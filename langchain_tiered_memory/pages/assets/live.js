@@ -71,17 +71,22 @@ async function anew() {
   redraw();
 }
 
-// What came since, and everything that is made from messages: summaries, facts, decisions.
+// What came since, and everything that is made from messages: summaries, facts, decisions. All of it, where what was there
+// before is not the same any more.
 async function goOn() {
-  const last = data.entries.length ? data.entries[data.entries.length - 1].seq : 0;
-  const fresh = await get(last);
-  const entries = { columns: fresh.entries.columns, rows: [...data.entries.map((one) => fresh.entries.columns.map((name) => one[name])), ...fresh.entries.rows] };
-  if (entries.rows.length !== fresh.metrics.messages) { await anew(); return; }
-  const ids = new Map(fresh.summaries.map((one) => [one.id, one]));
-  if (entries.rows.some((row) => row[12] && !ids.has(row[12]))) { await anew(); return; }
-  data = indexed({ ...fresh, entries, revisions: { ...data.revisions, ...fresh.revisions } });
-  redraw();
-  if (fresh.entries.rows.length) byId("live").textContent = `${plural(fresh.entries.rows.length, "new message")}.`;
+  const had = data.entries.length;
+  const fresh = await get(had ? data.entries[had - 1].seq : 0);
+  const { columns } = fresh.entries;
+  const rows = [...data.entries.map((one) => columns.map((name) => one[name])), ...fresh.entries.rows];
+  const summaries = new Set(fresh.summaries.map((one) => one.id));
+  const place = columns.indexOf("summary");
+  if (rows.length !== fresh.metrics.messages || rows.some((row) => row[place] && !summaries.has(row[place]))) await anew();
+  else {
+    data = indexed({ ...fresh, entries: { columns, rows }, revisions: { ...data.revisions, ...fresh.revisions } });
+    redraw();
+  }
+  const more = data.entries.length - had;
+  if (more > 0) byId("live").textContent = `${plural(more, "new message")}.`;
 }
 
 function follow(stamp) {

@@ -118,7 +118,7 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
             *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
         ]
     )
-    assert shortened(text, share=0.35).splitlines() == [
+    assert shortened(text, share=0.35, ranked=by_worth).splitlines() == [
         "Ann and the assistant talked about bolts.",
         f"- Ann: q0 {said}",
     ]

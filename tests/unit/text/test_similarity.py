@@ -27,6 +27,13 @@ def test_short_answers_are_never_duplicates() -> None:
     assert near_duplicates(["Yes, please do.", "Yes, please do."]) == {}
 
 
+def test_what_is_too_short_or_too_long_to_compare_hides_no_duplicate_behind_it() -> None:
+    giant = " ".join(f"word{number}" for number in range(30_000))
+    for first in ("Yes, please do.", giant):
+        assert near_duplicates([first, LONG, f"{LONG} again", LONG]) == {2: 1, 3: 1}
+    assert near_duplicates([LONG, LONG, "Yes.", f"{LONG} again"]) == {1: 0, 3: 0}
+
+
 def test_duplicates_point_to_the_first_of_their_kind() -> None:
     assert near_duplicates([LONG, f"{LONG} now", f"{LONG} now"]) == {1: 0, 2: 0}
 

@@ -32,6 +32,12 @@ def test_a_statement_without_any_cue_is_read() -> None:
     assert said(read("My sister Ana keeps bees behind the chapel.")) == ["My sister Ana keeps bees behind the chapel."]
 
 
+def test_what_stands_below_a_heading_or_a_block_of_code_is_read() -> None:
+    for above in ("## The grant", "```\nx = 1\n```", f"- {'word ' * 900}"):
+        (found,) = read(f"{above}\nThe deadline for the youth grant is March 3.")
+        assert found.value == "March 3"
+
+
 def test_what_is_particular_weighs_more_than_talk() -> None:
     (fact,) = read("The gate code at the garden hall is 4471.")
     talk = read("It is so nice that you always make time for the people around you!")
