@@ -199,10 +199,15 @@ class SectionText:
 class ContextSection(Protocol):
     """A part of a context beside the built-in ones, or in the place of one whose name it has."""
 
-    name: str
-    """Unique in a registry: letters, digits, `_`, `-`."""
-    share: float
-    """Of `max_tokens`, the most that it takes; unused room goes to recall."""
+    @property
+    def name(self) -> str:
+        """Unique in a registry: letters, digits, `_`, `-`."""
+        ...
+
+    @property
+    def share(self) -> float:
+        """Of `max_tokens`, the most that it takes; unused room goes to recall."""
+        ...
 
     def render(self, question: SectionQuestion) -> str | SectionText | None:
         """Its text, which is shown as data; nothing (`None`, or blank) leaves the section out."""

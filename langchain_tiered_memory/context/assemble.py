@@ -28,7 +28,7 @@ from langchain_tiered_memory.context.request import (
     with_learnt_window,
 )
 from langchain_tiered_memory.context.required_messages import kept_by_kind
-from langchain_tiered_memory.context.said import said_beside
+from langchain_tiered_memory.context.recall_budget import said_beside
 from langchain_tiered_memory.context.section_report import COMPACTED, account
 from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
@@ -121,7 +121,7 @@ def _with_what_left(  # noqa: PLR0917 - the parts of one request
     said = said_beside(
         runtime,
         ref,
-        request_inputs.said,
+        request_inputs.recall_budget,
         plan,
         name=request_inputs.name,
         required=request_inputs.required,

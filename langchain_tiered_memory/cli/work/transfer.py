@@ -121,7 +121,8 @@ def forget_target(db: str, target: Target, *, to_json: bool) -> None:
     console.print(
         f"forgotten: {plural(receipt.entries, 'message')}, {plural(receipt.revisions, 'older revision')}, "
         f"{plural(receipt.summaries, 'summary')}, {plural(receipt.passages, 'passage')}, "
-        f"{plural(receipt.vectors, 'vector')}"
+        f"{plural(receipt.vectors, 'vector')}, {plural(receipt.facts, 'fact')}, {plural(receipt.files, 'file')}, "
+        f"{plural(receipt.checkpoints, 'checkpoint')}, {plural(receipt.items, 'item')}"
     )
     for place in receipt.may_remain:
         say(f"bytes may remain: {place}", style="yellow", where=console)
