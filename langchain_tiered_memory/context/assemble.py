@@ -18,6 +18,7 @@ from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.mode import with_loop
 from langchain_tiered_memory.context.parent_sight import NO_SIGHT, ParentSight, sight_of
 from langchain_tiered_memory.context.policy import no_room_beside
+from langchain_tiered_memory.context.recall_budget import said_beside
 from langchain_tiered_memory.context.recalling import Recalling, keep_standing, recalling, with_standing
 from langchain_tiered_memory.context.request import (
     Request,
@@ -28,7 +29,6 @@ from langchain_tiered_memory.context.request import (
     with_learnt_window,
 )
 from langchain_tiered_memory.context.required_messages import kept_by_kind
-from langchain_tiered_memory.context.recall_budget import said_beside
 from langchain_tiered_memory.context.section_report import COMPACTED, account
 from langchain_tiered_memory.context.view.fact_section import record_room
 from langchain_tiered_memory.context.view.rendered_view import in_order, other_tracks, pinned_piece
@@ -128,7 +128,7 @@ def _with_what_left(  # noqa: PLR0917 - the parts of one request
         total=budget.max_tokens,
         track=request.track if request.alone else None,
     )
-    return replace(request_inputs, said=said)
+    return replace(request_inputs, recall_budget=said)
 
 
 def preview(runtime: Runtime, session_id: str, request: Request) -> Flow[ViewDiff]:

@@ -82,14 +82,14 @@ def recall_budget_of(
 def said_beside(
     runtime: Runtime,
     ref: SessionRef,
-    said: Said,
+    said: RecallBudget,
     plan: ViewPlan,
     *,
     name: str,
     required: RequiredMessages,
     total: int,
     track: str | None,
-) -> Said:
+) -> RecallBudget:
     """The same where the view was made smaller for this very request: what left it may be what answers.
 
     `plan` is the view's; the others are as of `said_last`, which gives `said`.

@@ -37,7 +37,9 @@ def _of_chatgpt(document: Located) -> Conversation:
     calls: dict[str, str] = {}
     for key in _branch(nodes, document.get("current_node")):
         message = nodes[key].get("message")
-        if isinstance(message, dict) and not (message.get("metadata") or {}).get("is_visually_hidden_from_conversation"):
+        if not isinstance(message, dict):
+            continue
+        if not (message.get("metadata") or {}).get("is_visually_hidden_from_conversation"):
             rows += _row_of_chatgpt(str(message.get("id") or key), message, calls)
     return _conversation(document, rows, name=name, title=document.get("title"))
 
@@ -46,7 +48,7 @@ def _branch(nodes: Mapping[str, Any], leaf: object) -> list[str]:
     """Keys of the nodes from the first to `leaf`; without one, to the newest that nothing follows."""
     if leaf not in nodes:
         ends = [key for key, node in nodes.items() if isinstance(node, dict) and not node.get("children")]
-        leaf = max(ends, key=lambda key: ((nodes[key].get("message") or {}).get("create_time") or 0.0), default=None)
+        leaf = max(ends, key=lambda key: (nodes[key].get("message") or {}).get("create_time") or 0.0, default=None)
     found: dict[str, None] = {}
     while isinstance(leaf, str) and leaf in nodes and leaf not in found and isinstance(nodes[leaf], dict):
         found[leaf] = None
@@ -117,7 +119,8 @@ def _block(block: Mapping[str, Any]) -> str:
         return f"[{block.get('name')}: {json.dumps(block.get('input'), ensure_ascii=False)}]"
     if kind == "tool_result":
         inner = block.get("content")
-        parts = [_block(one) for one in inner if isinstance(one, dict)] if isinstance(inner, list) else [str(inner or "")]
+        several = inner if isinstance(inner, list) else [{"type": "text", "text": str(inner or "")}]
+        parts = [_block(one) for one in several if isinstance(one, dict)]
         return "\n".join([f"[{block.get('name')} gave:]", *(one for one in parts if one)])
     return ""
 

@@ -16,7 +16,7 @@ from langchain_tiered_memory.conversations.nouns import ImportReport, Refused
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.memory import TieredMemory
+from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
 from langchain_tiered_memory.reports import Progress
 from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, utc

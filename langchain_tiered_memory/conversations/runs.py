@@ -46,7 +46,8 @@ def conversations_of_runs(rows: Sequence[Located]) -> Iterator[Conversation]:
         if not isinstance(row.value, dict) or not is_run(row.value):
             msg = f"{row.place}: expected a run with `run_type` and `inputs`, like the first"
             raise InvalidInputError(msg)
-    roots = [row for row in rows if not row.get("parent_run_id")] or [row for row in rows if row.get("run_type") == "llm"]
+    models = [row for row in rows if row.get("run_type") == "llm"]
+    roots = [row for row in rows if not row.get("parent_run_id")] or models
     threads: dict[str, list[Located]] = {}
     for row in sorted(roots, key=lambda one: str(one.get("start_time") or "")):
         threads.setdefault(_thread_of(row), []).append(row)
@@ -94,7 +95,8 @@ def _openai(message: BaseMessage) -> dict[str, Any]:
 
 
 def _words(message: BaseMessage) -> str:
-    return json.dumps([message.type, message.id or "", message.content], sort_keys=True, ensure_ascii=False, default=str)
+    said = [message.type, message.id or "", message.content]
+    return json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _messages_of(run: Located) -> list[BaseMessage]:
