@@ -287,7 +287,7 @@ def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallSty
         runtime = session.core.runtime
         budget = budget_of(BUDGET, request.model, settings=runtime.settings)
         inputs = request_inputs_of(runtime, ref_of(session), request, request.model, budget)
-        assert inputs.works_on_files
+        assert "files" in inputs.mode
         room = inputs.rooms(runtime, request, budget, 1.0).recall
         assert 0 < room <= runtime.settings.files.recall_share * BUDGET if found else room == 0
         assert bool(recalled(told(call_style, session.context, max_tokens=BUDGET))) is found

@@ -56,6 +56,7 @@ OTHERS = {
     *("Context", "Entry", "Event", "FailureReason", "Hit", "MemoryCheckpoint", "Outcome", "OutcomeKind", "Receipt"),
     *("Section", "Summary", "Task", "VerifyReport", "Zone", "TieredState", "CondenseJob", "Condensed"),
     *("Settings", "TreeSettings"),  # checked by pydantic: `tests/unit`
+    *("OtherSessions", "TieredStore"),  # a section; a store of LangGraph's, with checks of its own
     *("CondensationEngine", "MiniLMEmbeddings", "zone_in"),  # takes extensions; paths of files; any state
 }
 """Public names that are values, or have checks of their own."""
@@ -96,7 +97,9 @@ def hints_of(verb: Callable[..., Any]) -> dict[str, Any]:
     hinted: Any = types.SimpleNamespace(
         __annotations__={name: one.annotation for name, one in parameters.items() if one.annotation is not one.empty}
     )
-    hints = get_type_hints(hinted, vars(sys.modules[plain.__module__]), include_extras=True)
+    module = sys.modules[plain.__module__]
+    later = {name: getattr(module, name) for name in getattr(module, "_READ_LATER", ())}
+    hints = get_type_hints(hinted, later | vars(module), include_extras=True)
     for name in [name for name, one in parameters.items() if one.kind is one.VAR_KEYWORD]:
         changes = hints.pop(name)
         assert get_origin(changes) is Unpack, f"{verb} takes any name"
@@ -169,6 +172,8 @@ def good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
             "state": {},
             **dict.fromkeys(("session_id", "query", "operation", "name", "path", "content", "asked", "model"), "s"),
             **dict.fromkeys(("message_id", "summary_id"), "m1"),
+            **dict.fromkeys(("user", "fact_id", "statement"), "u"),
+            "records": [],
             **dict.fromkeys(("task_id",), "t"),
             **dict.fromkeys(("tokens", "saved_tokens"), 100),
             **{name: [] for name in ("texts", "messages", "source")},

@@ -106,6 +106,7 @@ def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[Assembly
         profile=None,
         ratio=1.0,
         foreground_seconds=0.0,
+        mode=inputs.rooms.mode,
     )
     sparing = replace(inputs, rooms=replace(inputs.rooms, spared=400))
     whole, less = (filled_as_pays(one, question, view, percent=math.inf).fill for one in (inputs, sparing))
