@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from sqlalchemy import Boolean
 
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.items.values import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.settings import CheckpointSettings
 from langchain_tiered_memory.transcript.outbox import write_down
@@ -64,6 +65,9 @@ def filled(where: str | Path, *, embedded: bool = False) -> None:
         store = memory.core.runtime.store
         store.windows.learn("a-model", 8000, 1.0)
         keep_in_all_tiers(store, ref_of(session))
+        draft = ItemDraft(namespace=("notes", "a"), name="k", value={"text": "tea"}, fields=("text",), ttl_minutes=1e9)
+        place = (draft.namespace, draft.name)
+        store.items.write(Reach(user="ann"), [draft], vectors={place: [b"kept"]}, embedder="e" * 32, now=1.0)
         store.plans.set_calibration("a-model", "a-counter", ratio=1.1, samples=3)
         removed = "INSERT INTO ltm_removed_vectors (passage_id) VALUES (99999)"
         with store.database.write() as connection:

@@ -35,7 +35,7 @@ _OF_SELF = re.compile(
     re.IGNORECASE,
 )
 _STANDING_ORDER = re.compile(
-    r"(?:^|[,;:.!] )(?:and |but |so |also |please |from now on,? |in (?:the )?future,? |remember(?: that)?,? ){0,3}"
+    r"(?:^|[,;:.!?] )(?:and |but |so |also |please |from now on,? |in (?:the )?future,? |remember(?: that)?,? ){0,3}"
     r"(?:(?:always|never|don['\u2019]t ever|do not ever) \w|(?:call|address|write to|speak to|contact|remind) me\b"
     r"|(?:only |always )?(?:answer|reply|respond|speak|write|talk)(?: to me)? (?:in|with|briefly|shortly)\b"
     r"|use (?:metric|imperial|british|american|celsius|fahrenheit)\b)",
@@ -53,6 +53,11 @@ _OF_THIS_MATTER = re.compile(
 _ASKS = re.compile(
     r"\?\s{0,4}$|^(?:can|could|would|will|do|does|did|what|how|why|where|who|when|which)\b", re.IGNORECASE
 )
+
+
+def may_tell_of_user(text: str) -> bool:
+    """Whether any line of a message is worded as what `holds_for_user`: most are not, and need not be read further."""
+    return any(_OF_SELF.search(line) or _STANDING_ORDER.search(line) for line in text.splitlines())
 
 
 def holds_for_user(fact: Fact) -> bool:

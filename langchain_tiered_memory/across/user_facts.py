@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.across.personal import holds_for_user
+from langchain_tiered_memory.across.personal import holds_for_user, may_tell_of_user
 from langchain_tiered_memory.summaries.facts.reading import read_facts
 from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.text.terms import analyse
@@ -65,10 +65,9 @@ def _stated(runtime: Runtime, refs: Sequence[SessionRef]) -> list[tuple[SessionR
     """
     across = runtime.store.across
     found = across.facts(refs)
-    by_session: dict[int, list[tuple[SessionRef, Fact]]] = {}
     for ref, entry in across.unread(refs):
-        by_session.setdefault(ref.key, []).extend((ref, fact) for fact in read_facts([entry], goal_seq=0))
-    found += [one for some in by_session.values() for one in some]
+        if may_tell_of_user(entry.text):
+            found += [(ref, fact) for fact in read_facts([entry], goal_seq=0)]
     personal = [(ref, fact) for ref, fact in found if ref.begun_by is None and holds_for_user(fact)]
     personal.sort(key=lambda one: (one[1].at, one[0].key, one[1].seq, one[1].id))
     numbered: list[tuple[SessionRef, Fact]] = []

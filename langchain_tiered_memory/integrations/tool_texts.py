@@ -71,19 +71,23 @@ def recalled_elsewhere(
     facts: Sequence[Fact], hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
 ) -> str:
     """What other conversations of the user say: facts that hold for them, then messages, within `max_tokens`."""
-    blocks = [f"[{moment(one.at)}] the user said of themself: {neutralised(line_of(one))}" for one in facts]
-    told = {message_id for one in facts for message_id in one.message_ids}
-    for hit in hits:
-        if hit.id not in told:
-            text = head_and_tail(hit.passage, max_tokens=max_tokens // 3, count=count, pointer="...")
-            blocks.append(f"[{moment(hit.at)}] {speaker_label(hit.name, hit.role or 'other')}: {neutralised(text)}")
     room, shown = max_tokens - _FRAMING_TOKENS, list[str]()
-    for block in blocks:
-        room -= count(block) + 1
-        if room < 0:
-            break
-        shown.append(block)
+    told = {message_id for one in facts for message_id in one.message_ids}
+    offers = [[f"[{moment(one.at)}] the user said of themself: {neutralised(line_of(one))}"] for one in facts]
+    offers += [_forms(hit, max_tokens=max_tokens, count=count) for hit in hits if hit.id not in told]
+    for forms in offers:
+        fitting = next((one for one in forms if count(one) < room), None)
+        if fitting is not None:
+            shown.append(fitting)
+            room -= count(fitting) + 1
     return fenced(shown, head=_NOTE_ELSEWHERE)
+
+
+def _forms(hit: Hit, *, max_tokens: int, count: Callable[[str], int]) -> list[str]:
+    """A message of another conversation: whole, by the passage that answers, or a part of that."""
+    cut = head_and_tail(hit.passage, max_tokens=max_tokens // 3, count=count, pointer="...")
+    label = f"[{moment(hit.at)}] {speaker_label(hit.name, hit.role or 'other')}: "
+    return [label + neutralised(text) for text in dict.fromkeys((hit.text, hit.passage, cut))]
 
 
 def _of_hit(hit: Hit, text: str) -> str:

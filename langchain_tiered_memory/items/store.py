@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, and_, delete, or_, select, true, update
 
 from langchain_tiered_memory.items.values import (
+    SECONDS_OF_A_MINUTE,
     ItemDraft,
     StoredItem,
     as_json,
+    expiry_of,
     kept,
     namespace_of,
     range_below,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.items.values import Namespace, Place, Reach
     from langchain_tiered_memory.sql.database import Database
 
-_SECONDS = 60.0  # of a minute
 _NEWEST_FIRST = (items.c.updated_at.desc(), items.c.key.desc())
 _PAGE = 500
 
@@ -112,7 +113,7 @@ class Items:
                     "embedder": embedder if made is not None else None,
                     "updated_at": now,
                     "ttl_minutes": draft.ttl_minutes,
-                    "expires_at": None if draft.ttl_minutes is None else now + draft.ttl_minutes * _SECONDS,
+                    "expires_at": expiry_of(draft.ttl_minutes, now),
                 }
                 owner = reach.owner_in(draft.namespace)
                 named = {
@@ -131,7 +132,7 @@ class Items:
 
     def refresh(self, keys: Sequence[int], *, now: float) -> None:
         """Have these items live on from now, as long as each was given."""
-        expires = now + items.c.ttl_minutes * _SECONDS
+        expires = now + items.c.ttl_minutes * SECONDS_OF_A_MINUTE
         with self.database.write() as connection:
             for part in chunks(sorted(keys)):
                 lasting = and_(items.c.key.in_(part), items.c.ttl_minutes.is_not(None))

@@ -12,6 +12,7 @@ from langchain_tiered_memory.sql.schema import digest_of, packed, unpacked
 Namespace: TypeAlias = tuple[str, ...]
 Place: TypeAlias = tuple[Namespace, str]
 """A namespace, and the name of an item in it."""
+SECONDS_OF_A_MINUTE = 60.0
 _END = "\n"
 """Ends each label of a namespace as it is kept; `packed` leaves none in a label."""
 _BEHIND_END = chr(ord(_END) + 1)
@@ -59,7 +60,17 @@ class Reach:
     def digest_at(self, place: Place) -> str:
         """The identity of the item that this user has at a place."""
         namespace, name = place
-        return digest_of(json.dumps([self.owner_in(namespace), list(namespace), name]))
+        return digest_of_place(self.owner_in(namespace), namespace, name)
+
+
+def digest_of_place(owner: str | None, namespace: Namespace, name: str) -> str:
+    """The identity of an item: an owner has one of each name in a namespace."""
+    return digest_of(json.dumps([owner, list(namespace), name]))
+
+
+def expiry_of(ttl_minutes: float | None, since: float) -> float | None:
+    """When an item expires that lives so long from a moment on; `None`: never."""
+    return None if ttl_minutes is None else since + ttl_minutes * SECONDS_OF_A_MINUTE
 
 
 def kept(namespace: Namespace) -> str:

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
+from langchain_tiered_memory.maintenance.item_relations import of_items
 from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
@@ -121,6 +122,11 @@ class Relations:
                 problem = Problem(kind="wrong_removal", what=str(one), detail=detail)
                 found.append(Fault(problem, Remedy(removed, {"passage_id": one}, None)))
         return found
+
+    def of_items(self) -> list[Fault]:
+        """What items of LangGraph's store, and their vectors, say of each other."""
+        with self.database.read() as connection:
+            return list(of_items(connection))
 
     def of_session(
         self, ref: SessionRef, *, plan_border: Callable[[str], int | None], payload_digest: Callable[[str], str | None]

@@ -83,6 +83,7 @@ def general_faults(runtime: Runtime) -> list[Fault]:
             *relations.of_no_session(),
             *relations.of_the_forgotten(),
             *relations.of_vectors(embedder),
+            *relations.of_items(),
         ]
 
     return _seen_twice(look)

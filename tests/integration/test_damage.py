@@ -172,6 +172,18 @@ NOT_CHECKABLE = {
     "ltm_removals.revisions": "a count of what is over",
     "ltm_removals.summaries": "a count of what is over",
     "ltm_removals.passages": "a count of what is over",
+    "ltm_removals.facts": "a count of what is over",
+    "ltm_removals.files": "a count of what is over",
+    "ltm_removals.checkpoints": "a count of what is over",
+    "ltm_removals.items": "a count of what is over",
+    "ltm_items.payload": "given, and kept nowhere else",
+    "ltm_items.fields": "given, and kept nowhere else",
+    "ltm_items.embedder": "another one's vectors are made anew when the item is looked for",
+    "ltm_items.created_at": "a moment of which nothing else speaks; behind its end is named",
+    "ltm_items.updated_at": "a moment of which nothing else speaks",
+    "ltm_items.ttl_minutes": "given, and kept nowhere else; none beside an end is named",
+    "ltm_items.expires_at": "reading an item may have let it live on; before its beginning is named",
+    "ltm_item_vectors.vector": "what an embedder gave; rebuild_index() has it made anew",
 }
 """Columns in which a value of the right form says nothing wrong that anything else could tell."""
 TRUTH = {
@@ -183,6 +195,7 @@ TRUTH = {
     "ltm_forgotten",
     "ltm_forgotten_sessions",
     "ltm_removal_targets",
+    "ltm_items",
 }
 """Tables with what was given: where that is damaged, `doctor()` may have to leave it named."""
 EMPTIED_BY_OPENING = {"ltm_removal_targets"}
