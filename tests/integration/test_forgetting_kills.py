@@ -129,7 +129,7 @@ def assert_gone(folder: Path, memory: TieredMemory, what: str) -> None:
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
 def test_doctor_and_the_next_forget_finish_what_was_broken_off(call_style: CallStyle, tmp_path: Path) -> None:
-    for number in (12, 20, 28):
+    for number in (14, 20, 28):
         folder = tmp_path / str(number)
         folder.mkdir()
         with open_memory(folder / "memory.db") as memory:
@@ -222,7 +222,7 @@ def forget_and_die(where: str, number: int, pipe: Connection) -> None:
         pipe.send(len(seen))
 
 
-@pytest.mark.parametrize("number", [10, 25, 40])
+@pytest.mark.parametrize("number", [14, 25, 40])
 def test_a_process_that_is_killed_while_it_forgets_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
     folder = tmp_path / "alone"
     folder.mkdir()

@@ -81,7 +81,7 @@ def test_no_sentence_of_ours_is_eaten_whatever_setting_it_is_about() -> None:
             with pytest.raises(SettingsError) as caught:
                 group(max_token=1)
             assert HIDDEN not in str(caught.value)
-            assert "'max_token': known are" in str(caught.value)
+            assert "there is no 'max_token'" in str(caught.value)
 
 
 def test_the_words_of_our_own_errors_pass_there() -> None:
