@@ -31,7 +31,7 @@ class EventName(StrEnum):
         return member
 
     SUMMARY_MADE = "summary_made", _INFO, "a summary counts from now on"
-    SUMMARY_UNSOURCED = "summary_unsourced", _WARNING, "a summary names figures or names that are in no source; marked"
+    SUMMARY_UNSOURCED = "summary_unsourced", _WARNING, "a summary names figures or codes that are in no source; marked"
     ANSWER_REFUSED = "answer_refused", _INFO, "an answer of a condensing model was not taken; the next request says why"
     CONDENSATION_FAILED = "condensation_failed", _WARNING, "a summary could not be made; tried again later"
     CONDENSATION_FELL_BACK = "condensation_fell_back", _WARNING, "a degraded summary stands until a better one is made"

@@ -86,7 +86,7 @@ class ValidationSettings(Frozen):
     tokens asked for, where they are more); 0 takes any, also one that repeats a single message. What states fewer is
     half a sentence, and treated likewise."""
     mark_unsourced: bool = True
-    """Mark figures, codes and names that nothing in the sources explains: `[not in the source: 9,400]`."""
+    """Mark figures and codes that nothing in the sources explains: `[not in the source: 9,400]`."""
     audit: bool = True
     """Append the statements with figures and paths, what is open, and unfinished calls that the text dropped."""
     audit_share: float = Field(default=0.25, ge=0, le=1)
