@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.text import Text
 
 from langchain_tiered_memory.cli.context_view import account, content
-from langchain_tiered_memory.cli.opening import embedder_of, existing_session, open_memory
+from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
 from langchain_tiered_memory.types.records import utc
@@ -36,7 +36,7 @@ def print_context(
         BudgetError: when the budget cannot hold what must be shown.
     """
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory:
-        if embedder_of(memory) is not None:
+        if not no_embeddings:
             say_gaps(memory.status())
         context = existing_session(memory, session_id).context(question, max_tokens=max_tokens, view=view)
     if as_json:
