@@ -129,6 +129,15 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len(read(ROOT / "README.md").split()) <= README_WORDS
 
 
+def test_the_readme_has_a_command_that_shows_the_main_job_and_one_that_runs_the_tests() -> None:
+    blocks = re.findall(r"^```bash\n(.+?)^```$", read(ROOT / "README.md"), re.MULTILINE | re.DOTALL)
+    assert [block.strip().count("\n") for block in blocks[:2]] == [0, 0]
+    assert "pip install" in blocks[0]
+    assert "tiered-memory replay" in blocks[0]
+    assert "pip install -e" in blocks[1]
+    assert "pytest" in blocks[1]
+
+
 @each_page
 def test_a_decision_has_its_sections_and_keeps_short(page: Path) -> None:
     text = read(page)
