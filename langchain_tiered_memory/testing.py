@@ -176,7 +176,8 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
         end = asked.find(_PART_ENDS, part.end())
         own = asked[part.end() : end if end >= 0 else len(asked)]
         below = "\n".join(texts.get(one, "") for one in (part["of"] or "").split())
-        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {round(int(part['words']) / WORDS_PER_TOKEN)} tokens"
+        aim = round(int(part["words"]) / WORDS_PER_TOKEN)
+        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {aim} tokens"
         texts[part["number"]] = write(prompt)
     if not texts:
         return None
