@@ -213,6 +213,9 @@ EASED = 0.5
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
+SURE = 0.2
+"""The weight from which what rules read in messages counts beside a model's words for them."""
+
 COMMON = word_set(
     "a an the and or but so as if than then that this these those there here it its is are was were be been being am "
     "do does did done doing have has had having will would can could should shall may might must not no nor of for to "
