@@ -1,4 +1,4 @@
-"""`tiered-memory ask` and `facts`: the context that a model would get for a question, and what a session states."""
+"""`tiered-memory ask`, `facts`, `correct`, `rate`: what a model gets, what a session states, what a person says."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -13,6 +13,14 @@ class View(StrEnum):
 
     RECALL = "recall"
     DEFAULT = "default"
+
+
+class Called(StrEnum):
+    """What a person may call a summary."""
+
+    GOOD = "good"
+    WRONG = "wrong"
+    INCOMPLETE = "incomplete"
 
 
 def ask(
@@ -88,3 +96,22 @@ def correct(
     from langchain_tiered_memory.cli.work.ask import correct_fact  # noqa: PLC0415 - keeps --help fast
 
     correct_fact(db, session, fact, statement, to_json=as_json)
+
+
+def rate(
+    db: Database,
+    session: SessionId,
+    summary: Annotated[
+        str, typer.Argument(metavar="SUMMARY", help="Its id, or the numbers of its messages.", show_default=False)
+    ],
+    verdict: Annotated[Called, typer.Argument(help="What you call it.", show_default=False)],
+    *,
+    note: Annotated[
+        str | None, typer.Option(help="What is right or missing: the next text says so.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what you think of a summary. One that is wrong or incomplete is made again, by whoever wrote it."""
+    from langchain_tiered_memory.cli.work.ask import rate_summary  # noqa: PLC0415 - keeps --help fast
+
+    rate_summary(db, session, summary, verdict.value, note=note, to_json=as_json)

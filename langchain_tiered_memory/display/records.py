@@ -41,7 +41,7 @@ def summary(one: Summary) -> Sheet:
     return Sheet(
         kind="Summary",
         about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
-        notes=(f"{_sizes(one)}; written by {one.model or 'nobody yet'}{_flaws(one)}",),
+        notes=(f"{_sizes(one)}; written by {one.model or 'nobody yet'}{_flaws(one)}", *_verdict(one)),
         blocks=(Words(text=one.text),) if one.text else (),
     )
 
@@ -49,6 +49,11 @@ def summary(one: Summary) -> Sheet:
 def _sizes(one: Summary) -> str:
     saved = 1 - one.tokens / one.source_tokens if one.source_tokens and one.tokens else 0.0
     return f"{one.tokens:,} of {one.source_tokens:,} tokens, {percent(saved)} saved"
+
+
+def _verdict(one: Summary) -> list[str]:
+    note = f": {one.verdict_note}" if one.verdict_note else ""
+    return [f"a person called it {one.verdict}{note}"] if one.verdict else []
 
 
 def _flaws(one: Summary) -> str:
@@ -203,6 +208,10 @@ def metrics(one: SessionMetrics) -> Sheet:
     notes += (
         [", ".join(f"{count} {name}" for count, name in flaws if count)] if any(count for count, _ in flaws) else []
     )
+    notes += [
+        f"level {one.level} by {one.writer}: {one.good} called good, {one.wrong} wrong, {one.incomplete} incomplete"
+        for one in one.ratings
+    ]
     return Sheet(
         kind="SessionMetrics",
         about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "

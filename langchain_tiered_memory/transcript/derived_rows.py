@@ -116,7 +116,7 @@ def passage_values(
 _CHECKED_OF_SUMMARY = (
     "id", "level", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens", "strategy",
     "text", "tokens", "attempts", "calls", "input_tokens", "output_tokens", "seconds", "kept_identifiers",
-    "information_loss", "reason", "created_at",
+    "information_loss", "reason", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 """Columns of a summary that somebody reckons with, or that are words of ours."""
 
@@ -163,6 +163,8 @@ def summary(row: Columns) -> Summary:
         from_tools=bool(row["from_tools"]),
         reason=row["reason"],
         created_at=row["created_at"],
+        verdict=row["verdict"],
+        verdict_note=row["verdict_note"],
     )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.types.outcomes import FailureReason
-    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent
+    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict
     from langchain_tiered_memory.types.runs import FileOperation
 
 
@@ -114,6 +114,16 @@ class Written:
     """Fingerprint of what counted its tokens; empty where nobody says."""
     taken_up: tuple[str, ...] = ()
     """Above level 1: ids of facts that this text states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a person says of a summary."""
+
+    verdict: Verdict
+    note: str | None = None
+    by_model: bool = False
+    """Whether a model is there for what rules wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,7 @@ class SummaryState(StrEnum):
 
 FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]
 FactStatus: TypeAlias = Literal["active", "superseded"]
+Verdict: TypeAlias = Literal["good", "wrong", "incomplete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -287,6 +288,10 @@ class Summary(Shown):
     reason: str | None = None
     """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
+    verdict: Verdict | None = None
+    """What a person called it, by `Session.rate`; a text that was made since does not take it away."""
+    verdict_note: str | None = None
+    """What the person said was wrong or missing: every text that is made of it holds that."""
 
     def _sheet(self) -> Sheet:
         from langchain_tiered_memory.display.records import summary  # noqa: PLC0415 - as of `Shown`

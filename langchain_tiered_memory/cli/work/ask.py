@@ -1,4 +1,4 @@
-"""The work of `tiered-memory ask` and `facts`."""
+"""The work of `tiered-memory ask`, `facts`, `correct` and `rate`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from langchain_tiered_memory.cli.context_view import account, content
 from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.records import Fact, Verdict
 
 
 def print_context(
@@ -94,3 +96,29 @@ def correct_fact(db: str, session_id: str, fact_id: str, statement: str, *, to_j
     say(f"{short(new.id)}: {new.text}", where=out())
     undo = f"tiered-memory forget {shlex.quote(db)} {shlex.quote(session.session_id)} -m {short(new.message_ids[0])}"
     say(f"To undo it: {undo}", style="dim")
+
+
+def rate_summary(
+    db: str, session_id: str, summary_id: str, verdict: Verdict, *, note: str | None, to_json: bool
+) -> None:
+    """Rate a summary, have rules write theirs again, and print it; what a model wrote waits for its program.
+
+    Raises:
+        NotFoundError: when there is no such database, session or summary.
+        InvalidInputError: when the summary is not one, or not written yet, or is good and has a note.
+    """
+    quiet = Settings(tree=TreeSettings(background=False))
+    with open_memory(db, must_exist=True, settings=quiet) as memory:
+        session = existing_session(memory, session_id)
+        rated = session.rate(summary_id, verdict, note=note)
+        if rated.stale and rated.model == RULES and not rated.by_rules:
+            session.flush()
+            rated = next(one for one in session.tree().summaries if one.id == rated.id)
+    if to_json:
+        print_json(rated)
+        return
+    say(f"{short(rated.id)}: called {verdict}", where=out())
+    if rated.stale:
+        say(f"{rated.model} makes it again the next time that its program has the session.", style="dim")
+    elif verdict != "good":
+        say(rated.text, where=out())
