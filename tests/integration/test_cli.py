@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = (
     "replay", "ask", "eval", "inspect", "facts", "correct", "verify", "reindex", "doctor", "export", "import",
-    "forget", "status", "setup", "page", "serve", "policy",
+    "forget", "status", "setup", "page", "serve", "policy", "encrypt", "rotate-key",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
