@@ -165,7 +165,7 @@ class Database(forks.AtFork):
         try:
             until_it_passes(lambda: self._prepare(now), seconds=self.busy_seconds, passes=_is_conflict)
         except BaseException:
-            self.engine.dispose()
+            self._let_go()
             raise
 
     def _make_locks(self) -> None:
@@ -416,7 +416,12 @@ class Database(forks.AtFork):
         """Let go of all connections. Any later use raises `ClosedError`."""
         self._closed = True
         self._shared.end()
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.engine.dispose()
+        if self._file is not None:
+            self._file.close()
 
     def before_fork(self) -> None:
         """Close what is idle: SQLite must not be carried across a fork, nor may two processes share a socket."""

@@ -32,7 +32,6 @@ KeySource: TypeAlias = Callable[[], str | bytes]
 """Gives the key, each time it is asked. It is asked again where the key that it gave no longer opens the file."""
 SHORTEST_KEY_BYTES = 16
 _PLAIN_BEGINNING = b"SQLite format 3\0"
-_SALT_BYTES = 16
 _PAGE_BYTES = 4096
 _DERIVATION = ("sha512", 256_000, 32)
 """SQLCipher 4's own: PBKDF2 with HMAC-SHA512, its rounds, the bytes of an AES-256 key."""
@@ -73,30 +72,31 @@ class FileKey:
             NotEncryptedError: when the file is a plain database.
             KeyNeededError: when no key was given.
         """
-        beginning = _beginning(path)
-        if beginning == _PLAIN_BEGINNING:
+        connection.execute("PRAGMA cipher_log_level=NONE").fetchall()  # else a wrong key is told on standard error
+        connection.execute(f"PRAGMA key=\"x'{'0' * 64}'\"").fetchall()
+        salt = _salt_of(connection)
+        if salt == _PLAIN_BEGINNING:
             msg = (
                 f"{path} is not encrypted, and a key was given: make an encrypted copy with `tiered-memory encrypt`, "
                 "or open it without encryption_key"
             )
             raise NotEncryptedError(msg)
-        if not self._pages or beginning != self._salt:
-            self._derive(beginning or os.urandom(_SALT_BYTES))
-        connection.execute("PRAGMA cipher_log_level=NONE").fetchall()  # else a wrong key is told on standard error
+        if not self._pages or salt != self._salt:
+            self._derive(salt)
         connection.execute(f"PRAGMA key=\"x'{self._pages}'\"").fetchall()
 
     def ask_again(self) -> None:
         """Take what the caller gives now for the key from now on."""
         self._pages = ""
 
-    def rekey(self, connection: Any, path: Path) -> None:  # noqa: ANN401 - as above
+    def rekey(self, connection: Any) -> None:  # noqa: ANN401 - as above
         """Write every page anew with this key, in one transaction of a connection that another key unlocked."""
-        self._derive(_beginning(path))
+        self._derive(_salt_of(connection))
         connection.execute(f"PRAGMA rekey=\"x'{self._pages}'\"").fetchall()
 
     def copy(self, plain: Path, encrypted: Path) -> None:
         """Write an encrypted copy of a plain database. See `encrypt_copy`."""
-        self._derive(os.urandom(_SALT_BYTES))
+        self._derive(os.urandom(len(_PLAIN_BEGINNING)))
         with closing(
             driver_of(self).connect(plain.as_uri() + "?mode=rw", uri=True, isolation_level=None)
         ) as connection:
@@ -141,11 +141,15 @@ def refusal(error: BaseException, path: Path, key: FileKey | None) -> StorageErr
 def encrypt_copy(plain: Path, encrypted: Path, ask: KeySource) -> None:
     """Write an encrypted copy of a plain SQLite database, as it is now. What is broken off leaves no half database.
 
+    For a process of its own: in one that has the database open, closing it here would take the locks from all others.
+
     Raises:
         StorageError: when the first is no plain database, the copy is there already, or one cannot be read or written.
         SettingsError: when the key cannot be used.
     """
-    if _beginning(plain) != _PLAIN_BEGINNING:
+    with plain.open("rb") as file:
+        is_plain = file.read(len(_PLAIN_BEGINNING)) == _PLAIN_BEGINNING
+    if not is_plain:
         msg = f"{plain} is no plain SQLite database: nothing was copied"
         raise StorageError(msg)
     key = FileKey(ask)
@@ -163,10 +167,13 @@ def encrypt_copy(plain: Path, encrypted: Path, ask: KeySource) -> None:
         raise
 
 
-def _beginning(path: Path) -> bytes:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(_SALT_BYTES)
-    return b""
+def _salt_of(connection: Any) -> bytes:  # noqa: ANN401 - as above
+    """A file's first bytes, or of an empty one those that it will have.
+
+    Never read through a descriptor of our own: its closing would take SQLite's locks on the file from this process.
+    """
+    (salt,) = connection.execute("PRAGMA cipher_salt").fetchone()
+    return bytes.fromhex(salt)
 
 
 def _looks_encrypted(path: Path) -> bool:

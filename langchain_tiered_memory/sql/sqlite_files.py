@@ -15,11 +15,19 @@ import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from langchain_tiered_memory.errors import DatabaseReplacedError, SettingsError, StorageConflictError, StorageError
+from langchain_tiered_memory.errors import (
+    DatabaseReplacedError,
+    KeyNeededError,
+    NotEncryptedError,
+    SettingsError,
+    StorageConflictError,
+    StorageError,
+)
 from langchain_tiered_memory.sql.encryption import FileKey, driver_of, refusal
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.migrations import refuse_foreign_tables
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sql.encryption import KeySource
 
 _SIDE_FILES = ("-wal", "-shm")
+_OPEN: WeakSet[SqliteFile] = WeakSet()
+"""The files that this process has open."""
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY")
 
 
@@ -98,6 +108,7 @@ class SqliteFile:
         if not self.path.parent.is_dir():
             msg = f"the folder {self.path.parent} does not exist: create it, or open the memory elsewhere"
             raise StorageError(msg)
+        self._require_one_driver()
         if self.read_only and not self.path.exists():
             msg = f"there is no database at {self.path} to read: open it without read_only to make one"
             raise StorageError(msg)
@@ -120,6 +131,21 @@ class SqliteFile:
                 raise self.changed() from error
             raise self.error_of(error) from error
         refuse_foreign_tables({name for (name,) in found})
+
+    def close(self) -> None:
+        """It is open here no longer."""
+        _OPEN.discard(self)
+
+    def _require_one_driver(self) -> None:
+        """Go on where this process has the file open as it is opened now: with a key, or without one.
+
+        With and without are two libraries. One that closes a file takes the locks of the other from it.
+        """
+        if any(other.path == self.path and other.driver is not self.driver for other in list(_OPEN)):
+            so, what = ("without", NotEncryptedError) if self._key is not None else ("with", KeyNeededError)
+            msg = f"{self._label} is open in this process {so} a key: open it so here too, or close it first"
+            raise what(msg)
+        _OPEN.add(self)
 
     def error_of(self, error: BaseException) -> StorageError:
         """The error to raise for what the driver raised."""
@@ -148,7 +174,7 @@ class SqliteFile:
         new = FileKey(ask)
         try:
             with closing(self.connect()) as connection:
-                new.rekey(connection, self.path)
+                new.rekey(connection)
                 self._key = new
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except self.driver.Error as error:
