@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, keys, pages, policy, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -39,6 +39,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "export": transfer.export,
     "import": transfer.import_,
     "forget": transfer.forget,
+    "encrypt": keys.encrypt,
+    "rotate-key": keys.rotate_key,
     "status": care.status,
     "setup": care.setup,
 }
@@ -60,6 +62,8 @@ EXAMPLES = {
     "export": "tiered-memory export memory.db alice --out alice.jsonl",
     "import": "tiered-memory import memory.db conversations.json",
     "forget": "tiered-memory forget memory.db alice --message m1",
+    "encrypt": "tiered-memory --key-file key.txt encrypt memory.db encrypted.db",
+    "rotate-key": "tiered-memory --key-file key.txt rotate-key encrypted.db new-key.txt",
     "status": "tiered-memory status memory.db",
     "setup": "tiered-memory setup --yes",
 }
@@ -116,11 +120,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
+    key_file: keys.KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
+    keys.use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = (
     "replay", "ask", "eval", "inspect", "facts", "correct", "rate", "verify", "reindex", "doctor", "export", "import",
-    "forget", "status", "setup", "page", "serve", "policy",
+    "forget", "status", "setup", "page", "serve", "policy", "encrypt", "rotate-key",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -229,6 +229,8 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIERED_MEMORY_MINILM_DIR", str(tmp_path))  # by words alone: it is quicker
     (tmp_path / "conversations").mkdir()
+    for name in ("key.txt", "new-key.txt"):
+        (tmp_path / name).write_text(f"a key for tests in {name}\n", "utf-8")
     chat(tmp_path, name="alice", messages=12)
     assert called("import", "memory.db", "alice.jsonl").exit_code == 0
     (tmp_path / "conversations.json").write_text((tmp_path / "alice.jsonl").read_text(encoding="utf-8"), "utf-8")
@@ -236,7 +238,7 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
     for command, example in EXAMPLES.items():
         assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
         name, *arguments = shlex.split(example)
-        assert (name, arguments[0]) == ("tiered-memory", command)
+        assert (name, arguments[2 if arguments[0] == "--key-file" else 0]) == ("tiered-memory", command)
         if command in ("setup", "eval", "replay", "correct", "rate", "serve"):
             continue  # what fetches, measures for minutes or goes on serving has tests of its own
         shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
