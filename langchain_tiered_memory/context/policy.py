@@ -9,7 +9,6 @@ a model's own tokens is divided by what calibration learnt first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.mode import REASONS
@@ -19,11 +18,10 @@ from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.types.policies import Mode, PolicyRow, ViewPolicy
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.context.sections.registry import ChosenSections
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.policies import ModeName, Share
 
-_MARGIN_TOKENS = 8
-"""Framing of a message and rounding, kept free."""
 LEAVES_FOR_REQUIRED = ("parts", "files", "facts", "history")
 """What leaves a view, one after the other, where the messages that must be shown cannot even be read beside it."""
 LADDER: tuple[tuple[str, str], ...] = (
@@ -39,76 +37,6 @@ LADDER: tuple[tuple[str, str], ...] = (
 """What gives way where not all fits, first to last: the section, and what happens to it."""
 _GIVES_WAY_WITH = {"history": "facts"}
 """Sections that give way together with another."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
-    """The policy of one request, resolved: the rooms that the parts of a view are given."""
-
-    policy: ViewPolicy
-    recall: int
-    """Set aside for recall and the registered sections beside it."""
-    sections: int = 0
-    """Of that, for registered sections."""
-    spared: int = 0
-    """What recall was not given of its share beside file work: a view grows into it, and is filled as if it were taken.
-    Filled too, it would be sent anew at each condensation."""
-    cover: int
-    """Of `history`, for summaries."""
-    defended: int
-    """What summaries keep where messages that must be shown do not fit, also beside work on files."""
-    queries: int
-    """Of `history`, for earlier user messages behind them."""
-    record: int
-    """For summaries and facts together, where a fact that must last has no room among the facts."""
-    keep: int
-    """What settles when and over what a view is condensed: of recent messages, without file work."""
-    stays: int
-    """What remains of the recent messages after a condensation of the view."""
-    recent_least: int
-    code: int
-    summaries: int
-    quotes_queries: bool = True
-    """Whether earlier user messages are quoted: not where a registered section is in their place."""
-
-    @property
-    def mode(self) -> Mode:
-        """What the request is."""
-        return self.policy.mode
-
-    @property
-    def total(self) -> int:
-        """Everything, system prompt and tools included."""
-        return self.policy.total
-
-    @property
-    def fixed(self) -> int:
-        """System prompt and tool schemas."""
-        return self.policy.fixed
-
-    @property
-    def hard(self) -> int:
-        """The most that everything but recall may take, system prompt and tools included."""
-        return self.total - self.recall
-
-    @property
-    def is_full(self) -> bool:
-        """Whether system prompt and tools alone leave no room for a message."""
-        return self.fixed > self.total - _MARGIN_TOKENS
-
-    def of(self, section: str) -> int:
-        """The most that a section takes."""
-        return self.policy.row(section).tokens
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        """All rooms, whatever the mode: where they are the same, so is what stands in them."""
-        return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self.policy)
-
-    def without_recall(self) -> Rooms:
-        """With recall's room given to the view: a history that fits is shown whole."""
-        view = self.total - self.sections - self.fixed
-        return replace(self, recall=self.sections, policy=self.policy.telling(recent=view))
 
 
 def no_room_beside(fixed: int, max_tokens: int, *, ratio: float) -> str:
@@ -127,9 +55,8 @@ def resolved(
     mode: Mode,
     settings: Settings,
     given: RecallBudget | None = None,
-    sections_share: float = 0.0,
-    replaced: frozenset[str] = frozenset(),
-) -> Rooms:
+    sections: ChosenSections | None = None,
+) -> ViewPolicy:
     """The policy of a request, in tokens.
 
     Args:
@@ -139,8 +66,7 @@ def resolved(
         mode: What the request is.
         settings: The table's shares, where a user may turn them.
         given: What recall may take beside what the user said last.
-        sections_share: Of the budget, for registered sections; they stand with recall.
-        replaced: Names of built-in sections that are not shown, for registered ones are in their place.
+        sections: What a user registered: it stands with recall, or in the place of a built-in section.
 
     Raises:
         BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
@@ -150,9 +76,10 @@ def resolved(
         raise BudgetError(msg)
     total = math.floor(max_tokens / ratio)
     rest = max(total - fixed, 0)
-    sections = min(round(sections_share * total), rest)
+    share, replaced = (sections.share, sections.replaced) if sections is not None else (0.0, frozenset[str]())
+    own = min(round(share * total), rest) if "minimal" not in mode else 0
     recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
-    recall = rest if "recall" in mode else min(recall + sections, rest)
+    recall = rest if "recall" in mode else min(recall + own, rest)
     view = rest - recall
     columns = table(settings, total=total, filled=max(view - spared, 0))
 
@@ -177,12 +104,15 @@ def resolved(
         files,
         grows.allowing(grows.within(total) if "recall" in mode else view),
         columns["parent"]["talk"].allowing(columns["parent"]["talk"].within(rest)),
-        asked.allowing(min(recall - sections, asked.within(total)) if "minimal" in mode else recall - sections),
+        asked.allowing(min(recall - own, asked.within(total)) if "minimal" in mode else recall - own),
     )
-    return Rooms(
-        policy=ViewPolicy(mode=mode, total=total, fixed=fixed, rows=rows),
+    return ViewPolicy(
+        mode=mode,
+        total=total,
+        fixed=fixed,
+        rows=rows,
         recall=recall,
-        sections=sections,
+        sections=own,
         spared=spared,
         cover=history.tokens,
         defended=round(NUMBERS.defended_share * columns["history"][base].within(total)),
@@ -217,7 +147,7 @@ def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings
     }.get(mode)
     told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
     given = RecallBudget(share=share)
-    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given).policy
+    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given)
 
 
 def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:

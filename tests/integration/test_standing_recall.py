@@ -13,10 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
 from langchain_tiered_memory.context.recall_budget import recall_budget_of
-from langchain_tiered_memory.context.request import Request, request_inputs_of
+from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.messages.validity.rules import check_valid
-from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import goes_on, judge
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -285,10 +285,9 @@ def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallSty
             view="default",
         )
         runtime = session.core.runtime
-        budget = budget_of(BUDGET, request.model, settings=runtime.settings)
-        inputs = request_inputs_of(runtime, ref_of(session), request, request.model, budget)
+        inputs = read_inputs(runtime, "s", request)
         assert "files" in inputs.mode
-        room = inputs.rooms(runtime, request, budget, 1.0).recall
+        room = inputs.policy.recall
         assert 0 < room <= runtime.settings.files.recall_share * BUDGET if found else room == 0
         assert bool(recalled(told(call_style, session.context, max_tokens=BUDGET))) is found
 

@@ -9,17 +9,51 @@ left alone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
+from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.settings import MaskSettings
     from langchain_tiered_memory.types.records import Entry, Group
+
+
+def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` with the next batch of tool outputs masked, to come down to `target` raw tokens."""
+    settings = inputs.settings.guard.masks
+    if not settings.enabled or rendered.tokens <= target:
+        return rendered, ()
+    seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
+    groups = as_groups(rendered.tail)
+    # A result that only points to an earlier one says nothing in its place.
+    pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
+    batch = masks(
+        groups,
+        settings=settings,
+        unseen_from=seen,
+        already=frozenset(seq for seq, _ in rendered.plan.masked) | pointing,
+        tokens_to_free=rendered.tokens - target,
+        twins={seq: key for seq, key in same_looks(groups).items() if seq not in pointing},
+        least_tokens=round(settings.batch_share * inputs.window.limit / inputs.ratio),
+        limit_tokens=inputs.policy.total,
+    )
+    if not batch:
+        return rendered, ()
+    masked = dict(rendered.plan.masked) | {one.seq: one.keep_tokens for one in batch}
+    ids = {entry.seq: entry.id for entry in rendered.tail}
+    left = tuple(
+        LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
+    )
+    return seen_with(inputs, replace(rendered.plan, masked=tuple(sorted(masked.items()))), rendered.tail), left
 
 
 def same_looks(groups: Iterable[Group]) -> dict[int, str]:
@@ -37,10 +71,6 @@ def same_looks(groups: Iterable[Group]) -> dict[int, str]:
             elif entry.answers in made and getattr(message_or_stand_in(entry)[0], "status", "success") != "error":
                 looks[entry.seq] = made[entry.answers]
     return looks
-
-
-OVERHEAD_TOKENS = 40
-"""Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

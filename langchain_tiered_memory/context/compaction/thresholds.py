@@ -21,7 +21,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, T
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ThresholdSettings
     from langchain_tiered_memory.types.outcomes import Outcome, Window, Zone
@@ -235,33 +235,34 @@ _LEARNT_FROM = 20
 """Last outcomes of a view that speak for a threshold."""
 
 
-def percent_for(runtime: Runtime, ref: SessionRef, question: ViewQuestion, *, used: int, zone: Zone) -> float:
+def percent_for(inputs: Inputs, *, used: int, zone: Zone) -> float:
     """The threshold of a request; infinite for a bare budget, which is grown into to its end."""
-    if question.window.source == "budget":
+    runtime, window, profile = inputs.runtime, inputs.window, inputs.profile
+    if window.source == "budget":
         return math.inf
-    settings = runtime.settings.condensation.thresholds
+    settings = inputs.settings.condensation.thresholds
     learnt: ThresholdAdvice | None = None
     resolver = runtime.condenser.views.threshold_resolver
     if settings.adaptive or resolver is not None:
-        learnt = advised(runtime, ref, question.profile, window=question.window)
+        learnt = advised(runtime, inputs.ref, profile, window=window)
     resolved: float | None = None
     if resolver is not None:
         asked = ThresholdQuestion(
-            session_id=ref.session_id,
-            track=question.track,
-            profile=question.profile,
+            session_id=inputs.ref.session_id,
+            track=inputs.track,
+            profile=profile,
             global_percent=settings.percent,
-            profile_percent=settings.profiles.get(question.profile or ""),
+            profile_percent=settings.profiles.get(profile or ""),
             used_tokens=used,
-            window_tokens=question.window.tokens,
+            window_tokens=window.tokens,
             zone=zone,
             advice=learnt,
         )
         runtime.store.database.end_snapshot()  # a resolver is somebody else's code, in a thread of its own
         resolved = runtime.condenser.views.resolve_threshold(asked)
-    threshold = threshold_of(settings, profile=question.profile, resolved=resolved, advice=learnt)
+    threshold = threshold_of(settings, profile=profile, resolved=resolved, advice=learnt)
     if threshold.warning is not None and runtime.view_cache.first_time(threshold.warning):
-        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=ref.session_id)
+        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=inputs.ref.session_id)
     return threshold.percent
 
 

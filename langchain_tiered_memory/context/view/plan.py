@@ -121,6 +121,11 @@ class ViewPlan:
     """How the first user message was answered: then it is no goal any more. What was asked for at work is quoted among
     the user's earlier messages; in talk the record tells it."""
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether nothing that was said on this track is out of sight: then there is nothing to quote of it."""
+        return self.border == 0 and not (self.left or self.masked or self.held)
+
     def to_json(self) -> str:
         """As kept in the database."""
         return json.dumps(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.growth import cache_ran_out, early_due
+from langchain_tiered_memory.context.compaction.need import cache_ran_out, early_due
 from langchain_tiered_memory.context.compaction.thresholds import due
 from langchain_tiered_memory.settings import CondensationSettings
 from langchain_tiered_memory.types.outcomes import Window

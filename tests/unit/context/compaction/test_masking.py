@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS, Mask, masks
+from langchain_tiered_memory.context.compaction.masking import Mask, masks
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.settings import MaskSettings
 from langchain_tiered_memory.types.records import Entry
