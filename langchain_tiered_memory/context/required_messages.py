@@ -13,7 +13,7 @@ from langchain_tiered_memory.context.compaction.pruning import priority_of
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
@@ -91,7 +91,7 @@ _ALWAYS = 1
 _LEAVES_FIRST = 4
 
 
-def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int, ...]:
+def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:
     """`seq`s of the messages that their kinds keep in view, the most important last.
 
     Args:
@@ -108,7 +108,7 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
         return ()
     current = store.runs.current_task(inputs.ref, inputs.track)
     tasks = store.runs.tasks(inputs.ref, newest_finished=_FINISHED_TASKS) if current is not None else []
-    room = inputs.rooms.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
+    room = inputs.policy.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
     chosen: list[Entry] = []
     for one in sorted(entries.values(), key=lambda one: (_priority(one), -one.seq)):
         if current is not None and task_of([one], tasks) not in (None, current):
