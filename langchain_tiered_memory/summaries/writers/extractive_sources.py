@@ -12,7 +12,7 @@ from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, is_event, is_filler, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
 from langchain_tiered_memory.text.sentences import ASKS
@@ -100,7 +100,7 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Uni
         unit = replace(unit, asked="", asker="")
     low = cues.lowered(unit.text)
     advised = unit.speaker == "assistant"
-    weight = cue_weight(unit.text) * unit.weight * (telling(unit.text, advised=advised) if _is_spoken(unit) else 1.0)
+    weight = unit.weight * telling(unit.text, advised=advised)
     kind = unit.kind
     if unit.speaker.startswith(TOOL_MARK):
         weight *= _REPORTED_WEIGHT
@@ -242,7 +242,8 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)
-        weight = cue_weight(shown) * (_FIRST_WEIGHT if place == 0 else 1.0) * (_LEANING_WEIGHT if one.leans else 1.0)
+        weight = telling(shown) if source.role != "tool" else 1.0
+        weight *= _FIRST_WEIGHT if place == 0 else 1.0
         weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
         when = date if cues.RELATIVE_TIME.search(low) else ""
         yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
