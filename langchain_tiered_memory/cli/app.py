@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, transfer
+from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, surroundings, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -38,8 +38,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "export": transfer.export,
     "import": transfer.import_,
     "forget": transfer.forget,
-    "status": care.status,
-    "setup": care.setup,
+    "status": surroundings.status,
+    "setup": surroundings.setup,
 }
 """In the order of `--help`."""
 EXAMPLES = {

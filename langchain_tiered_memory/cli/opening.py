@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from langchain_tiered_memory.errors import NotFoundError
-from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
 
@@ -45,6 +44,8 @@ def open_memory(
     if must_exist and where is not None and not is_url(where) and not Path(where).is_file():
         msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
+    from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
+
     embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
     return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, read_only=read_only)
 
