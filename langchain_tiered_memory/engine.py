@@ -86,11 +86,7 @@ class Engine:
 
     @property
     def runtime(self) -> Runtime:
-        """The parts of the memory.
-
-        Raises:
-            ClosedError: when it was closed.
-        """
+        """The parts of the memory."""
         if self._closed:
             msg = "this memory was closed: open it again"
             raise ClosedError(msg)

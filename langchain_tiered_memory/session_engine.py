@@ -99,11 +99,7 @@ class SessionEngine:
         return self.engine.runtime
 
     def check_owner(self) -> None:
-        """Refuse a handle that was made for another user than the session's own.
-
-        Raises:
-            MixedOwnersError: when the session is another user's. Nothing else was read then.
-        """
+        """Refuse a handle that was made for another user than the session's own."""
         if self.user is None:
             return
         ref = self.runtime.store.transcript.find(self.session_id)
@@ -337,9 +333,6 @@ def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> 
         view: Its name.
         settings: Those of the memory.
         more: Names of views that an integration knows besides.
-
-    Raises:
-        ArgumentError: when it is not.
     """
     known = (*_OWN_VIEWS, *more, *settings.context.views)
     if view not in known:

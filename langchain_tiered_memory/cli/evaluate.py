@@ -103,9 +103,6 @@ def read_groups(paths: Sequence[Path]) -> "dict[str, list[Conversation]]":
     """Conversations with questions, by the folder they are in; the sample where no path is given.
 
     Of a folder, files that are no conversations are passed over with a remark; a file that is named must be one.
-
-    Raises:
-        InvalidInputError: when a named file is no conversation, or nothing has questions.
     """
     from langchain_tiered_memory.conversations import read_conversations, sample_conversation  # noqa: PLC0415 - slow to import
 

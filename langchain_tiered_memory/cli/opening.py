@@ -51,11 +51,7 @@ def open_memory(
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:
-    """The session of that name, or the one whose name begins so.
-
-    Raises:
-        NotFoundError: when the database has none, or several; the message names what may be meant.
-    """
+    """The session of that name, or the one whose name begins so."""
     known = memory.sessions()
     if session_id in known:
         return memory.session(session_id)
@@ -99,11 +95,7 @@ def entries_of(memory: TieredMemory, session_id: str) -> Iterator[Entry]:
 
 
 def message_ids_of(memory: TieredMemory, session_id: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The ids of a session's messages that were given whole, or by a beginning that no other shares.
-
-    Raises:
-        NotFoundError: when it has not all of them, or several begin so; the message names them.
-    """
+    """The ids of a session's messages that were given whole, or by a beginning that no other shares."""
     store, ref = _place(memory, session_id)
     whole = {entry.id for entry in store.transcript.by_id(ref, given)}
     if whole.issuperset(given):
@@ -137,11 +129,7 @@ def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
 
 
 def summary_of(memory: TieredMemory, session_id: str, summary_id: str) -> Summary:
-    """One summary, by its id or the beginning of it.
-
-    Raises:
-        NotFoundError: when the session has none, or several that begin so.
-    """
+    """One summary, by its id or the beginning of it."""
     store, ref = _place(memory, session_id)
     found = store.tree.by_prefix(ref, summary_id)
     if len(found) != 1:

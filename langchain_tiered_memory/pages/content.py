@@ -55,9 +55,6 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         session: It; without a scope.
         contexts: What model calls got, to be shown word for word with their accounts.
         after: Of the messages only those with a higher number.
-
-    Raises:
-        NotFoundError: when it has no message.
     """
     metrics = session.metrics()
     if not metrics.messages:

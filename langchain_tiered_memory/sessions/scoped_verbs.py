@@ -33,11 +33,7 @@ OneOnTrack = TypeVar("OneOnTrack", bound=OnTrack)
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
-    """Refuse what concerns the whole session where the handle is for one track of it.
-
-    Raises:
-        InvalidInputError: where it is.
-    """
+    """Refuse what concerns the whole session where the handle is for one track of it."""
     if core.scope is not None:
         msg = (
             f"{what} concerns the whole session {core.session_id!r}, and this handle is for the track {core.track!r} "
@@ -47,11 +43,7 @@ def refuse_whole_session(core: SessionEngine, what: str) -> None:
 
 
 def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
-    """Where the handle has a scope: that each of these messages is on its own track.
-
-    Raises:
-        NotFoundError: when one is not; it is not said whether another track has it.
-    """
+    """Where the handle has a scope: that each of these messages is on its own track."""
     if core.scope is None:
         return
     store = core.checked.store
@@ -103,11 +95,7 @@ def has_sole_track(core: SessionEngine) -> bool:
 def search_within(
     core: SessionEngine, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
 ) -> list[Hit]:
-    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for.
-
-    Raises:
-        InvalidInputError: when it asks for a track that it has no sight of, or `k` is below 1.
-    """
+    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for."""
     runtime, scope = core.checked, core.scope
     if scope is None:
         return search(runtime, core.session_id, query, k=k, levels=levels, filters=filters)

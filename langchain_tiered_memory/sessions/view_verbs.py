@@ -123,11 +123,7 @@ class TrackVerbs(SessionCore):
 
 
 def _decoded(entry: Entry) -> BaseMessage:
-    """The stored message.
-
-    Raises:
-        UnknownMessageError: when it is damaged; it names the message.
-    """
+    """The stored message."""
     try:
         return decode(entry.payload)
     except UnknownMessageError as error:

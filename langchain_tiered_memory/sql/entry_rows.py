@@ -50,11 +50,7 @@ def entry(row: RowMapping) -> Entry:
 
 
 def entry_of(row: Iterable[Any]) -> Entry:
-    """A row of `ENTRY_COLUMNS`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ENTRY_COLUMNS`."""
     values = tuple(row)
     seq, message_id, role, text, payload, digest, tokens, at, *rest = values
     name, track, kind, task, calls, answers, group, pinned, revision, summary_id = rest

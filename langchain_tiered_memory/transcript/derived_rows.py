@@ -53,11 +53,7 @@ def passage(row: Columns) -> Passage:
 
 
 def passage_of(row: Iterable[Any]) -> Passage:
-    """A row of `PASSAGE_COLUMNS`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `PASSAGE_COLUMNS`."""
     number, session_key, level, seq, part, start, stop, terms, summary_id = values = tuple(row)
     # Nearly every row is sound: the table of forms says what is wrong, if any.
     if not (
@@ -122,11 +118,7 @@ _CHECKED_OF_SUMMARY = (
 
 
 def summary(row: Columns) -> Summary:
-    """A row of `ltm_summaries`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_summaries`."""
     check(summaries, {name: row[name] for name in _CHECKED_OF_SUMMARY})
     return Summary(
         id=row["id"],
