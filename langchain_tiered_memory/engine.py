@@ -53,11 +53,7 @@ _LINES_REMEMBERED = 1000
 
 
 class Engine:
-    """One opened memory: its parts, its background worker, and what is known of requests that wait for their answers.
-
-    Args:
-        runtime: The parts that were chosen when it was opened.
-    """
+    """One opened memory: its parts, its worker, and what is known of requests that wait for their answers."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -208,9 +204,7 @@ class Engine:
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
-        Args:
-            session_id: Whose work; `None` for all.
-            timeout: In seconds; `None` waits for as long as it takes.
+        Of one session, or of all; `timeout` is in seconds, and `None` waits for as long as it takes.
         """
         runtime = self.writable_runtime()
         deadline = None if timeout is None else runtime.monotonic() + timeout

@@ -55,15 +55,10 @@ _MOST_FACTS = 20_000
 
 
 class SessionEngine:
-    """One session, seen from one of its tracks.
+    """One session, seen from the one of its tracks that is written to and shown.
 
-    Args:
-        engine: The memory.
-        session_id: Its id.
-        user: Whose it is; the check of the owner is left out where nobody is named.
-        track: The track that is written to and shown.
-        title: What it is called, where this is its first use.
-        scope: What of the session this handle may see and change; `None`: all of it.
+    The check of the owner is left out where no `user` is named. `scope` says what of the session it may see and
+    change; `None`: all of it.
     """
 
     def __init__(
@@ -327,13 +322,7 @@ _OWN_VIEWS = ("default", "recall", "minimal")
 
 
 def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> None:
-    """That a view is known.
-
-    Args:
-        view: Its name.
-        settings: Those of the memory.
-        more: Names of views that an integration knows besides.
-    """
+    """That a view is known; an integration may know `more`."""
     known = (*_OWN_VIEWS, *more, *settings.context.views)
     if view not in known:
         msg = f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"

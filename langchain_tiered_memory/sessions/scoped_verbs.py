@@ -155,11 +155,7 @@ def tree_within(core: SessionEngine) -> SummaryTree:
 
 
 class SessionCore:
-    """Base of the public method sets.
-
-    Args:
-        core: The session behind them.
-    """
+    """Base of the public method sets."""
 
     def __init__(self, core: SessionEngine) -> None:
         self.core = core
