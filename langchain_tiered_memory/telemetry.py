@@ -123,14 +123,7 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Operation:
-    """One operation under way: a span, and its duration. Use as a context manager.
-
-    Args:
-        name: What it is.
-        attributes: Known at its start.
-        tracer: Of the provider that is set; `None` where only metrics are.
-        is_current: Whether what is called within it nests in its span.
-    """
+    """One operation under way: a span, and its duration. Use as a context manager; made by `operation`."""
 
     __slots__ = ("_attributes", "_begun", "_is_current", "_name", "_span", "_token", "_tracer")
 
@@ -202,10 +195,8 @@ _NOTHING = _Nothing()
 def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Operation:
     """An operation to be traced and timed; one that does nothing where no provider is set.
 
-    Args:
-        name: What it is.
-        attributes: Known at its start; what is `None` is left out.
-        is_current: Whether spans that begin within it in this thread are its children. Not for a flow.
+    Attributes that are `None` are left out. Spans that begin within it in this thread are its children where it
+    `is_current`: not for a flow.
     """
     tracer = _tracer()
     if tracer is None and _provider("opentelemetry.metrics", "get_meter_provider") is None:

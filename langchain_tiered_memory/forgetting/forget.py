@@ -106,18 +106,8 @@ def forget_sessions(
 ) -> Flow[Receipt]:
     """Remove a session whole, or every session of a user with their items. What is not there any more is no error.
 
-    Args:
-        runtime: The memory.
-        session_id: Which session.
-        user: Whose sessions.
-        checkpointer: LangGraph's, whose threads of these names are to go too.
-        store: LangGraph's, whose items in `namespaces` and below are to go too.
-        namespaces: What of it is the user's.
-
-    Raises:
-        InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or of the store it
-            is not said what is the user's.
-        StorageError: when the database cannot remove them now; the removal is finished later.
+    The arguments, and what it refuses, are those of `TieredMemory.forget`. Where the database cannot remove them
+    now, it raises `StorageError`, and the removal is finished later.
     """
     if session_id is not None and store is not None:
         msg = "items of a store belong to users, not to sessions: forget(user=...) takes a store"

@@ -107,12 +107,7 @@ def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> 
 
 
 def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:
-    """What LangGraph's checkpointers keep of what was forgotten here.
-
-    Args:
-        found: Sessions, each with the class of the checkpointer that was seen with it; `None` for none.
-        whole: Whether the sessions were forgotten, or messages of theirs.
-    """
+    """What the LangGraph checkpointers that were seen with these sessions keep of what was forgotten here."""
     by_name: dict[str, list[str]] = {}
     for session_id, name in found.items():
         if name is not None:

@@ -57,15 +57,7 @@ def _as_text(value: bytes) -> str:
 
 
 class SqliteFile:
-    """An SQLite file that a memory is kept in.
-
-    Args:
-        path: Where.
-        label: How errors name it.
-        busy_seconds: How long a write waits for a lock.
-        mode: Of the file where it is made here; `None`: as the umask has it.
-        read_only: Whether nothing may be written, not even beside it.
-    """
+    """An SQLite file that a memory is kept in; with `mode` where it is made here, or (`None`) as the umask has it."""
 
     def __init__(self, path: Path, *, label: str, busy_seconds: float, mode: int | None, read_only: bool) -> None:
         self.path = path

@@ -229,11 +229,7 @@ def known_before(connection: Connection, secret: bytes, session_id: str) -> dict
 def bury(connection: Connection, secret: bytes, session: RowMapping, which: ColumnElement[bool] | None) -> None:
     """Leave a tombstone for each message that is about to be removed from a locked session.
 
-    Args:
-        connection: The transaction of the removal.
-        secret: The key of the digests.
-        session: The session's row.
-        which: Says which of its rows in `ltm_entries`; `None`: all, for the session itself goes.
+    `which` says which of its rows in `ltm_entries`; `None`: all, for the session itself goes.
     """
     session_id = unpacked(session["session_id"])
     digest = _digest(secret, "session", session_id)

@@ -60,21 +60,11 @@ def keep_branch(
     task: str | None = None,
     forgotten: frozenset[str] = frozenset(),
 ) -> BranchRecord:
-    """Write what of a state's list the transcript does not have, and say how the list stands to it.
+    """Write what of a state's list, as `named` gave it, the transcript lacks; say how the list stands to it.
 
-    Args:
-        session: On the track of the list.
-        messages: The list, as `named` gave it.
-        record: How it stood last time.
-        is_truth: Whether the list is all of its branch. Without a checkpointer it is not: what a graph was handed
-            then is only the newest part of a conversation that the transcript alone has.
-        kind: What new messages are, such as `acceptance_criteria`.
-        task: The task that they belong to.
-        forgotten: Ids of messages of the list that are known to have been forgotten.
-
-    Raises:
-        InvalidInputError: for a message that cannot be taken; nothing was written.
-        StorageError: when the database cannot take them; nothing was written.
+    Without a checkpointer the list is not the truth of its branch: what a graph was handed then is only the newest
+    part of a conversation that the transcript alone has. `record` is how it stood last time, `forgotten` are ids of
+    it that are known to have been forgotten. Where a message or the database refuses, nothing was written.
     """
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
