@@ -132,24 +132,9 @@ class Engine:
         """See there."""
         return doctor(self.writable_runtime())
 
-    def forget(
-        self,
-        *,
-        session_id: str | None,
-        user: str | None,
-        checkpointer: Any,  # noqa: ANN401 - LangGraph's own
-        store: Any,  # noqa: ANN401 - as above
-        namespaces: Sequence[Sequence[str]],
-    ) -> Flow[Receipt]:
+    def forget(self, **what: Any) -> Flow[Receipt]:  # noqa: ANN401 - as `forget_sessions` takes it
         """See there."""
-        return forget_sessions(
-            self.writable_runtime(),
-            session_id=session_id,
-            user=user,
-            checkpointer=checkpointer,
-            store=store,
-            namespaces=namespaces,
-        )
+        return forget_sessions(self.writable_runtime(), **what)
 
     def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
         """See there."""

@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
-    from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.records import Fact, SessionRef
 
 
 _MOST_FACTS = 20_000
@@ -93,11 +94,20 @@ class SessionEngine:
         self.check_owner()
         return self.engine.runtime
 
+    @property
+    def ref(self) -> SessionRef | None:
+        """The session as the stores know it; `None` while it has no message."""
+        return self.runtime.store.transcript.find(self.session_id)
+
+    def found(self) -> tuple[SqlStore, SessionRef | None]:
+        """The stores and `ref`, for a handle of the session's owner."""
+        return self.checked.store, self.ref
+
     def check_owner(self) -> None:
         """Refuse a handle that was made for another user than the session's own."""
         if self.user is None:
             return
-        ref = self.runtime.store.transcript.find(self.session_id)
+        ref = self.ref
         if ref is not None and ref.user is not None and ref.user != self.user:
             msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
             raise MixedOwnersError(msg)
@@ -149,14 +159,16 @@ class SessionEngine:
             self.wake()
         return ids
 
-    def flush_what_is_due(self) -> Flow[None]:
-        """Finish what an `add` made due. The messages are written: where it cannot be done now, it stays due."""
+    def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as of `add`
+        """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
+        ids = self.add(messages, **about)
         try:
-            yield from self.engine.flush(self.session_id, None)
-        except StorageError as error:
-            self.runtime.report(
-                EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=self.session_id
-            )
+            if wait:
+                yield from self.engine.flush(self.session_id)
+        except StorageError as error:  # the messages are written
+            told = f"{type(error).__name__}: {error}"
+            self.runtime.report(EventName.BACKGROUND_FAILED, told, session_id=self.session_id)
+        return ids
 
     def add_turn(
         self,
@@ -190,8 +202,7 @@ class SessionEngine:
 
     def facts(self, query: str | None, *, k: int, superseded: bool) -> list[Fact]:
         """The session's facts with the ids of their messages, as `Session.facts` says."""
-        store = self.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.found()
         if ref is None:
             return []
         self.engine.greet(self.session_id)

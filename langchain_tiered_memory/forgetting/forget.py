@@ -98,8 +98,8 @@ def _on_other_tracks(session_id: str, copies: Sequence[Entry]) -> tuple[str, ...
 def forget_sessions(
     runtime: Runtime,
     *,
-    session_id: str | None,
-    user: str | None,
+    session_id: str | None = None,
+    user: str | None = None,
     checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
     store: Any = None,  # noqa: ANN401 - as above
     namespaces: Sequence[Sequence[str]] = (),

@@ -69,7 +69,7 @@ def keep_branch(
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
-    ref = _ref(session)
+    ref = session.core.ref
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
     given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
     if known is not None and has_old and _is_same(session, ref, known, messages):
@@ -99,7 +99,7 @@ def off_branch(session: Session, messages: Sequence[BaseMessage], record: Branch
 
 def adopted(session: Session) -> BranchRecord | None:
     """A record for a new, empty list that goes on where the track stands; `None` where the track has nothing."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return None
     store = session.core.runtime.store
@@ -126,7 +126,7 @@ def chained(digest: str, ids: Sequence[str]) -> str:
 
 def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, Entry]:
     """The entries of these messages on this track, by the id that the state knows."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return {}
     track, store = session.track, session.core.runtime.store
@@ -138,7 +138,7 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
 
 def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
     """Numbers of the track's messages that are on other branches. Reads every number of the track."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return frozenset()
     store = session.core.runtime.store
@@ -152,7 +152,7 @@ def _compared(
     """Compare the whole list with the whole track."""
     store = session.core.runtime.store
     off = off_seqs(session, messages, archived) if is_truth else frozenset()
-    ref = _ref(session)
+    ref = session.core.ref
     newest: list[Entry] = []
     if ref is not None:
         newest = store.transcript.entries(ref, track=session.track, newest_first=True, limit=1)
@@ -214,7 +214,7 @@ def _is_same(session: Session, ref: SessionRef | None, known: BranchRecord, mess
 
 def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> int | None:
     """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return 0 if not new and known.seq == 0 else None
     if ref.epoch != known.epoch:
@@ -289,7 +289,7 @@ def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | Non
     """Write messages to the session's track; one that an older database has there as a copy stays that copy."""
     if not messages:
         return
-    ref = _ref(session)
+    ref = session.core.ref
     copies: set[str] = set()
     if ref is not None:
         store = session.core.runtime.store
@@ -300,7 +300,3 @@ def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | Non
         for one in messages
     ]
     session.core.add(batch, kind=kind, task=task, as_given=False)
-
-
-def _ref(session: Session) -> SessionRef | None:
-    return session.core.runtime.store.transcript.find(session.session_id)
