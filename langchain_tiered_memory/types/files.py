@@ -47,7 +47,7 @@ FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class KeptFile(Shown, sheet="runs.file"):
+class KeptFile(Shown, sheet="sessions.file"):
     """What is known of a file besides its content."""
 
     path: str
@@ -72,7 +72,7 @@ class KeptFile(Shown, sheet="runs.file"):
     """Whether it was gone when it was looked for last."""
 
 
-class Files(Listing[KeptFile], sheet="runs.files"):
+class Files(Listing[KeptFile], sheet="sessions.files"):
     """Files of a run, the last opened first."""
 
     __slots__ = ()
@@ -126,7 +126,7 @@ class OpenedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TierSizes(Shown, sheet="runs.tiers"):
+class TierSizes(Shown, sheet="sessions.tiers"):
     """How much the tiers hold."""
 
     files: dict[Tier, int]
@@ -218,7 +218,7 @@ _LOGGED = ("hot", "warm", "cold", "promotion", "demotion")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RunReport(Shown, sheet="runs.report"):
+class RunReport(Shown, sheet="sessions.report"):
     """How a run went, or goes: its files, their tiers, its contexts."""
 
     session_id: str
