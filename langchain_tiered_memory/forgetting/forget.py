@@ -6,7 +6,7 @@ the next open, forget or doctor; until then `verify` names it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory import telemetry
@@ -200,20 +200,8 @@ def _removed(
         sessions=len(session_ids),
         entries=removed.entries,
     )
-    return Receipt(
-        session_ids=session_ids,
-        entries=removed.entries,
-        revisions=removed.revisions,
-        summaries=removed.summaries,
-        passages=removed.passages,
-        vectors=vectors,
-        may_remain=remains + left,
-        at=runtime.now(),
-        facts=removed.facts,
-        files=removed.files,
-        checkpoints=removed.checkpoints,
-        items=removed.items,
-    )
+    what = {"session_ids": session_ids, "vectors": vectors, "may_remain": remains + left, "at": runtime.now()}
+    return Receipt(**asdict(removed) | what)
 
 
 def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tuple[str, ...]]:

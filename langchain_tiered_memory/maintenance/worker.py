@@ -24,6 +24,7 @@ from langchain_tiered_memory.reports import FlushReport
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.tree.condense import condense, is_due
 from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
+from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,10 +58,7 @@ class Greeted(forks.AtFork):
         """Whether it was not used lately; it is from now on."""
         with self._lock:
             known = session_id in self._known
-            self._known.pop(session_id, None)
-            self._known[session_id] = None
-            if len(self._known) > _SESSIONS_REMEMBERED:
-                del self._known[next(iter(self._known))]
+            keep_newest(self._known, session_id, None, most=_SESSIONS_REMEMBERED)
         return not known
 
 

@@ -129,16 +129,12 @@ def _brought_up_to_date(
         values["checkpointer"] = checkpointer
     if row["ended_at"] is not None:
         values["ended_at"] = None
-        _take_up_archived(connection, row["key"])
+        # A closed session goes on: its highest summaries, archived when it was closed, are active again.
+        mine = and_(summaries.c.session_key == row["key"], summaries.c.state == SummaryState.ARCHIVED)
+        connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
     if values:
         connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(values))
     return row
-
-
-def _take_up_archived(connection: Connection, key: int) -> None:
-    """A closed session goes on: its highest summaries, archived when it was closed, are active again."""
-    mine = and_(summaries.c.session_key == key, summaries.c.state == SummaryState.ARCHIVED)
-    connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
 
 
 def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
