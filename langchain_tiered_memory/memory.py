@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
@@ -387,20 +387,7 @@ class TieredMemory(ShownHandle):
         )
         return run(flow, take=take_out)
 
-    async def aforget(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        user: Name | None = None,
-        checkpointer: Checkpointer | None = None,
-        store: Any = None,  # noqa: ANN401 - LangGraph's own
-        namespaces: Sequence[Sequence[Name]] = (),
-    ) -> Receipt:
-        """See `forget`."""
-        flow = self.core.forget(
-            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
-        )
-        return await arun(flow, take=atake_out)
+    aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
@@ -432,9 +419,7 @@ class TieredMemory(ShownHandle):
         """Stop the background work after the step in hand, and let go of files and connections."""
         self.core.close()
 
-    async def aclose(self) -> None:
-        """See `close`."""
-        await off_loop(self.close)
+    aclose = off_loop_twin(close)
 
     def __enter__(self) -> Self:
         """Itself."""

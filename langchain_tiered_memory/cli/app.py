@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, keys, pages, policy, transfer
-from langchain_tiered_memory.cli.options import EXIT_ERROR
+from langchain_tiered_memory.cli import ask, care, evaluate, keys, pages, policy, surroundings, transfer
+from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "forget": transfer.forget,
     "encrypt": keys.encrypt,
     "rotate-key": keys.rotate_key,
-    "status": care.status,
-    "setup": care.setup,
+    "status": surroundings.status,
+    "setup": surroundings.setup,
 }
 """In the order of `--help`."""
 EXAMPLES = {
@@ -120,13 +120,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
-    key_file: keys.KeyFile = None,
+    key_file: KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
-    keys.use_key_file(key_file)
+    use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

@@ -1,43 +1,13 @@
-"""The key of an encrypted database, and `tiered-memory encrypt` and `rotate-key`.
+"""`tiered-memory encrypt` and `rotate-key`."""
 
-A key is read from a file alone: what stands on a command line is shown to whoever lists processes.
-"""
-
-from collections.abc import Callable
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, Database
+from langchain_tiered_memory.cli.opening import open_memory
+from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, Database, given_key, key_in
 from langchain_tiered_memory.errors import SettingsError
-
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--key-file",
-        envvar="TIERED_MEMORY_KEY_FILE",
-        help="The key of an encrypted database stands in this file: all of it but line ends at its end.",
-        show_default=False,
-    ),
-]
-_given: ContextVar[Path | None] = ContextVar("_given", default=None)
-
-
-def use_key_file(path: Path | None) -> None:
-    """Open the databases of this command with the key that stands in this file."""
-    _given.set(path)
-
-
-def given_key() -> Callable[[], bytes] | None:
-    """What reads the key that the command was given; `None` where it was given none."""
-    path = _given.get()
-    return _reader(path) if path is not None else None
-
-
-def _reader(path: Path) -> Callable[[], bytes]:
-    return lambda: path.read_bytes().rstrip(b"\r\n")
 
 
 def encrypt(
@@ -70,10 +40,8 @@ def rotate_key(
 
     Exit code 1 when somebody's open read keeps pages under the old key in the log.
     """
-    from langchain_tiered_memory.cli.opening import open_memory  # noqa: PLC0415 - keeps --help fast
-
     with open_memory(db, no_embeddings=True, must_exist=True) as memory:
-        is_clean = memory.rotate_key(_reader(new_key_file))
+        is_clean = memory.rotate_key(key_in(new_key_file))
     typer.echo(f"{db} opens with the new key alone", err=True)
     if not is_clean:
         typer.echo("its log holds pages under the old key until the last process that has it open closes it", err=True)

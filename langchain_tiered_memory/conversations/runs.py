@@ -37,11 +37,7 @@ def is_run(row: Mapping[str, Any]) -> bool:
 
 
 def conversations_of_runs(rows: Sequence[Located]) -> Iterator[Conversation]:
-    """The conversations of exported runs, each in the order of their starts.
-
-    Raises:
-        InvalidInputError: when one of the rows is no run, or no run carries messages.
-    """
+    """The conversations of exported runs, each in the order of their starts."""
     for row in rows:
         if not isinstance(row.value, dict) or not is_run(row.value):
             msg = f"{row.place}: expected a run with `run_type` and `inputs`, like the first"

@@ -81,7 +81,8 @@ def _block(block: Block) -> str:
 
 
 def _bar(bar: Bar) -> str:
-    colours = _colours(bar)
+    spare = iter(SPARE_COLOURS * (len(bar.parts) // len(SPARE_COLOURS) + 1))
+    colours = [COLOURS.get(part.colour or part.name) or next(spare) for part in bar.parts]
     parts = "".join(
         f'<div title="{_told(part.name)}: {number(part.amount)}" style="width:{100 * part.amount / bar.width:.2f}%;'
         f'background:{colour};box-sizing:border-box;border-right:1px solid rgba(255,255,255,.8)"></div>'
@@ -105,19 +106,15 @@ def _bar(bar: Bar) -> str:
     )
 
 
-def _colours(bar: Bar) -> list[str]:
-    spare = iter(SPARE_COLOURS * (len(bar.parts) // len(SPARE_COLOURS) + 1))
-    return [COLOURS.get(part.colour or part.name) or next(spare) for part in bar.parts]
-
-
 def _table(block: Table) -> str:
     head = "".join(
         f'<th scope="col" style="{_CELL}{_side(block, place)}">{_told(name)}</th>'
         for place, name in enumerate(block.columns)
     )
+    marks = [_mark(COLOURS.get(colour, colour)) for colour in block.colours] or [""] * len(block.rows)
     rows = "".join(
         f'<tr style="background:none">{"".join(_cell(block, row, place, mark) for place in range(len(row)))}</tr>'
-        for row, mark in zip(block.rows, _row_marks(block), strict=True)
+        for row, mark in zip(block.rows, marks, strict=True)
     )
     more = f'<div style="opacity:.85">and {block.more:,} more</div>' if block.more > 0 else ""
     return (
@@ -125,10 +122,6 @@ def _table(block: Table) -> str:
         f'<caption style="{_CAPTION}">{_told(block.caption)}</caption>'
         f'<thead><tr style="background:none">{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}'
     )
-
-
-def _row_marks(block: Table) -> list[str]:
-    return [_mark(COLOURS.get(colour, colour)) for colour in block.colours] or [""] * len(block.rows)
 
 
 def _mark(colour: str) -> str:

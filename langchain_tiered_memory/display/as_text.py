@@ -60,7 +60,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
             rest = (_said(f" and {block.more:,} more"),) if block.more > 0 else ()
             yield Group(_grid(block), *rest)
         case Tree():
-            yield _tree(block)
+            root = Lines(_said(block.caption))
+            _hang(root, shallow(block, _LINES_SHOWN).nodes)
+            yield root
         case Words():
             more = f"\n... and {len(block.text) - _WORDS_SHOWN:,} more characters"
             yield Padding(_said(block.text[:_WORDS_SHOWN] + (more if len(block.text) > _WORDS_SHOWN else "")), (0, 2))
@@ -108,12 +110,6 @@ def _grid(block: Table) -> Grid:
 
 def _cell(value: Cell) -> Text:
     return _said("-" if value is None or value == "" else value if isinstance(value, str) else number(value))
-
-
-def _tree(block: Tree) -> Lines:
-    root = Lines(_said(block.caption))
-    _hang(root, shallow(block, _LINES_SHOWN).nodes)
-    return root
 
 
 def _hang(above: Lines, nodes: tuple[Node, ...]) -> None:

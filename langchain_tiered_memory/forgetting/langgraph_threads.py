@@ -40,11 +40,7 @@ PAGE_OF_ITEMS = 100
 
 
 def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) -> None:
-    """Refuse what cannot delete items, and a deletion that names nothing, before anything is removed.
-
-    Raises:
-        InvalidInputError: when it has no `search` and `delete`, or it is not said what is the user's in it.
-    """
+    """Refuse what cannot delete items, and a deletion that names nothing, before anything is removed."""
     if store is None and not namespaces:
         return
     if not (callable(getattr(store, "search", None)) and callable(getattr(store, "delete", None))):
@@ -76,11 +72,7 @@ def delete_items(store: Any, namespaces: Sequence[Sequence[str]]) -> Flow[tuple[
 
 
 def refuse_what_is_no_checkpointer(saver: object) -> None:
-    """Refuse what cannot delete a thread, before anything is removed.
-
-    Raises:
-        InvalidInputError: when it has no `delete_thread`.
-    """
+    """Refuse what cannot delete a thread, before anything is removed."""
     if saver is not None and not callable(getattr(saver, "delete_thread", None)):
         msg = (
             f"a {type(saver).__name__} is no checkpointer of LangGraph that can delete a thread: hand in the one that "
@@ -115,12 +107,7 @@ def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> 
 
 
 def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:
-    """What LangGraph's checkpointers keep of what was forgotten here.
-
-    Args:
-        found: Sessions, each with the class of the checkpointer that was seen with it; `None` for none.
-        whole: Whether the sessions were forgotten, or messages of theirs.
-    """
+    """What the LangGraph checkpointers that were seen with these sessions keep of what was forgotten here."""
     by_name: dict[str, list[str]] = {}
     for session_id, name in found.items():
         if name is not None:

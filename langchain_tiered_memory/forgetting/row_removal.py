@@ -274,16 +274,8 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int
 
 def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> Removed:
     mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
-    columns = (
-        entries.c.seq,
-        entries.c.message_id,
-        entries.c.tokens,
-        entries.c.summary_id,
-        entries.c.group_seq,
-        entries.c.task,
-        entries.c.track,
-    )
-    found = connection.execute(select(*columns).where(mine)).all()
+    columns = ("seq", "message_id", "tokens", "summary_id", "group_seq", "task", "track")
+    found = connection.execute(select(*(entries.c[name] for name in columns)).where(mine)).all()
     if not found:
         return Removed()
     seqs = [row.seq for row in found]

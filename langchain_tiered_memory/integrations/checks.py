@@ -27,11 +27,7 @@ what it opened (`functools.cache`)."""
 
 
 def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple[str, ...] = ()) -> None:
-    """That the memory of an integration knows a view; of one that is opened later nobody can say yet.
-
-    Raises:
-        SettingsError: when it does not.
-    """
+    """That the memory of an integration knows a view; of one that is opened later nobody can say yet."""
     if not isinstance(memory, TieredMemory):
         return
     try:
@@ -42,11 +38,7 @@ def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple
 
 
 def set_up(model: BaseModel, choices: Mapping[str, Any], make: Callable[..., None]) -> None:
-    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are.
-
-    Raises:
-        SettingsError: for a choice that cannot be used.
-    """
+    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are."""
     kind = type(model)
     taken = checked_fields(kind, choices, SettingsError)
     try:

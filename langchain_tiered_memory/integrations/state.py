@@ -171,11 +171,7 @@ class TieredState(TypedDict, total=False):
 
 
 def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a state's key holds, brought to the present version; empty where nothing was written yet.
-
-    Raises:
-        InvalidInputError: when a later version of this package wrote it, or something else altogether.
-    """
+    """What a state's key holds, brought to the present version; empty where nothing was written yet."""
     if not written:
         return {}
     version = written.get("v") if isinstance(written, Mapping) else None

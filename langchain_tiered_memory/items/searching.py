@@ -201,11 +201,7 @@ def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
 
 
 def _unit(vector: Sequence[float]) -> Any:  # noqa: ANN401 - numpy is loaded lazily
-    """A vector of length 1, as the database keeps it.
-
-    Raises:
-        IndexUnavailableError: when it has other than finite numbers.
-    """
+    """A vector of length 1, as the database keeps it."""
     numpy = importlib.import_module("numpy")
     made = numpy.asarray(vector, dtype=numpy.float32)
     if made.ndim != 1 or not numpy.isfinite(made).all():

@@ -91,12 +91,8 @@ class Items:
     ) -> None:
         """Put items, and take out those without a value, all or none; what has expired goes too.
 
-        Args:
-            reach: Whose they are.
-            drafts: Each place once.
-            vectors: Of the texts of each, in their order; `None`: they are to be made later.
-            embedder: Who made them.
-            now: What time it is.
+        Each place comes once. `vectors` are of the texts of each, in their order, by `embedder`; `None`: they
+        are to be made later.
         """
         by_digest = {reach.digest_at((one.namespace, one.name)): one for one in drafts}
         payloads = {digest: as_json(one) for digest, one in by_digest.items() if one.value is not None}

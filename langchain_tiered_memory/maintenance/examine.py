@@ -258,14 +258,7 @@ def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, .
 
 
 def mend_facts(runtime: Runtime, ref: SessionRef, problems: Iterable[Problem], *, every: bool = False) -> None:
-    """Read facts again where they differ, and those that wait.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        problems: What was found wrong with it.
-        every: Whether to read those of all its summaries.
-    """
+    """Read facts again where they differ, and those that wait; `every`: those of all the session's summaries."""
     wrong = [problem.about for problem in problems if problem.kind == "wrong_facts" and problem.about]
     runtime.store.facts.unsettle(ref, None if every else wrong)
     read_all(runtime, ref)

@@ -133,10 +133,8 @@ class Relations:
     ) -> list[Fault]:
         """What one session's rows say of each other.
 
-        Args:
-            ref: The session.
-            plan_border: The border in a plan's JSON; `None` where it cannot be read.
-            payload_digest: The digest of what a payload says; `None` where it cannot be read.
+        The two functions give the border in a plan's JSON, and the digest of what a payload says; `None` where
+        it cannot be read.
         """
         with self.database.read() as connection:
             query = select(schema.sessions).where(schema.sessions.c.key == ref.key)

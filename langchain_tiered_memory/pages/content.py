@@ -49,16 +49,7 @@ _FILE_FIELDS = (
 
 
 def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int = 0) -> Json:
-    """Everything that a page shows of a session.
-
-    Args:
-        session: It; without a scope.
-        contexts: What model calls got, to be shown word for word with their accounts.
-        after: Of the messages only those with a higher number.
-
-    Raises:
-        NotFoundError: when it has no message.
-    """
+    """Everything that a page shows of a session without a scope; of its messages those numbered behind `after`."""
     metrics = session.metrics()
     if not metrics.messages:
         msg = f"the session {session.session_id!r} has no message: there is nothing to show"

@@ -44,11 +44,7 @@ async def atake_out(call: DeleteThread | DeleteItems) -> int:
 
 
 def _require_gone(deleted: Sequence[Any], left: object) -> None:
-    """Go on where a store deletes: one that does not would be asked for the same items for ever.
-
-    Raises:
-        StorageError: where one of them is still there.
-    """
+    """Go on where a store deletes: one that does not would be asked for the same items for ever."""
     if left is not None:
         msg = f"the item {deleted[0].key!r} was deleted and is still there"
         raise StorageError(msg)

@@ -36,11 +36,7 @@ _DAMAGED = "is not the JSON that is kept there"
 
 
 def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
-    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`.
-
-    Raises:
-        ValueError: when it is no text (SQLite lets bytes stand in a column of text), no JSON, or not of that type.
-    """
+    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`."""
     if not isinstance(value, str):
         msg = "is no text"
         raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did

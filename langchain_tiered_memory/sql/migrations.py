@@ -254,11 +254,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
 
 
 def refuse_foreign_tables(present: set[str]) -> None:
-    """Refuse an SQLite file of another program.
-
-    Raises:
-        NotOurDatabaseError: when there are tables, and ours are not among them.
-    """
+    """Refuse an SQLite file of another program."""
     if present and schema.migrations.name not in present:
         msg = (
             f"this SQLite file belongs to another program (it has the table {min(present)!r} and none of ours): "
@@ -268,11 +264,7 @@ def refuse_foreign_tables(present: set[str]) -> None:
 
 
 def missing_steps(connection: Connection) -> int:
-    """How many steps the database lacks: 0 when it is up to date.
-
-    Raises:
-        NewerSchemaError: when a later version of the package wrote the database.
-    """
+    """How many steps the database lacks: 0 when it is up to date."""
     if not inspect(connection).has_table(schema.migrations.name):
         return len(STEPS)
     applied = int(connection.scalar(select(func.coalesce(func.max(schema.migrations.c.number), 0))) or 0)

@@ -44,11 +44,7 @@ def names_from_json(value: str | None) -> list[str]:
 
 
 def from_json(table: Table, row: Columns, column: str, kind: Any) -> Any:  # noqa: ANN401 - a value of `kind`
-    """The JSON in a column of a row, read as `kind`. Every parse of stored JSON goes through here.
-
-    Raises:
-        DamagedRowError: when it cannot be read as that.
-    """
+    """The JSON in a column of a row, read as `kind`. Every parse of stored JSON goes through here."""
     try:
         return read_json(row[column], kind)
     except ValueError as error:
@@ -67,11 +63,7 @@ def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
 
 
 def session_ref(row: RowMapping) -> SessionRef:
-    """A row of `ltm_sessions`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_sessions`."""
     check(sessions, {name: row[name] for name in ("key", "epoch", "ended_at")})
     return SessionRef(
         key=row["key"],

@@ -43,18 +43,10 @@ GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], 
 DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
 """The transaction, a session's key and numbers of messages: removes the facts that these messages state."""
 
-_KNOWN = select(
-    entries.c.id_digest,
-    entries.c.message_id,
-    entries.c.seq,
-    entries.c.digest,
-    entries.c.payload,
-    entries.c.tokens,
-    entries.c.revision,
-    entries.c.summary_id,
-    entries.c.track,
-    entries.c.at,
-).where(
+_OF_KNOWN = (
+    "id_digest", "message_id", "seq", "digest", "payload", "tokens", "revision", "summary_id", "track", "at"
+)  # fmt: skip
+_KNOWN = select(*(entries.c[name] for name in _OF_KNOWN)).where(
     entries.c.session_key == bindparam("session"),
     entries.c.track == bindparam("track"),
     entries.c.id_digest.in_(bindparam("digests", expanding=True)),

@@ -211,16 +211,10 @@ class EntryReads:
     def entries(
         self, ref: SessionRef, *, newest_first: bool = False, skip_damaged: bool = True, **bounds: Unpack[Bounds]
     ) -> list[Entry]:
-        """Messages of a session in their order (or newest first), filtered.
+        """Messages of a session in their order, or newest first (`limit` then takes the newest), filtered.
 
-        Args:
-            ref: The session.
-            newest_first: Turn the order round; `limit` then takes the newest.
-            skip_damaged: Whether a message whose row cannot be read is left out, and told of. Else it is an error.
-            **bounds: What else bounds them.
-
-        Raises:
-            DamagedRowError: for such a message.
+        A message whose row cannot be read is left out, and told of; without `skip_damaged` it is a
+        `DamagedRowError`.
         """
         with self.database.read() as connection:
             return read_entries(connection, ref, newest_first=newest_first, skip_damaged=skip_damaged, **bounds)
@@ -250,13 +244,7 @@ class EntryReads:
         return sorted(read)
 
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
-        """The entries of these messages, in order; ids that are not there are left out.
-
-        Args:
-            ref: The session.
-            message_ids: Unique on each track; one that stands on several is found on each.
-            track: Only this track.
-        """
+        """The entries of these messages, in order, on one track or on each that has them; the missing are left out."""
         query, named = (_BY_ID, {}) if track is None else (_BY_ID_ON_TRACK, {"track": packed(track)})
         with self.database.read() as connection:
             parts = chunks(list(dict.fromkeys(digest_of(one) for one in message_ids)))

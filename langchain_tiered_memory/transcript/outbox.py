@@ -101,11 +101,7 @@ class Outbox:
 
 
 def _event(row: RowMapping) -> tuple[Event, int]:
-    """An event that was written down, and how often it was told.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """An event that was written down, and how often it was told."""
     check(events, {column.name: row[column.name] for column in events.c})
     event = Event(
         id=row["id"],

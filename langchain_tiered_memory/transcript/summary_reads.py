@@ -27,6 +27,7 @@ ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
 _MOST_OF_SPAN = 500
 """Of one span: a line that a view shows tells of a few."""
 
+_SUMMED = ("tokens", "source_tokens", "calls", "input_tokens", "output_tokens", "seconds")
 _BY_ID = select(summaries).where(
     beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
 )
@@ -134,16 +135,12 @@ class SummaryReads:
             select(
                 summaries.c.level,
                 func.count().label("summaries"),
-                func.sum(summaries.c.tokens).label("tokens"),
-                func.sum(summaries.c.source_tokens).label("source_tokens"),
-                func.sum(summaries.c.calls).label("calls"),
-                func.sum(summaries.c.input_tokens).label("input_tokens"),
-                func.sum(summaries.c.output_tokens).label("output_tokens"),
-                func.sum(summaries.c.seconds).label("seconds"),
-                func.sum(summaries.c.degraded.cast(summaries.c.level.type)).label("degraded"),
-                func.sum(summaries.c.stale.cast(summaries.c.level.type)).label("stale"),
-                func.avg(summaries.c.kept_identifiers).label("kept_identifiers"),
-                func.avg(summaries.c.information_loss).label("information_loss"),
+                *(func.sum(summaries.c[name]).label(name) for name in _SUMMED),
+                *(
+                    func.sum(summaries.c[name].cast(summaries.c.level.type)).label(name)
+                    for name in ("degraded", "stale")
+                ),
+                *(func.avg(summaries.c[name]).label(name) for name in ("kept_identifiers", "information_loss")),
             )
             .where(*_of_track(ref, track), summaries.c.state.in_(FINISHED))
             .group_by(summaries.c.level)

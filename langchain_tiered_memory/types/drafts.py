@@ -172,12 +172,7 @@ _LISTED = ("kind", "text", "seq", "at", "by", "subject")
 
 
 def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
-    """Identity of what a summary says.
-
-    Args:
-        text: It.
-        facts: The list that stands on a summary from before facts were rows, as it was digested then.
-    """
+    """Identity of what a summary says, with the list of facts that one from before facts were rows has."""
     told = [{name: getattr(fact, name) for name in _LISTED} for fact in facts]
     for one in told:
         if one["by"] == "other":

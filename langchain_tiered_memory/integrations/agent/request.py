@@ -144,11 +144,7 @@ def held_by(request: Any) -> list[BaseMessage]:  # noqa: ANN401 - a `ModelReques
 
 
 def running_config() -> RunnableConfig:
-    """The config of the step that runs.
-
-    Raises:
-        InvalidInputError: outside of a graph.
-    """
+    """The config of the step that runs."""
     try:
         return get_config()
     except RuntimeError as error:

@@ -70,7 +70,7 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
     in the present turn: then it is said anew.
     """
     runtime = session.core.runtime
-    ref = runtime.store.transcript.find(session.session_id)
+    ref = session.core.ref
     tombstones = runtime.store.tombstones
     has_forgotten = bool(tombstones.newest(session.session_id, track=session.track, limit=1))
     if ref is None and not has_forgotten:

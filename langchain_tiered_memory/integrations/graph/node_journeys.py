@@ -164,9 +164,6 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
     By id where the reducer knows removals, as `add_messages` does: what other nodes add in the same step stays then.
     Else the list is written anew. Which of them works is tried on a copy of the list before anything is written;
     outside of a graph nothing can be tried, and the removal is by id.
-
-    Raises:
-        InvalidInputError: when the list cannot be changed so; when it has messages without ids.
     """
     kept = [one for one in values if _id_of(one) not in ids]
     if len(kept) != len(values) - len(ids):

@@ -189,7 +189,7 @@ def first_record(
     above = _record_above(place, messages_key)
     if above is not None and above.track == session.track and begins_with(messages, above):
         return above
-    ref = runtime.store.transcript.find(session.session_id)
+    ref = session.core.ref
     if ref is None:
         return None
     stored = stored_of(session, messages)
