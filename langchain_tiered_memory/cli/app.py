@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, keys, pages, policy, transfer
+from langchain_tiered_memory.cli import ask, care, encryption, evaluate, keys, pages, policy, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -38,8 +38,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "export": transfer.export,
     "import": transfer.import_,
     "forget": transfer.forget,
-    "encrypt": keys.encrypt,
-    "rotate-key": keys.rotate_key,
+    "encrypt": encryption.encrypt,
+    "rotate-key": encryption.rotate_key,
     "status": care.status,
     "setup": care.setup,
 }
