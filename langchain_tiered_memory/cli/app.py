@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, keys, pages, policy, surroundings, transfer
-from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
+from langchain_tiered_memory.cli import ask, care, encryption, evaluate, keys, pages, policy, surroundings, transfer
+from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "export": transfer.export,
     "import": transfer.import_,
     "forget": transfer.forget,
-    "encrypt": keys.encrypt,
-    "rotate-key": keys.rotate_key,
+    "encrypt": encryption.encrypt,
+    "rotate-key": encryption.rotate_key,
     "status": surroundings.status,
     "setup": surroundings.setup,
 }
@@ -120,13 +120,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
-    key_file: KeyFile = None,
+    key_file: keys.KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
-    use_key_file(key_file)
+    keys.use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

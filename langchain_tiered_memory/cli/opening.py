@@ -6,7 +6,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from langchain_tiered_memory.cli.options import given_key
+from langchain_tiered_memory.cli.keys import given_key
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment

@@ -1,8 +1,5 @@
 """Arguments and options that several commands share, each with its help text."""
 
-from collections.abc import Callable
-from contextvars import ContextVar
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -42,31 +39,3 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-
-# A key is read from a file alone: what stands on a command line is shown to whoever lists processes.
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--key-file",
-        envvar="TIERED_MEMORY_KEY_FILE",
-        help="The key of an encrypted database stands in this file: all of it but line ends at its end.",
-        show_default=False,
-    ),
-]
-_given: ContextVar[Path | None] = ContextVar("_given", default=None)
-
-
-def use_key_file(path: Path | None) -> None:
-    """Open the databases of this command with the key that stands in this file."""
-    _given.set(path)
-
-
-def given_key() -> Callable[[], bytes] | None:
-    """What reads the key that the command was given; `None` where it was given none."""
-    path = _given.get()
-    return key_in(path) if path is not None else None
-
-
-def key_in(path: Path) -> Callable[[], bytes]:
-    """What reads the key that stands in a file."""
-    return lambda: path.read_bytes().rstrip(b"\r\n")
