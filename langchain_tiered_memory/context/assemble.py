@@ -16,6 +16,7 @@ from langchain_tiered_memory.context.ladder import proposed
 from langchain_tiered_memory.context.layout import Piece, recall_position, shortened
 from langchain_tiered_memory.context.ledgers import diff_of
 from langchain_tiered_memory.context.mode import with_loop
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.outcome_log import outcome_of
 from langchain_tiered_memory.context.packing import Need, Packing
 from langchain_tiered_memory.context.policy import no_room_beside
@@ -145,7 +146,7 @@ def _asked_alone(inputs: Inputs) -> tuple[Piece, ...]:
     if pinned or always:
         pieces.append(pinned_piece(inputs, required.pinned, always=always))
     if not inputs.request.asks and required.last_user is not None:
-        most = max(round(inputs.settings.context.question_share * inputs.policy.total), 1)
+        most = max(round(NUMBERS.question_share * inputs.policy.total), 1)
         pieces.append(shortened(required.last_user, max_tokens=most, counter=inputs.counter))
     return tuple(pieces)
 

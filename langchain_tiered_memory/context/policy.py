@@ -159,8 +159,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         filled: Of that, what a condensation may fill: the view, less what recall was spared.
     """
     told, files, room, numbers = settings.context, settings.files, settings.room, NUMBERS
-    spare = told.recall_share  # only a caller's own query gives recall what facts and summaries would take of its share
-    least_cover = min(files.least_cover_tokens, round(files.least_cover_share * total))
+    least_cover = min(numbers.cover_least_tokens, round(numbers.cover_least_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
         way = next((at for at, (one, _) in enumerate(LADDER, 1) if one == _GIVES_WAY_WITH.get(section, section)), 0)
@@ -184,34 +183,38 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         "goal": {"talk": row("goal", told.goal_share, "the first user message, until it is answered")},
         "pinned": {"talk": row("pinned", told.pins_share, "pinned messages")},
         "history": {
-            "talk": summaries(told.cover_share + told.spare_for_cover * spare),
-            "asked": summaries(told.cover_share),
-            "files": summaries(files.cover_share, least=least_cover),
+            "talk": summaries(told.cover_share),
+            "asked": summaries(min(told.cover_share, numbers.cover_asked_share)),
+            "files": summaries(numbers.cover_at_work_share, least=least_cover),
         },
         "facts": {
-            "talk": facts(told.facts_share + told.spare_for_facts * spare),
-            "asked": facts(told.facts_share),
+            "talk": facts(told.facts_share),
+            "asked": facts(min(told.facts_share, numbers.facts_asked_share)),
             "files": facts(files.facts_share),
         },
         "parts": {
             "talk": row(
                 "parts",
-                files.filled_share,
+                numbers.filled_share,
                 "parts of files, with all that stands before them and beside the list",
                 of="the view",
-                least=min(room.working_tokens + round(room.least_share * filled), room.least_tokens, filled),
+                least=min(
+                    room.working_tokens + round(numbers.filled_least_share * filled),
+                    numbers.filled_least_tokens,
+                    filled,
+                ),
             )
         },
         "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that nothing shown names")},
         "recent": {
-            "talk": recent(told.keep_recent_share, told.keep_recent_tokens),
+            "talk": recent(numbers.recent_most_share, told.keep_recent_tokens),
             "files": recent(numbers.working_share),
-            "recall": row("recent", told.question_share, "the user's last message", stands="request"),
+            "recall": row("recent", numbers.question_share, "the user's last message", stands="request"),
         },
         "parent": {"talk": row("parent", numbers.parent_share, "the parent's track", of="the rest", stands="request")},
         "recall": {
             "recall": recall(1.0, in_any),
-            "minimal": recall(told.minimal_recall_share, in_any, of="the budget"),
+            "minimal": recall(numbers.minimal_recall_share, in_any, of="the budget"),
             "asked": recall(told.recall_share, f"{in_any}, and all that is free besides"),
             "files": recall(min(files.recall_share, told.recall_share), f"{in_any}; what answers it in any case"),
             "question": recall(

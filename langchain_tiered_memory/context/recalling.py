@@ -80,7 +80,7 @@ def recalling(shown: Packing) -> Recalling:
     framing = ours("", part="recall", counter=inputs.counter).tokens
     room = policy.total - policy.fixed - sum(piece.tokens for piece in shown.pieces) - inputs.margin
     if "minimal" in inputs.mode:
-        room = min(room, round(inputs.settings.context.minimal_recall_share * policy.total))
+        room = min(room, round(NUMBERS.minimal_recall_share * policy.total))
     standing = _still_standing(shown)
     last = inputs.required.last_user
     asked = (inputs.query, last.seq if last is not None else 0)
@@ -135,7 +135,7 @@ def keep_standing(shown: Packing, recalled: Recalling) -> None:
         piece, shows, sections = recalled.piece, recalled.shows, recalled.sections
         standing = (*standing, Standing(before=asks.seq, piece=piece, shows=shows, sections=sections))
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    inputs.runtime.view_cache.keep_standing(inputs.ref.key, inputs.name, key, standing)
+    inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
 
 
 def _may_stand(inputs: Inputs) -> bool:
@@ -154,7 +154,9 @@ def _still_standing(shown: Packing) -> tuple[Standing, ...]:
     if not _may_stand(inputs):
         return ()
     key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
-    kept: tuple[Standing, ...] = inputs.runtime.view_cache.standing(inputs.ref.key, inputs.name, key) or ()
+    kept: tuple[Standing, ...] = (
+        inputs.runtime.view_cache.recalled(inputs.ref.key, f"standing:{inputs.name}", key) or ()
+    )
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
     stays = {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
     return earlier if all(one.before in stays for one in earlier) else ()
@@ -236,11 +238,11 @@ def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, .
 
 def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
-    settings, chosen = inputs.settings.recall, list[Summary]()
-    for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=settings.quota_level_1):
+    quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
+    for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
         tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
         is_new = one.summary.id not in shown and not one.summary.degraded
-        if one.score >= settings.related_score and tokens <= room and is_new:
+        if one.score >= NUMBERS.related_score and tokens <= room and is_new:
             chosen.append(one.summary)
             room -= tokens
     return sorted(chosen, key=lambda summary: summary.first_seq)

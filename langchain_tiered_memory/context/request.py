@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.mode import read_mode
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.policy import resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
@@ -238,14 +239,13 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
     fixed = PRIMING_TOKENS + runtime.counter.count_tools(request.tools)
     fixed += runtime.counter.count_message(system) if system is not None else 0
     off, required, touched = request.off or frozenset[int](), RequiredMessages(), list[int]()
-    files = runtime.settings.files
     if found is not None:
         if request.branch is not None:
             off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
         required = read_required(runtime, ref, request.track, off=off, alone=request.alone)
-        if files.enabled:
+        if runtime.settings.files.enabled:
             read = runtime.store.files.worked_on
-            touched = list(read(ref, track=request.track, before=_ANY, limit=files.busy_messages))
+            touched = list(read(ref, track=request.track, before=_ANY, limit=NUMBERS.busy_messages))
     query = required.last_user_text if request.query is None else request.query
     name = plan_name(request, off, max_tokens=budget.max_tokens, looks_up=bool(query.strip()) + request.asks,
                      settings=runtime.settings.context)  # fmt: skip
@@ -263,7 +263,6 @@ def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
         touched=touched,
         last_seq=required.last_seq,
         asks=given.share is not None and given.stands,
-        files=files,
     )
     return Inputs(
         runtime=runtime,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.recall.finding import asked, find, search_terms, similar_passages, telling
+from langchain_tiered_memory.recall.finding import CANDIDATES, asked, find, search_terms, similar_passages, telling
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.text.terms import analyse
@@ -51,7 +51,7 @@ def find_summaries(
     absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
     said = runtime.store.text_index.statistics(ref, absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
-    limit = runtime.settings.recall.candidates
+    limit = CANDIDATES
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
     similar = similar_passages(runtime, ref, query, level=level, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.context import recalling
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.recall_budget import recall_budget_of
 from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import read_required
@@ -336,12 +339,14 @@ def test_recall_is_given_more_room_the_more_a_message_asks_for(
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(call_style: CallStyle) -> None:
+def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(
+    call_style: CallStyle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recalling, "NUMBERS", replace(NUMBERS, related_score=0.0))
     quick = quick_settings()
     shares = quick.context.shares.model_copy(update={"level_1_summaries": 0.5})
     context = quick.context.model_copy(update={"shares": shares, "cover_share": 0.01})
-    recall = quick.recall.model_copy(update={"related_score": 0.0})
-    with open_memory(settings=quick.model_copy(update={"context": context, "recall": recall})) as memory:
+    with open_memory(settings=quick.model_copy(update={"context": context})) as memory:
         session = memory.session("s")
         with_history(session)
         asks = f"Whose are {' '.join(word(10 * number + at) for number in range(4) for at in range(2))}?"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_tiered_memory.context.compaction.need import PREVIEWED, does_not_pay, standing_before
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
 from langchain_tiered_memory.context.view.planning import plan_view
@@ -102,7 +103,7 @@ def _judged(packing: Packing, found: RenderedView) -> Packing:
         # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
         return failed if complete else replace(failed, rendered=found)
     freed = start.tokens - found.tokens if complete else start.tokens
-    least = round(inputs.settings.condensation.least_progress_share * inputs.window.allowed / inputs.ratio)
+    least = round(NUMBERS.least_progress_share * inputs.window.allowed / inputs.ratio)
     # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
     if complete and not (start.plan.provisional and found.tokens <= inputs.room):
         if does_not_pay(packing, found):

@@ -225,7 +225,7 @@ def pruning_plan(
 
 def _staying(inputs: Inputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
     """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
-    newest = round(inputs.settings.guard.newest_share * target)
+    newest = round(NUMBERS.newest_share * target)
     return _required(inputs, groups, since=since) | _newest(groups, room=newest)
 
 

@@ -78,7 +78,7 @@ def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
         return ""
     last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
     if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
-        why = early_due(used, window, percent=min(need.percent, 100.0), settings=settings)
+        why = early_due(used, window, percent=min(need.percent, 100.0))
     return why or _cheaper_due(inputs, start, percent=need.percent)
 
 
@@ -138,24 +138,23 @@ def cache_ran_out(last_sent_at: float | None, *, now: float, settings: Condensat
     return now - last_sent_at >= lifetime
 
 
-def early_due(used_tokens: int, window: Window, *, percent: float, settings: CondensationSettings) -> str:
+def early_due(used_tokens: int, window: Window, *, percent: float) -> str:
     """Why to condense a view before its threshold, given that the cache ran out: a sentence, or empty.
 
     Args:
         used_tokens: Of the whole request, before anything is pruned.
         window: The room of the request.
         percent: The threshold, in percent of the window.
-        settings: Knows the share of the threshold from which on this holds.
     """
-    early = percent * settings.early_share
+    early = percent * NUMBERS.early_share
     # What is allowed can be reached before the threshold is: then it is what is waited for.
-    allowed = settings.early_share * window.allowed
+    allowed = NUMBERS.early_share * window.allowed
     if 100 * used_tokens / max(window.tokens, 1) < early and used_tokens < allowed:
         return ""
     soon = math.ceil(min(early * window.tokens / 100, allowed))
     return (
         f"the provider's cache ran out, and {used_tokens:,} tokens are past {soon:,}, "
-        f"{settings.early_share:.0%} of where this view has to be condensed"
+        f"{NUMBERS.early_share:.0%} of where this view has to be condensed"
     )
 
 
@@ -174,7 +173,7 @@ def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> In
     target = fill_target(
         full=full,
         least=_least(inputs, filled),
-        most=round(settings.files.filled_share * filled),
+        most=round(NUMBERS.filled_share * filled),
         rates=_rates(inputs, start),
         extra_share=settings.room.extra_share,
     )
@@ -187,8 +186,7 @@ def _cheaper_due(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
     if best is None or start.tokens < best:
         return ""
     # What did not pay is not tried at each request, but when there is as much more as a condensation has to free.
-    least = inputs.settings.condensation.least_progress_share
-    step = max(round(least * _full(inputs, percent=percent)), 1)
+    step = max(round(NUMBERS.least_progress_share * _full(inputs, percent=percent)), 1)
     tried = ("cheaper", inputs.ref.key, inputs.name, start.plan.border, start.tokens // step)
     if not (inputs.forced or inputs.runtime.view_cache.first_time(tried)):
         return ""
@@ -226,8 +224,8 @@ def _least(inputs: Inputs, full: int) -> int:
     """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
     if not inputs.mode.shows_parts:
         return 0
-    settings = inputs.settings.room
-    return min(settings.working_tokens + round(settings.least_share * full), settings.least_tokens, full)
+    wanted = inputs.settings.room.working_tokens + round(NUMBERS.filled_least_share * full)
+    return min(wanted, NUMBERS.filled_least_tokens, full)
 
 
 def _rates(inputs: Inputs, start: RenderedView) -> Rates:

@@ -64,7 +64,7 @@ def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
 
 def _filled(inputs: Inputs) -> int:
     """Tokens that a view is filled to when it is made smaller."""
-    return inputs.fill if inputs.fill is not None else round(inputs.settings.files.filled_share * inputs.room)
+    return inputs.fill if inputs.fill is not None else round(NUMBERS.filled_share * inputs.room)
 
 
 def with_fewer_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:

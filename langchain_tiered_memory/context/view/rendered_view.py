@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.summaries.rendering import facts_block, history_block, parts_block, pins_block
@@ -206,7 +207,7 @@ def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:
-        most = round(inputs.settings.context.question_share * inputs.policy.total)
+        most = round(NUMBERS.question_share * inputs.policy.total)
         head.append(shortened(queries[-1], max_tokens=most, counter=counter))
     return head
 
