@@ -16,7 +16,7 @@ from langchain_tiered_memory.integrations.graph.branches import named, off_branc
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
 from langchain_tiered_memory.integrations.graph.run_identity import session_at
-from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
+from langchain_tiered_memory.integrations.graph.tracks import line_of_agent
 from langchain_tiered_memory.models.window_budget import budget_of
 from langchain_tiered_memory.sessions.last_request import epoch_of
 
@@ -168,11 +168,11 @@ def _on_track(
     found = found_on(session, asked.place, line, held, record=asked.record, messages_key=MESSAGES_KEY)
     asked = asked.under_ids(held, found.messages)
     record = found.remembered()
-    is_own = line.is_apart or keeps_to_itself(asked.place, line.track)
-    asked = replace(asked, alone=is_own or has_company(session.core.engine, asked.place))
+    asked = replace(asked, alone=found.is_alone)
     off = off_branch(session, found.messages, record)
-    if asked.changes.left_out:
-        off = (off or frozenset()) | _left_out(session, asked)
+    if asked.changes.left_out:  # by other middlewares: for this request they are as if on another branch
+        gone = stored_of(session, [one for one in asked.held if one.id in asked.changes.left_out])
+        off = (off or frozenset()) | {entry.seq for entry in gone.values()}
     room = _room_aside(runtime, asked, choices)
     told = with_learnt_window(runtime, asked.model)
     aside = aside_of(runtime, session, told.name)
@@ -199,13 +199,6 @@ def _on_track(
         context=context,
         epoch=epoch,
     )
-
-
-def _left_out(session: Session, asked: Asked) -> frozenset[int]:
-    """Numbers of the messages that other middlewares left out of this request: they are as if on another branch."""
-    gone = [one for one in asked.held if one.id in asked.changes.left_out]
-    stored = stored_of(session, gone)
-    return frozenset(entry.seq for entry in stored.values())
 
 
 def context_of(

@@ -19,6 +19,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     Name,
     Scope,
+    Tool,
     Words,
 )
 
@@ -92,12 +93,12 @@ def _write(notice: dict[str, Any]) -> bool:
     return True
 
 
-class ContextChanges(TypedDict, total=False):
-    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+class ContextChoices(TypedDict, total=False):
+    """The arguments of `context_node`, but for the memory and its name."""
 
     model: str | Runnable[Any, Any] | None
     system: str | BaseMessage | None
-    tools: Sequence[Any]
+    tools: Sequence[Tool]
     max_tokens: Count | None
     query: str | None
     view: str
@@ -106,6 +107,11 @@ class ContextChanges(TypedDict, total=False):
     track: Name | None
     scope: Scope | None
     user_key: Name
+
+
+class ContextChanges(ContextChoices, total=False):
+    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+
     node: Name | None
 
 

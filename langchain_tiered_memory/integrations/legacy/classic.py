@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
 from langchain_tiered_memory.integrations.legacy.turns import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
+    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
 
@@ -257,21 +258,19 @@ class ConversationTieredMemory(BaseMemory):
             config["metadata"] = self.metadata
         return RunnableLambda(verb, twin).with_config(config)
 
-    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        turn = self._turn_of(inputs)
+    def _loading(self, inputs: dict[str, Any]) -> Flow[dict[str, Any]]:
+        turn, core = self._turn_of(inputs), self._session.core
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
-                turn.wrote(self._session.core.add_turn(turn.spoken))
-            turn.variables = self._variables(self._session.context(turn.query, **self._asked), turn)
+                turn.wrote(core.add_turn(turn.spoken))
+            turn.variables = self._variables((yield from core.context(turn.query, **self._asked)), turn)
         return dict(turn.variables)
 
+    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return run(self._loading(inputs))
+
     async def _aload(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        turn = self._turn_of(inputs)
-        if turn.variables is None:
-            if self.save_input_first and turn.spoken:
-                turn.wrote(await off_loop(self._session.core.add_turn, turn.spoken))
-            turn.variables = self._variables(await self._session.acontext(turn.query, **self._asked), turn)
-        return dict(turn.variables)
+        return await arun(self._loading(inputs))
 
     def _save(self, both: dict[str, Any]) -> None:
         self._saved(both["inputs"], both["outputs"])
