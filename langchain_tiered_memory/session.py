@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
 from collections.abc import Iterable, Sequence  # noqa: TC003
-from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
@@ -239,9 +238,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
-        return run(self.core.engine.flush(self.session_id, timeout))
+        return run(self.core.flush(timeout))
 
-    aflush = flow_twin(flush, lambda self: partial(self.core.engine.flush, self.session_id))
+    aflush = flow_twin(flush, lambda self: self.core.flush)
 
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.

@@ -150,13 +150,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min"
 
 
-def plural(count: int, noun: str) -> str:
-    """`count` and its noun."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
-
-
 @contextmanager
 def written(path: Path | None) -> Iterator[IO[str]]:
     """The file to write to, for its owner alone; a file appears under its name only when it is complete."""

@@ -64,11 +64,7 @@ class Tally:
     recount_summaries: list[Summary] = field(default_factory=list)
 
 
-def _nobody(_: int) -> None:
-    """Nobody asks how far it is."""
-
-
-def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[Tally, int]:
+def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
     """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
     tally, count = examined(runtime, ref, seen=seen)
     if tally.problems:
@@ -81,7 +77,7 @@ def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[
     return tally, count
 
 
-def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[Tally, int]:
+def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
     """What one session's rows add up to and what is wrong with them; and its number of summaries."""
     inspection = runtime.store.inspection
     kept = inspection.summary_rows(ref)

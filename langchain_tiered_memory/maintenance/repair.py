@@ -173,10 +173,10 @@ def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
                 runtime.store.inspection.mend_touches(ref, entry, touches)
 
 
-def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] | None = None) -> None:
+def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] = lambda _: None) -> None:
     inspection = runtime.store.inspection
     for ref, _ in inspection.sessions():
-        tally, _ = agreed(runtime, ref, seen=seen) if seen is not None else agreed(runtime, ref)
+        tally, _ = agreed(runtime, ref, seen=seen)
         _mend_session(runtime, ref, tally)
         if recount:
             _recount(runtime, ref, tally)

@@ -116,9 +116,9 @@ _CHECKED_OF_SUMMARY = (
 def summary(row: Columns) -> Summary:
     """A row of `ltm_summaries`."""
     check(summaries, {name: row[name] for name in _CHECKED_OF_SUMMARY})
+    kept: dict[str, Any] = {name: row[name] for name in _AS_KEPT} | {name: bool(row[name]) for name in _FLAGS}
     return Summary(
-        **{name: row[name] for name in _AS_KEPT},
-        **{name: bool(row[name]) for name in _FLAGS},
+        **kept,
         track=unpacked_or_none(row["track"]),
         state=SummaryState(row["state"]),
         sources=names_in(summaries, row, "sources"),

@@ -260,7 +260,9 @@ def bury(connection: Connection, secret: bytes, session: RowMapping, which: Colu
             }
             # Columns as they are stored: a damaged one must not keep its message from being forgotten.
             said = _digest(secret, "said", session_id, *(row[name] for name in _SAID))
-            wordings = [(row["revision"], row["digest"], WORKS if row["calls"] else row["role"], said)]
+            wordings: list[tuple[int, str, str, bytes | None]] = [
+                (row["revision"], row["digest"], WORKS if row["calls"] else row["role"], said)
+            ]
             wordings += [(revision, digest, "", None) for revision, digest in former.get(row["seq"], ())]
             stones += [
                 stone
