@@ -29,7 +29,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     SessionId,
 )
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Fact, Hit, seconds_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.types.records import Fact, Hit
 
 _READ_LATER = {
     "Embeddings": "langchain_core.embeddings",

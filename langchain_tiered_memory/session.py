@@ -39,12 +39,11 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import Expanded, Facts, Hits, seconds_of
+from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, seconds_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
-    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree
 
 

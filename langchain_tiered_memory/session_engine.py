@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
-from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import (
     ArgumentError,
     InvalidInputError,
@@ -24,7 +24,7 @@ from langchain_tiered_memory.errors import (
     StorageError,
 )
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.profiles import CalledModel, profile_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
@@ -36,11 +36,7 @@ from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.engine import Engine
-    from langchain_tiered_memory.models.profiles import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.reports import FlushReport
     from langchain_tiered_memory.runtime import Runtime

@@ -16,6 +16,8 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -27,8 +29,6 @@ from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    from rich.progress import Task, TaskID
 
     from langchain_tiered_memory.reports import Progress as How
 

@@ -11,19 +11,16 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import convert_to_openai_messages
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located
+from langchain_tiered_memory.conversations.nouns import Conversation, Located
 from langchain_tiered_memory.conversations.speaking import message_of
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.conversations.nouns import Conversation
 
 _THREADS = ("thread_id", "session_id", "conversation_id")
 """Keys of a run's metadata that LangSmith groups threads by."""

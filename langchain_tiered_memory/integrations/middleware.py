@@ -16,7 +16,7 @@ from collections.abc import Sequence  # noqa: TC003 - annotations are read at th
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from langchain_tiered_memory.border import checked
@@ -43,7 +43,7 @@ from langchain_tiered_memory.integrations.agent.request import (
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
-from langchain_tiered_memory.integrations.state import branch_in, merged, update_with
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
@@ -67,10 +67,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.integrations.state import BranchRecord
 
 _EXTENDED: Any = getattr(agents, "ExtendedModelResponse", None)
 """Absent in the first releases of langchain 1: there, how the messages stood is worked out anew at each call."""

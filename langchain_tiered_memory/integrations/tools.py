@@ -26,14 +26,13 @@ from langchain_tiered_memory.integrations.graph.tracks import keeps_to_itself, l
 from langchain_tiered_memory.integrations.tool_texts import page_of, recalled, recalled_elsewhere
 from langchain_tiered_memory.text.fencing import plain_label
 from langchain_tiered_memory.types.arguments import Count, Name, Scope, SessionId
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.session import Session
-    from langchain_tiered_memory.types.records import Summary
 
 _LEAST_TOKENS = 200
 _MOST_FINDS = 50

@@ -6,7 +6,7 @@ Facts are read again from messages and summaries without a model, and written an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -29,8 +29,6 @@ from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 

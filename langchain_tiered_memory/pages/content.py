@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_core.messages import messages_from_dict
+from langchain_core.messages import BaseMessage, messages_from_dict
 
 from langchain_tiered_memory._version import __version__
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
@@ -15,8 +15,6 @@ from langchain_tiered_memory.sessions.file_run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context

@@ -6,13 +6,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import SettingsError, TieredMemoryError, UnknownMessageError
+from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
@@ -32,13 +32,10 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.writers.jobs import Condenser

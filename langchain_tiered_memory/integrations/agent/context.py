@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.request import with_learnt_window
-from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import aside_of, stepped
-from langchain_tiered_memory.integrations.agent.request import warn_of_summaries
+from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels, aside_of, stepped
+from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
-from langchain_tiered_memory.integrations.graph.run_identity import session_at
-from langchain_tiered_memory.integrations.graph.tracks import line_of_agent
-from langchain_tiered_memory.models.window_budget import budget_of
+from langchain_tiered_memory.integrations.graph.run_identity import Place, session_at
+from langchain_tiered_memory.integrations.graph.tracks import Line, line_of_agent
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.sessions.last_request import epoch_of
 
 if TYPE_CHECKING:
@@ -25,16 +25,10 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, SystemMessage
 
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
-    from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels
     from langchain_tiered_memory.integrations.agent.reply import ModelCalled
-    from langchain_tiered_memory.integrations.agent.request import ViewChanges
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context

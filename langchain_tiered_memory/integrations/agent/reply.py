@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,6 @@ from langchain_tiered_memory.text.fencing import STATE_TAG, neutralised, plain_l
 from langchain_tiered_memory.text.truncation import head_and_tail, shorten_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels

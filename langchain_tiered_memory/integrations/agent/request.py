@@ -6,7 +6,7 @@ Middlewares that summarise a second time are noticed by what they leave in a req
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.runtime import Runtime

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
+from langchain_tiered_memory.integrations.graph.node_journeys import Done, input_of_model, run_checkpointed
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
@@ -26,7 +26,6 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.integrations.graph.node_journeys import Done
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 

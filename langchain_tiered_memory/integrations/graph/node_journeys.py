@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch
@@ -15,17 +15,15 @@ from langchain_tiered_memory.integrations.graph.node_cache import Handover, Mode
 from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
-from langchain_tiered_memory.integrations.state import part_of, update_with
+from langchain_tiered_memory.integrations.state import BranchRecord, part_of, update_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.checks import MemorySource
-    from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 

@@ -17,8 +17,8 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import adopted, archived_of, keep_branch, named, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
-from langchain_tiered_memory.integrations.graph.run_identity import place_of, session_at
-from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_nodes
+from langchain_tiered_memory.integrations.graph.run_identity import Place, place_of, session_at
+from langchain_tiered_memory.integrations.graph.tracks import Line, has_company, keeps_to_itself, line_of_nodes
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, begins_with, branch_in, current, part_of
 from langchain_tiered_memory.messages.codec import coerce
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.integrations.checks import MemorySource
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 

@@ -21,7 +21,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -33,7 +33,6 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 if TYPE_CHECKING:
     from types import FrameType
 
-    from langchain_tiered_memory.driver import Flow
 
 HISTORY_VIEWS = ("transcript", "context")
 """Views that a history has besides those of the engine."""

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_tiered_memory.driver import arun, off_loop, run
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
 from langchain_tiered_memory.integrations.legacy.turns import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
@@ -33,9 +33,6 @@ from langchain_tiered_memory.integrations.legacy.turns import (
 )
 from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
 
 @checked(SettingsError)
