@@ -25,7 +25,7 @@ from langchain_tiered_memory.types.runs import FileOperation, TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    Columns: TypeAlias = Mapping[str, Any] | RowMapping
+Columns: TypeAlias = "Mapping[str, Any] | RowMapping"
 
 
 _SURROGATE = "\\ud"
