@@ -71,7 +71,8 @@ def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
         shared = next((n for n in range(min(len(before), len(words)), 0, -1) if before[-n:] == words[:n]), 0)
         for said, message in came[shared:]:
             when = run.get("start_time") if message.type in ("human", "system") else run.get("end_time")
-            row = {"message": _openai(message), "id": message.id, "at": when or run.get("start_time")}
+            told: dict[str, Any] = convert_to_openai_messages([message])[0]
+            row = {"message": told | {"id": message.id}, "id": message.id, "at": when or run.get("start_time")}
             held.append((said, Located(place=run.place, value=row)))
     seen: Counter[str] = Counter()
     for said, located in held:
@@ -80,11 +81,6 @@ def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
             located.value["id"] = hashlib.sha256(f"{thread}\0{said}\0{seen[said]}".encode()).hexdigest()[:16]
     unique = {located.value["id"]: located for _, located in held}
     return list(unique.values())
-
-
-def _openai(message: BaseMessage) -> dict[str, Any]:
-    row: dict[str, Any] = convert_to_openai_messages([message])[0]
-    return row | {"id": message.id}
 
 
 def _words(message: BaseMessage) -> str:

@@ -71,7 +71,7 @@ def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) ->
         if held_one is None:
             if not isinstance(message, ToolMessage):
                 (behind if place > last else before).append(message)
-        elif message is not held_one and not _says_the_same(message, held_one):
+        elif message is not held_one and message.model_copy(update={"id": held_one.id}) != held_one:
             edits[str(held_one.id)] = message.model_copy(update={"id": held_one.id})
     there = {one.id for one in meant.values()}
     left_out = frozenset(one.id for one in held if one.id and one.id not in there)
@@ -112,10 +112,6 @@ def _meant(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> dic
 def _words(message: BaseMessage) -> tuple[str, ...]:
     said = (message.content, getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None))
     return (message.type, *map(repr, said))
-
-
-def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
-    return one is other or one.model_copy(update={"id": other.id}) == other
 
 
 def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:

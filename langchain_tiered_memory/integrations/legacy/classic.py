@@ -284,7 +284,8 @@ class ConversationTieredMemory(BaseMemory):
         said = turn.spoken if turn is not None else with_ids(spoken)
         settled = frozenset(str(one.id) for one in said) if turn is not None and turn.is_written else frozenset[str]()
         try:
-            answer = with_ids(self._answer(outputs))
+            key = chosen_key("output", self.output_key, outputs) if outputs else None
+            answer = with_ids(their_own(answered(outputs[key]))) if key is not None else []
         except InvalidInputError:
             self._session.core.add_turn(said, settled=settled)
             raise
@@ -309,9 +310,6 @@ class ConversationTieredMemory(BaseMemory):
                 return []  # a prompt of the conversation alone, or a look at the memory
         value = given[chosen_key("input", self.input_key, given)]
         return [] if value is None else their_own(said_or_told(value))
-
-    def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
-        return their_own(answered(outputs[chosen_key("output", self.output_key, outputs)])) if outputs else []
 
     def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
         """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""
