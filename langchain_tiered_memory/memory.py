@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from langchain_tiered_memory.border import checked, checked_verbs
 from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
@@ -31,7 +31,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     SessionId,
 )
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Fact, Hit, seconds_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.types.records import Fact, Hit
 
 _READ_LATER = {
     "Embeddings": "langchain_core.embeddings",

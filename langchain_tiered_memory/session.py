@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt  # noqa: TC003 - annotations are read at the border, as are the next
 from collections.abc import Iterable, Sequence  # noqa: TC003
-from functools import partial
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
@@ -14,10 +13,10 @@ from langchain_tiered_memory.context.ledgers import measure
 from langchain_tiered_memory.driver import Flow, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
+from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document
-from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
 from langchain_tiered_memory.sessions.ratings import rate
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
@@ -42,12 +41,11 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import Expanded, Facts, Hits, Verdict, seconds_of
+from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, Verdict, seconds_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
-    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree
 
 
@@ -269,9 +267,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
-        return run(self.core.engine.flush(self.session_id, timeout))
+        return run(self.core.flush(timeout))
 
-    aflush = flow_twin(flush, lambda self: partial(self.core.engine.flush, self.session_id))
+    aflush = flow_twin(flush, lambda self: self.core.flush)
 
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
-from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import (
     ArgumentError,
     InvalidInputError,
@@ -36,12 +36,10 @@ from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.engine import Engine
     from langchain_tiered_memory.models.profiles import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
+    from langchain_tiered_memory.reports import FlushReport
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.store import SqlStore
@@ -159,12 +157,16 @@ class SessionEngine:
             self.wake()
         return ids
 
+    def flush(self, timeout: float | None = None) -> Flow[FlushReport]:
+        """Finish what is due of this session, as `Engine.flush` does."""
+        return self.engine.flush(self.session_id, timeout)
+
     def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as of `add`
         """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
         ids = self.add(messages, **about)
         try:
             if wait:
-                yield from self.engine.flush(self.session_id)
+                yield from self.flush()
         except StorageError as error:  # the messages are written
             told = f"{type(error).__name__}: {error}"
             self.runtime.report(EventName.BACKGROUND_FAILED, told, session_id=self.session_id)

@@ -12,7 +12,8 @@ from rich.text import Text
 from langchain_tiered_memory.cli.context_view import level_lines
 from langchain_tiered_memory.cli.opening import cover_of, existing_session, open_memory, summary_of
 from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database, NoEmbeddings, ReadOnly
-from langchain_tiered_memory.cli.screen import far, grid, out, plural, print_json, waiting
+from langchain_tiered_memory.cli.screen import far, grid, out, print_json, waiting
+from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.reports import Problem, SessionMetrics, VerifyReport
 from langchain_tiered_memory.types.records import Entry, Summary, utc
 

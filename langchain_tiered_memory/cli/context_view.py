@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from langchain_tiered_memory.cli.screen import duration, grid, out, plural
+from langchain_tiered_memory.cli.screen import duration, grid, out
+from langchain_tiered_memory.display.sheet import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,6 +16,8 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -27,8 +29,6 @@ from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    from rich.progress import Task, TaskID
 
     from langchain_tiered_memory.reports import Progress as How
 
@@ -148,13 +148,6 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds / 60:.1f} min"
-
-
-def plural(count: int, noun: str) -> str:
-    """`count` and its noun."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
 
 
 @contextmanager

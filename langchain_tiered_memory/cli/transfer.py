@@ -7,8 +7,9 @@ import typer
 
 from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, message_ids_of, open_memory
 from langchain_tiered_memory.cli.options import EXIT_DECLINED, EXIT_PROBLEMS, AsJson, Database, Model, NoEmbeddings
-from langchain_tiered_memory.cli.screen import err, far, out, plural, print_json, progress, say, written
+from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, written
 from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.display.sheet import plural
 from langchain_tiered_memory.errors import NotFoundError
 
 

@@ -121,15 +121,14 @@ def listed_conversation(
     return Conversation(
         id=name,
         turns=turns,
-        sittings=tuple(_sitting(number, turns, numbers) for number in range(numbers[-1] + 1)),
+        sittings=tuple(
+            Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
+            for number in range(numbers[-1] + 1)
+            for began in [turns[numbers.index(number)].at]
+        ),
         questions=tuple(question_of(row, number, known) for number, row in enumerate(asked)),
         title=title,
     )
-
-
-def _sitting(number: int, turns: tuple[Turn, ...], numbers: list[int]) -> Sitting:
-    began = turns[numbers.index(number)].at
-    return Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
 
 
 def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int) -> Turn:

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import difflib
 import html
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from langchain_tiered_memory.display.sheet import (
     COLOURS,
     SPARE_COLOURS,
     Bar,
+    Block,
+    Cell,
     Changes,
     Fold,
+    Node,
+    Sheet,
     Table,
     Tree,
     Words,
@@ -24,9 +28,6 @@ from langchain_tiered_memory.display.sheet import (
     number,
     shallow,
 )
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Block, Cell, Node, Sheet
 
 _LINE = "1px solid rgba(128,128,128,.35)"
 _SHEET = f"font:13px/1.5 system-ui,sans-serif;text-align:left;max-width:60em;border:{_LINE};border-radius:6px;"

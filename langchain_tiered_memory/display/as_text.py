@@ -7,21 +7,32 @@ import re
 from typing import TYPE_CHECKING, assert_never
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 from rich.tree import Tree as Lines
 
 from langchain_tiered_memory.display.as_html import changed_lines
-from langchain_tiered_memory.display.sheet import Bar, Changes, Fold, Table, Tree, Words, harmless, number, shallow
+from langchain_tiered_memory.display.sheet import (
+    Bar,
+    Block,
+    Cell,
+    Changes,
+    Fold,
+    Node,
+    Sheet,
+    Table,
+    Tree,
+    Words,
+    harmless,
+    number,
+    shallow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import RenderableType
-
-    from langchain_tiered_memory.display.sheet import Block, Cell, Node, Sheet
 
 WIDTH = 80
 _WORDS_SHOWN = 1200

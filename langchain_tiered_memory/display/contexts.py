@@ -10,6 +10,7 @@ from langchain_tiered_memory.display.sheet import (
     COLOURS,
     SPARE_COLOURS,
     Bar,
+    Block,
     Changes,
     Fold,
     Part,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.display.sheet import Block
     from langchain_tiered_memory.types.contexts import Context, Section
     from langchain_tiered_memory.types.files import ContextSize
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ViewDiff

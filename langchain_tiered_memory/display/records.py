@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from langchain_tiered_memory.display.sheet import (
+    Cell,
     Node,
     Sheet,
     Tree,
@@ -21,7 +22,6 @@ from langchain_tiered_memory.display.sheet import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.display.sheet import Cell
     from langchain_tiered_memory.reports import DoctorReport, MemoryStatus, Receipt, SessionMetrics, VerifyReport
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree

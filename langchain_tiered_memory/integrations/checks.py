@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from langchain_tiered_memory.border import checked_fields
 from langchain_tiered_memory.errors import ArgumentError, SettingsError, explain_validation
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.session_engine import check_view
 from langchain_tiered_memory.types.arguments import Such
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _OPENED = "a TieredMemory, as TieredMemory.open(...) gives one"
 Memory: TypeAlias = Annotated[TieredMemory, Such(_OPENED)]

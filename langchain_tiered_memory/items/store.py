@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, delete, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, true, update
 
 from langchain_tiered_memory.items.values import (
     SECONDS_OF_A_MINUTE,
     ItemDraft,
+    Namespace,
+    Place,
+    Reach,
     StoredItem,
     as_json,
     expiry_of,
@@ -28,9 +31,6 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping
-
-    from langchain_tiered_memory.items.values import Namespace, Place, Reach
     from langchain_tiered_memory.sql.database import Database
 
 _NEWEST_FIRST = (items.c.updated_at.desc(), items.c.key.desc())

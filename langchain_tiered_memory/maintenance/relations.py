@@ -47,7 +47,7 @@ from langchain_tiered_memory.maintenance.run_relations import (
 from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_passages, of_plans, of_summaries
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.column_forms import damage_in, key_of
+from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
@@ -65,7 +65,6 @@ from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_se
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 

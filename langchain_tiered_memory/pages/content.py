@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_core.messages import messages_from_dict
+from langchain_core.messages import BaseMessage, messages_from_dict
 
 from langchain_tiered_memory._version import __version__
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
@@ -15,8 +15,6 @@ from langchain_tiered_memory.sessions.file_run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
@@ -56,7 +54,7 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         raise NotFoundError(msg)
     entries = session.entries(after=after)
     known = {(one.track, one.id): one for one in (entries if not after else session.entries())}
-    views, outcomes = _outcomes(session)
+    (views, outcomes), costs = _outcomes(session), session.costs()
     return {
         "about": {"session": session.session_id, "track": session.track, "version": __version__},
         "tracks": session.tracks(),
@@ -71,7 +69,7 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         "checkpoints": [_checkpoint(session, info, known) for info in session.checkpoints()],
         "contexts": [_context(one, session.track, known) for one in contexts],
         "tasks": [asdict(one) for one in session.tasks()],
-        "costs": _costs(session),
+        "costs": asdict(costs) | {"rows": [asdict(one) | {"paid": one.paid} for one in costs.rows]},
         **_files(session),
     }
 
@@ -183,8 +181,3 @@ def _files(session: Session) -> Json:
         "touched": [asdict(one) for one in session.accessed_files(limit=_MOST_TOUCHED)],
         "sizes": [asdict(one) for one in report.contexts],
     }
-
-
-def _costs(session: Session) -> Json:
-    costs = session.costs()
-    return asdict(costs) | {"rows": [asdict(one) | {"paid": one.paid} for one in costs.rows]}

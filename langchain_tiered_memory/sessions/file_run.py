@@ -31,16 +31,14 @@ from langchain_tiered_memory.runs.files.collecting import (
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
-from langchain_tiered_memory.types.arguments import FilePath, as_paths
-from langchain_tiered_memory.types.files import Files, KeptFile, OpenedFile, RunReport, Tier
+from langchain_tiered_memory.types.arguments import FilePath, FilePaths, as_paths
+from langchain_tiered_memory.types.files import CollectionReport, Files, KeptFile, OpenedFile, RunReport, Tier
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.session_engine import SessionEngine
-    from langchain_tiered_memory.types.arguments import FilePaths
-    from langchain_tiered_memory.types.files import CollectionReport
     from langchain_tiered_memory.types.records import SessionRef
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
 from langchain_core.runnables import Runnable  # noqa: TC002
@@ -23,14 +23,18 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     refuse_whole_session,
 )
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
-from langchain_tiered_memory.types.contexts import Detail
+from langchain_tiered_memory.types.contexts import Context, Detail
 from langchain_tiered_memory.types.files import WindowUse
-from langchain_tiered_memory.types.outcomes import Ledger, Outcomes
+from langchain_tiered_memory.types.outcomes import (
+    CostLedger,
+    Ledger,
+    LedgerRow,
+    Outcome,
+    Outcomes,
+    ThresholdAdvice,
+    ViewDiff,
+)
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
 
 _MOST_NAMED = 10
 """Tracks that are named in a warning."""

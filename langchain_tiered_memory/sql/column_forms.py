@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from pydantic import TypeAdapter
-from sqlalchemy import Boolean
+from sqlalchemy import Boolean, Column, RowMapping, Table
 
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
@@ -25,9 +25,7 @@ from langchain_tiered_memory.types.runs import FileOperation, TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    from sqlalchemy import Column, RowMapping, Table
-
-    Columns: TypeAlias = Mapping[str, Any] | RowMapping
+Columns: TypeAlias = "Mapping[str, Any] | RowMapping"
 
 
 _SURROGATE = "\\ud"

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, get_args
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.sql.column_forms import check, damage_in
+from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in
 from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
 from langchain_tiered_memory.sql.schema import digest_of, entries, packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import counter_mark
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 ROLES = frozenset(get_args(Role))
 

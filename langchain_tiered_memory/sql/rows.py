@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import DamagedRowError
-from langchain_tiered_memory.sql.column_forms import check, damage_in, key_of, read_json
+from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
 from langchain_tiered_memory.sql.schema import packed, sessions, unpacked
 from langchain_tiered_memory.types.records import SessionRef
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Connection, RowMapping, Table
-
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 
 def unpacked_or_none(value: str | None) -> str | None:

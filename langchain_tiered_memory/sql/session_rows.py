@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Insert, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, RowMapping, Table, and_, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langchain_tiered_memory.errors import MixedOwnersError, StorageBusyError
@@ -19,8 +19,6 @@ from langchain_tiered_memory.types.records import SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from sqlalchemy import RowMapping, Table
 
 
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()

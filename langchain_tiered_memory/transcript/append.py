@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, select, update
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
@@ -34,8 +34,6 @@ from langchain_tiered_memory.transcript.derived_rows import (
 from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:
-    from sqlalchemy import RowMapping
-
     from langchain_tiered_memory.types.drafts import Incoming
 
 GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]

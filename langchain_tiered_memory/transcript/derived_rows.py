@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
-from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.column_forms import Columns, check
 from langchain_tiered_memory.sql.rows import from_json, names_in, packed_or_none, unpacked_or_none
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -25,9 +25,6 @@ from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sqlalchemy import ColumnElement
-
-    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.drafts import FileTouch
 
 
@@ -116,9 +113,9 @@ _CHECKED_OF_SUMMARY = (
 def summary(row: Columns) -> Summary:
     """A row of `ltm_summaries`."""
     check(summaries, {name: row[name] for name in _CHECKED_OF_SUMMARY})
-    as_kept: dict[str, Any] = {name: row[name] for name in _AS_KEPT} | {name: bool(row[name]) for name in _FLAGS}
+    kept: dict[str, Any] = {name: row[name] for name in _AS_KEPT} | {name: bool(row[name]) for name in _FLAGS}
     return Summary(
-        **as_kept,
+        **kept,
         track=unpacked_or_none(row["track"]),
         state=SummaryState(row["state"]),
         sources=names_in(summaries, row, "sources"),

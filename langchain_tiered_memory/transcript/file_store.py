@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import RowMapping, Select, and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -18,8 +18,6 @@ from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from sqlalchemy import RowMapping, Select
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef

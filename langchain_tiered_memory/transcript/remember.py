@@ -180,7 +180,9 @@ def as_turn(
         known = {entry.id for entry in found}
         if known and may_be_again:
             newest = transcript.entries(ref, track=track, newest_first=True, limit=len(messages))
-            said = [(str(one.id), _digest(runtime, one)) for one in messages]
+            redact = runtime.settings.redact
+            plain = messages if redact is None else [redacted(one, redact) for one in messages]
+            said = [(str(one.id), encode(kept).digest) for one, kept in zip(messages, plain, strict=True)]
             again = overlap(said, [(entry.id, entry.digest) for entry in reversed(newest)])
     named: list[BaseMessage] = []
     new_ids: set[str] = set()
@@ -200,8 +202,3 @@ def as_turn(
             new_ids.add(message_id)
             named.append(message.model_copy(update={"id": message_id}))
     return named, frozenset(new_ids)
-
-
-def _digest(runtime: Runtime, message: BaseMessage) -> str:
-    redact = runtime.settings.redact
-    return encode(message if redact is None else redacted(message, redact)).digest

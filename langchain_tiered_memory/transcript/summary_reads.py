@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -16,8 +16,6 @@ from langchain_tiered_memory.types.records import SessionRef, Summary, SummarySt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlalchemy import ColumnElement
 
     from langchain_tiered_memory.sql.database import Database
 

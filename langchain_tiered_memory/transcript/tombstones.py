@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, select, update
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
@@ -40,8 +40,6 @@ from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-
-    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.drafts import Incoming
@@ -260,7 +258,9 @@ def bury(connection: Connection, secret: bytes, session: RowMapping, which: Colu
             }
             # Columns as they are stored: a damaged one must not keep its message from being forgotten.
             said = _digest(secret, "said", session_id, *(row[name] for name in _SAID))
-            wordings = [(row["revision"], row["digest"], WORKS if row["calls"] else row["role"], said)]
+            wordings: list[tuple[int, str, str, bytes | None]] = [
+                (row["revision"], row["digest"], WORKS if row["calls"] else row["role"], said)
+            ]
             wordings += [(revision, digest, "", None) for revision, digest in former.get(row["seq"], ())]
             stones += [
                 stone

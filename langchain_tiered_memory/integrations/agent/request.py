@@ -6,7 +6,7 @@ Middlewares that summarise a second time are noticed by what they leave in a req
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.runtime import Runtime
@@ -73,7 +71,7 @@ def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) ->
         if held_one is None:
             if not isinstance(message, ToolMessage):
                 (behind if place > last else before).append(message)
-        elif message is not held_one and not _says_the_same(message, held_one):
+        elif message is not held_one and message.model_copy(update={"id": held_one.id}) != held_one:
             edits[str(held_one.id)] = message.model_copy(update={"id": held_one.id})
     there = {one.id for one in meant.values()}
     left_out = frozenset(one.id for one in held if one.id and one.id not in there)
@@ -114,10 +112,6 @@ def _meant(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) -> dic
 def _words(message: BaseMessage) -> tuple[str, ...]:
     said = (message.content, getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None))
     return (message.type, *map(repr, said))
-
-
-def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
-    return one is other or one.model_copy(update={"id": other.id}) == other
 
 
 def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:

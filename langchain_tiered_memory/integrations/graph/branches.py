@@ -82,7 +82,8 @@ def keep_branch(
                 after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
                 return replace(after, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
         # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
-        forgotten = given | _not_there(session, messages[: known.count])
+        there = stored_of(session, messages[: known.count])
+        forgotten = given | {str(one.id) for one in messages[: known.count] if one.id not in there}
     elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
@@ -268,11 +269,6 @@ def _buried(
         return frozenset()
     there = stored_of(session, messages)
     return forgotten_in(session, messages, buried, frozenset(there), remembered=remembered)
-
-
-def _not_there(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
-    there = stored_of(session, messages)
-    return frozenset(str(one.id) for one in messages if one.id not in there)
 
 
 def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
