@@ -22,7 +22,7 @@ from pydantic import Field, PrivateAttr
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.summaries.prompts.batch_prompt import flat
 from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, telling
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _telling(messages: Sequence[BaseMessage]) -> str:
     headings = _HEADING.findall(str(messages[0].text))[:2] or ["Overview"]
     room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
     units = [
-        Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=cue_weight(said))
+        Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=telling(said))
         for number, (speaker, text) in enumerate(_sources_in(asked))
         for said in sentences(text)
     ]

@@ -20,8 +20,8 @@ from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
     kept_block,
-    not_taken,
     packaged_text,
+    remarks,
     shared_rules,
     title_and_people,
     words_of,
@@ -99,7 +99,7 @@ def merged_lines(part: Part) -> list[str]:
 
 def asked_again(job: CondenseJob) -> list[str]:
     """Why it is asked for once more; none where it is the first time."""
-    return [f"<again>{not_taken(job)}</again>"] if job.refused else []
+    return [f"<again>{remark}</again>" for remark in remarks(job)]
 
 
 def message_lines(sources: Sequence[SourceText]) -> list[str]:

@@ -23,6 +23,7 @@ from langchain_tiered_memory.text.fencing import (
     plain_label,
     plain_name,
 )
+from langchain_tiered_memory.types.arguments import MOST_NOTE_CHARS
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
     )
     if is_plain(job) and custom is None:
         task += _PLAIN
-    if job.refused:
-        task += f"\n{not_taken(job)}"
+    task += "".join(f"\n{remark}" for remark in remarks(job))
     parts = [
         f"<session>\n{_about(job)}\n</session>",
         *kept_block([job]),
@@ -115,10 +115,16 @@ def is_plain(job: CondenseJob) -> bool:
     return job.target_tokens < FLAT_TOKENS and job.strategy not in COMPLETE
 
 
-def not_taken(job: CondenseJob) -> str:
-    """Why a job is asked for once more. Its words may be a validator's of a user's own."""
-    why = neutralised_part(plain_label(job.refused)).rstrip(".")
-    return f"An answer before was not taken: {why}. Write one without that fault."
+def remarks(job: CondenseJob) -> list[str]:
+    """Why a job is asked for once more: in a validator's words, which may be a user's own, and in a person's."""
+    found: list[str] = []
+    if job.refused:
+        why = neutralised_part(plain_label(job.refused)).rstrip(".")
+        found.append(f"An answer before was not taken: {why}. Write one without that fault.")
+    if job.correction:
+        said = neutralised_part(plain_label(job.correction, max_chars=MOST_NOTE_CHARS)).rstrip(".")
+        found.append(f"A person read the summary before and says: {said}. The new one has to say so.")
+    return found
 
 
 def build_repair(prompt: list[BaseMessage], answer: str, *, wrong: str) -> list[BaseMessage]:
