@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
-from langchain_tiered_memory.summaries.facts.clauses import Phrase, phrases, singular, without_remark
+from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import is_talk, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
