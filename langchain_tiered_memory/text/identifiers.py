@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import STOP_WORDS
 
@@ -73,10 +73,6 @@ NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z][^\W\d_]{0,60}"
     r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]{1,60}){0,20}\b"
 )
-_NO_NAMES = word_set(
-    "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
-    "when what how why lol omg haha btw fyi asap"
-)
 _DIGIT = re.compile(r"\d")
 _MONTH_SIGN = (
     "[Jj](?:[Aa][Nn]|[Uu][NnLl])|[Ff][Ee][Bb]|[Mm][Aa][RrYy]|[Aa](?:[Pp][Rr]|[Uu][Gg])|[Ss\u017f][Ee][Pp]"
@@ -119,7 +115,6 @@ _UNSPACED_BEHIND = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\u
 _LOOK_CHARS = 60
 _WORDS_BEFORE = 3
 _LONG_WORD, _SHORT_WORD = 4, 3  # function words are short in every language that spaces its words
-_CALLS = word_set("i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks lol omg")
 
 
 class Marks(NamedTuple):
@@ -252,7 +247,7 @@ def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
 def names(text: str) -> list[str]:
     """Capitalised names that do not start a sentence, casefolded, in their order."""
     found = (folded(match[0]) for match in NAME.finditer(text))
-    return [name for name in found if name not in _NO_NAMES and len(name) > 1]
+    return [name for name in found if name not in NO_NAMES and len(name) > 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +292,7 @@ def _named(marks: Marks) -> Iterator[Finding]:
             yield _finding(quoted, quoted, _NAME)
     for start, stop in marks.names:
         name = marks.left[start:stop]
-        if len(name) > 1 and name.casefold() not in _CALLS:
+        if len(name) > 1 and name.casefold() not in NO_NAMES:
             yield _finding(name, name, _NAME)
 
 

@@ -134,13 +134,6 @@ CORRECTION = re.compile(
     r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
     r"|\u66f4\u6b63"
 )
-TAKEN_BACK = re.compile(
-    r"(?:^(?:no,? |oh,? |but |and )?(?:actually|correction|sorry, (?!i\b|to\b|about|for)|scratch (?:that|what)"
-    r"|update)\b"
-    r"|\b(?:no longer|instead of|rather than|not \S+ anymore|i was wrong (?:about|on)|forget what i said|i meant"
-    r"|i mis(?:spoke|typed)|mixed (?:it|things|that|them) up)\b)"
-)
-"""Narrower than `CORRECTION`: enough by itself for a sentence to be kept word for word."""
 CANCELLED = re.compile(
     r"\b(?:cancell?ed|called off|abgesagt|storniert|annul\u00e9e?s?|cancelad[oa]s?|annullat[oa])\b"
     r"|\u53d6\u6d88|\u4e2d\u6b62|\u30ad\u30e3\u30f3\u30bb\u30eb"
@@ -189,3 +182,19 @@ CALENDAR = word_set(
     " oct nov dec"
 )
 """Days and months: they say when, and not what about."""
+NO_NAMES = word_set(
+    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
+    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "
+    "we he she they you your my our his her their there here not just also please sorry actually english"
+)
+"""Words with a capital that are nobody's name."""
+FUNCTION_WORDS = {
+    "english": word_set("the and of to is was that with for are this they have not which were from will"),
+    "french": word_set("le les des est une dans que qui pour pas sur avec sont nous vous il elle ont du et"),
+    "german": word_set("der die das und ist nicht ein eine mit von den dem f\u00fcr auf werden wurde sich wir im zu"),
+    "spanish": word_set("el los las una que en por para con del se est\u00e1 es son y como m\u00e1s pero su fue"),
+    "portuguese": word_set("os uma que em por para com do da n\u00e3o se s\u00e3o e como mais mas foi ao na no"),
+    "italian": word_set("il gli una che di per con del della non si sono e come pi\u00f9 ma \u00e8 nel alla ha"),
+    "dutch": word_set("het een van en dat niet op met voor zijn is de te aan er maar wordt om ook werd"),
+}
+"""The commonest words of languages: they tell a text's language, and nothing of what it is about."""
