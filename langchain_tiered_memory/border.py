@@ -290,7 +290,7 @@ def _such(kind: _Kind, marks: Sequence[Such]) -> _Kind:
             raise _Refused(wanted, value) from None
         if all(mark.fits(found) for mark in marks):
             return found
-        raise _Refused(wanted, value)
+        raise _Refused(wanted, type(value) if any(mark.is_secret for mark in marks) else value)
 
     return _Kind(wanted, check)
 

@@ -162,6 +162,23 @@ class LevelMetrics:
         return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """What people called the summaries that one writer made of one level, by `Session.rate`."""
+
+    level: int
+    writer: str
+    """A model's name, or `extractive`."""
+    good: int = 0
+    wrong: int = 0
+    incomplete: int = 0
+
+    @property
+    def good_share(self) -> float:
+        """Share of the rated ones that were called good (0 to 1)."""
+        return self.good / (self.good + self.wrong + self.incomplete)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SessionMetrics(Shown, sheet="records.metrics"):
     """Sizes, costs, ratios."""
@@ -184,3 +201,4 @@ class SessionMetrics(Shown, sheet="records.metrics"):
     kept_identifiers: float | None
     information_loss: float | None
     """Mean over the level-1 summaries; see `Summary.information_loss`."""
+    ratings: tuple[Ratings, ...] = ()

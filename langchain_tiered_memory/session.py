@@ -17,6 +17,7 @@ from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document
+from langchain_tiered_memory.sessions.ratings import rate
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -34,12 +35,13 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     MessageLike,
     Name,
+    Note,
     Seconds,
     Words,
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, seconds_of
+from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, Verdict, seconds_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.display.sheet import Sheet
@@ -161,6 +163,34 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
         return self.core.correct(fact_id, statement)
 
     acorrect = off_loop_twin(correct)
+
+    def rate(
+        self, summary_id: Name, verdict: Verdict, *, note: Note | None = None, text: Words | None = None
+    ) -> Summary:
+        """Say what you think of a summary. One that is wrong or incomplete is made again; all above it follows.
+
+        Verdicts are counted in `metrics()` by who wrote what was rated. A later verdict takes the place of an earlier
+        one.
+
+        Args:
+            summary_id: As of `expand`, where it names one summary.
+            verdict: `good`, `wrong` or `incomplete`.
+            note: What is right, or what is missing, at most 600 characters. Every text that is made from now on holds
+                it: the model is told, and where it does not say so by itself, it is a line of the text.
+            text: Your own words for the whole summary, in the place of those that stand there. Where a message below is
+                edited later, it is made again; name in `note` what must stand in that too.
+
+        Returns:
+            The summary as it is now: `stale`, where it is to be made again.
+
+        Raises:
+            NotFoundError: when the session has no such summary.
+            InvalidInputError: when several are named so, it is not written yet, or a good one gets a note or a text.
+            StorageError: when the database cannot take it.
+        """
+        return rate(self.core, summary_id, verdict, note=note, text=text)
+
+    arate = off_loop_twin(rate)
 
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.

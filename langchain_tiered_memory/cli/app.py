@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, surroundings, transfer
+from langchain_tiered_memory.cli import ask, care, encryption, evaluate, keys, pages, policy, surroundings, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -29,6 +29,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "inspect": (care.inspect, "memory.db alice"),
     "facts": (ask.facts, "memory.db alice shed"),
     "correct": (ask.correct, 'memory.db alice 3f9c "The shed costs 640 euros."'),
+    "rate": (ask.rate, 'memory.db alice 1-40 incomplete --note "The shed is for the bikes."'),
     "page": (pages.page, "memory.db alice -o page.html"),
     "serve": (pages.serve, "memory.db"),
     "policy": (policy.policy, "--max-tokens 8000"),
@@ -38,11 +39,17 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "export": (transfer.export, "memory.db alice --out alice.jsonl"),
     "import": (transfer.import_, "memory.db conversations.json"),
     "forget": (transfer.forget, "memory.db alice --message m1"),
+    "encrypt": (encryption.encrypt, "memory.db encrypted.db"),
+    "rotate-key": (encryption.rotate_key, "encrypted.db new-key.txt"),
     "status": (surroundings.status, "memory.db"),
     "setup": (surroundings.setup, "--yes"),
 }
 """In the order of `--help`, each with the arguments of an example."""
-EXAMPLES = {name: f"tiered-memory {name} {example}" for name, (_, example) in _COMMANDS.items()}
+_WITH_KEY = ("encrypt", "rotate-key")
+EXAMPLES = {
+    name: f"tiered-memory {'--key-file key.txt ' if name in _WITH_KEY else ''}{name} {example}"
+    for name, (_, example) in _COMMANDS.items()
+}
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 problems are left, or the question was answered with no; 2 it cannot be done; 130 stopped "
     "with Ctrl-C. Ids may be shortened to a beginning that no other shares."
@@ -96,11 +103,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
+    key_file: keys.KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
+    keys.use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

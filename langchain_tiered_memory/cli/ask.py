@@ -1,4 +1,4 @@
-"""`tiered-memory ask`, `facts` and `correct`: what a model would get for a question, and what a session states."""
+"""`tiered-memory ask`, `facts`, `correct`, `rate`: what a model gets, what a session states, what a person says."""
 
 import shlex
 from enum import StrEnum
@@ -12,6 +12,8 @@ from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
 from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
 from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.types.records import utc
 
 
@@ -20,6 +22,14 @@ class View(StrEnum):
 
     RECALL = "recall"
     DEFAULT = "default"
+
+
+class Called(StrEnum):
+    """What a person may call a summary."""
+
+    GOOD = "good"
+    WRONG = "wrong"
+    INCOMPLETE = "incomplete"
 
 
 def ask(
@@ -114,3 +124,37 @@ def correct(
     say(f"{short(new.id)}: {new.text}", where=out())
     undo = f"tiered-memory forget {shlex.quote(db)} {shlex.quote(handle.session_id)} -m {short(new.message_ids[0])}"
     say(f"To undo it: {undo}", style="dim")
+
+
+def rate(
+    db: Database,
+    session: SessionId,
+    summary: Annotated[
+        str, typer.Argument(metavar="SUMMARY", help="Its id, or the numbers of its messages.", show_default=False)
+    ],
+    verdict: Annotated[Called, typer.Argument(help="What you call it.", show_default=False)],
+    *,
+    note: Annotated[
+        str | None, typer.Option(help="What is right or missing: the next text says so.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what you think of a summary. One that is wrong or incomplete is made again, by whoever wrote it.
+
+    What a model wrote waits for the program that has the model.
+    """
+    quiet = Settings(tree=TreeSettings(background=False))
+    with open_memory(db, must_exist=True, settings=quiet) as memory:
+        handle = existing_session(memory, session)
+        rated = handle.rate(summary, verdict.value, note=note)
+        if rated.stale and rated.model == RULES and not rated.by_rules:
+            handle.flush()
+            rated = next(one for one in handle.tree().summaries if one.id == rated.id)
+    if as_json:
+        print_json(rated)
+        return
+    say(f"{short(rated.id)}: called {verdict.value}", where=out())
+    if rated.stale:
+        say(f"{rated.model} makes it again the next time that its program has the session.", style="dim")
+    elif verdict is not Called.GOOD:
+        say(rated.text, where=out())

@@ -6,6 +6,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.cli.keys import given_key
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment
@@ -42,7 +43,14 @@ def open_memory(
     from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
 
     embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
-    return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, read_only=read_only)
+    return TieredMemory.open(
+        where,
+        model=model,
+        embeddings=embeddings,
+        settings=settings,
+        read_only=read_only,
+        encryption_key=given_key() if where is not None else None,
+    )
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:

@@ -44,9 +44,14 @@ def summary(one: Summary) -> Sheet:
     return Sheet(
         kind="Summary",
         about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
-        notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}",),
+        notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}", *_verdict(one)),
         blocks=(Words(text=one.text),) if one.text else (),
     )
+
+
+def _verdict(one: Summary) -> list[str]:
+    note = f": {one.verdict_note}" if one.verdict_note else ""
+    return [f"a person called it {one.verdict}{note}"] if one.verdict else []
 
 
 def _flaws(one: Summary) -> str:
@@ -190,6 +195,10 @@ def metrics(one: SessionMetrics) -> Sheet:
     counts = ((one.failed, "failed"), (one.degraded, "degraded"), (one.stale, "stale"))
     flaws = ", ".join(f"{count} {name}" for count, name in counts if count)
     notes += [flaws] if flaws else []
+    notes += [
+        f"level {one.level} by {one.writer}: {one.good} called good, {one.wrong} wrong, {one.incomplete} incomplete"
+        for one in one.ratings
+    ]
     return Sheet(
         kind="SessionMetrics",
         about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "

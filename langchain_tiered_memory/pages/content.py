@@ -36,7 +36,7 @@ _ENTRY_COLUMNS = (
 _SUMMARY_FIELDS = (
     "id", "level", "track", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
     "parent_id", "strategy", "text", "tokens", "degraded", "stale", "by_rules", "error", "model",
-    "kept_identifiers", "information_loss", "from_tools", "created_at",
+    "kept_identifiers", "information_loss", "from_tools", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 _FACT_FIELDS = (
     "id", "kind", "text", "seq", "at", "by", "speaker", "sources", "by_model", "mentions", "status", "superseded_by",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
     from langchain_tiered_memory.types.records import Draft
 
@@ -61,6 +62,7 @@ def open_runtime(
     clock: Callable[[], float] | None,
     engine: CondensationEngine | None = None,
     read_only: bool = False,
+    encryption_key: KeySource | None = None,
 ) -> Runtime:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
@@ -88,6 +90,11 @@ def open_runtime(
         )
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
+    if encryption_key is not None and settings.recall.chroma_documents:
+        msg = (
+            "recall.chroma_documents has Chroma keep the texts, which stand there unencrypted: leave it off with a key"
+        )
+        raise SettingsError(msg)
     store = SqlStore.open(
         where,
         busy_seconds=settings.busy_seconds,
@@ -97,6 +104,7 @@ def open_runtime(
         file_mode=settings.file_mode,
         vectors=_vector_folder(chroma),
         wait=time.sleep,
+        encryption_key=encryption_key,
     )
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
     host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
@@ -117,6 +125,7 @@ def open_runtime(
             counter=counter if token_counter is None else None,
             path=store.database.path,
             in_memory=store.database.in_memory,
+            is_encrypted=store.database.is_encrypted,
         ),
         monotonic=time.monotonic,
     )
@@ -193,6 +202,8 @@ def _open_index(
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex  # noqa: PLC0415 - chromadb is slow to import
 
     where = chroma
+    if where is None and store.database.is_encrypted:
+        return None  # vectors tell of the texts that they were made from; `look_around` has said so
     if where is None and store.database.path is not None:
         where = store.database.path.with_name(store.database.path.name + ".chroma")
     if where is None and not store.database.in_memory:
@@ -202,6 +213,7 @@ def _open_index(
         where,
         namespace=store.database.identity,
         documents=settings.recall.chroma_documents,
+        bare=store.database.is_encrypted,
         timeout_seconds=settings.recall.chroma_seconds,
         disposable=chroma is None,
         file_mode=settings.file_mode,

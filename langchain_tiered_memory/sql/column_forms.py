@@ -19,7 +19,7 @@ from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.files import FILE_KINDS, Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
+from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState, Verdict
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ _FORM_OF_COLUMNS: tuple[tuple[Form, str], ...] = (
     (_AMOUNT, "ratio seconds ttl_minutes"),
     (_SHARE, "weight kept_identifiers information_loss"),
     (_WORDS, "value attribute subject text payload checkpointer lease_owner error model strategy reason scope"),
-    (_WORDS, "namespace embedder"),
+    (_WORDS, "namespace embedder verdict_note verdict_writer"),
     (_WORDS, "vector passages.terms calibrations.counter id meta.name migrations.name events.name"),
     (_NAME, "session_id owner title begun_by message_id track name kind task answers call speaker phase task_id"),
     (_NAME, "langgraph_id path tool"),
@@ -177,6 +177,7 @@ _FORM_OF_COLUMNS: tuple[tuple[Form, str], ...] = (
     (_one_of((schema.WAITS,)), "open_calls"),
     (_one_of(tuple(SummaryState)), "summaries.state"),
     (_one_of(tuple(FailureReason)), "summaries.reason"),
+    (_one_of(get_args(Verdict)), "verdict"),
     (_one_of(get_args(FactKind)), "facts.kind"),
     (_one_of(get_args(FactStatus)), "status"),
     (_one_of(get_args(TaskState)), "tasks.state"),

@@ -215,6 +215,11 @@ def _across_sessions(connection: Connection) -> None:
     _create_tables(connection, schema.items, schema.item_vectors)
 
 
+def _verdicts(connection: Connection) -> None:
+    """What a person calls a summary, why, and who had written it; of those before, nothing."""
+    _add_columns(connection, schema.summaries, "verdict VARCHAR(16)", "verdict_note TEXT", "verdict_writer TEXT")
+
+
 STEPS: tuple[tuple[str, Step], ...] = (
     ("first schema", _first_schema),
     ("guard", _guard),
@@ -223,6 +228,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("long runs", _long_runs),
     ("scopes and statements", _scopes),
     ("across sessions", _across_sessions),
+    ("verdicts", _verdicts),
 )
 """Name and step, oldest first."""
 

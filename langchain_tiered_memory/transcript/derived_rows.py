@@ -99,13 +99,13 @@ def passage_values(
 _AS_KEPT = (
     "id", "level", "source_digest", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
     "parent_id", "strategy", "text", "tokens", "attempts", "error", "model", "kept_identifiers", "information_loss",
-    "reason", "created_at",
+    "reason", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 _FLAGS = ("degraded", "stale", "by_rules", "from_tools")
 _CHECKED_OF_SUMMARY = (
     "id", "level", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens", "strategy",
     "text", "tokens", "attempts", "calls", "input_tokens", "output_tokens", "seconds", "kept_identifiers",
-    "information_loss", "reason", "created_at",
+    "information_loss", "reason", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 """Columns of a summary that somebody reckons with, or that are words of ours."""
 

@@ -73,10 +73,15 @@ _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
 _WAITING = (
     _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
 )
-_OF_KINDS = (
-    _OF_SESSION.where(entries.c.kind.is_not(None), _CONDITIONS["track"], _CONDITIONS["after"])
-    .order_by(entries.c.seq.desc())
-    .limit(bindparam("limit"))
+_KINDS = (
+    select(entries.c.seq, entries.c.kind)
+    .where(
+        entries.c.session_key == bindparam("session"),
+        entries.c.kind.is_not(None),
+        _CONDITIONS["track"],
+        _CONDITIONS["after"],
+    )
+    .order_by(entries.c.seq)
 )
 _PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
 
@@ -305,10 +310,11 @@ class EntryReads:
         with self.database.read() as connection:
             return found(connection, ref, _WAITING, track=packed(track))
 
-    def of_kinds(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[Entry]:
-        """The newest messages of a track behind a number that were given a kind, newest first."""
+    def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
+        """Number and kind of the messages of a track behind a number that were given a kind, in order."""
+        named = {"session": ref.key, "track": packed(track), "after": after}
         with self.database.read() as connection:
-            return found(connection, ref, _OF_KINDS, track=packed(track), after=after, limit=limit)
+            return [(seq, unpacked(kind)) for seq, kind in connection.execute(_KINDS, named)]
 
     def not_summarised(self, ref: SessionRef, *, limit: int) -> list[Entry]:
         """The newest messages that no finished summary stands for, of all tracks, newest first."""

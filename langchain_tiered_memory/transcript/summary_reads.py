@@ -147,6 +147,13 @@ class SummaryReads:
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
+    def verdicts(self, ref: SessionRef, *, track: str | None = None) -> list[tuple[int, str, str, int]]:
+        """What people called summaries of a session, or of one track of it: level, writer, verdict, and how often."""
+        row = (summaries.c.level, func.coalesce(summaries.c.verdict_writer, ""), summaries.c.verdict)
+        query = select(*row, func.count()).where(*_of_track(ref, track), summaries.c.verdict.is_not(None))
+        with self.database.read() as connection:
+            return [tuple(one) for one in connection.execute(query.group_by(*row).order_by(*row))]
+
     def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
         with self.database.read() as connection:
             return readable(connection, connection.execute(query, named).mappings(), derived_rows.summary)

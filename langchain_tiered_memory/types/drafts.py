@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, added
+from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict, added
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +113,16 @@ class Written:
     """Fingerprint of what counted its tokens; empty where nobody says."""
     taken_up: tuple[str, ...] = ()
     """Above level 1: ids of facts that this text states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a person says of a summary."""
+
+    verdict: Verdict
+    note: str | None = None
+    by_model: bool = False
+    """Whether a model is there for what rules wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,6 +151,7 @@ class SummaryState(StrEnum):
 
 FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]
 FactStatus: TypeAlias = Literal["active", "superseded"]
+Verdict: TypeAlias = Literal["good", "wrong", "incomplete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -271,6 +272,10 @@ class Summary(Shown, sheet="records.summary"):
     reason: str | None = None
     """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
+    verdict: Verdict | None = None
+    """What a person called it, by `Session.rate`; a text that was made since does not take it away."""
+    verdict_note: str | None = None
+    """What the person said was wrong or missing: every text that is made of it holds that."""
 
 
 class Expanded(Listing[Summary | Entry], sheet="records.detail"):
