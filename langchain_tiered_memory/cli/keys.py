@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-
 KeyFile = Annotated[
     Path | None,
     typer.Option(
