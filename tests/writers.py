@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 LEASE_SECONDS = 0.3
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.recall.chroma.index"])
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Starts processes that have imported the package already: anew that takes each of them seconds."""
+PROCESSES.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.recall.chroma.index", "pytest"])
 
 
 def start(work: Any, *arguments: Any) -> tuple[ForkServerProcess, Connection]:
     """Run `work(*arguments, pipe)` in a process of its own; what it sends comes out of the pipe."""
-    here, there = _CONTEXT.Pipe()
-    child = _CONTEXT.Process(target=work, args=(*arguments, there), daemon=True)
+    here, there = PROCESSES.Pipe()
+    child = PROCESSES.Process(target=work, args=(*arguments, there), daemon=True)
     child.start()
     there.close()
     return child, here

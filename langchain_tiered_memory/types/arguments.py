@@ -52,6 +52,14 @@ def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
 
 Name: TypeAlias = Annotated[str, Such("a string that is not empty", bool)]
 Words: TypeAlias = Annotated[str, Such("words, not only blanks", lambda words: words.strip() != "")]
+MOST_NOTE_CHARS = 600
+Note: TypeAlias = Annotated[
+    str,
+    Such(
+        f"words, at most {MOST_NOTE_CHARS} characters",
+        lambda note: note.strip() != "" and len(note) <= MOST_NOTE_CHARS,
+    ),
+]
 SessionId: TypeAlias = Annotated[str, Such("a string that is not empty, such as LangGraph's thread_id", bool)]
 Count: TypeAlias = Annotated[int, Such("a whole number from 1 up", lambda count: count >= 1)]
 Amount: TypeAlias = Annotated[int, Such("a whole number from 0 up", lambda amount: amount >= 0)]
