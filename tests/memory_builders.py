@@ -16,6 +16,7 @@ from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
 from tests.call_styles import told
+from tests.store_builders import ENCRYPTED, key_of_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,6 +69,8 @@ def open_memory(where: str | Path | None = None, **choices: Any) -> TieredMemory
         "settings": quick_settings(),
         "token_counter": EstimatingCounter(),
     }
+    if str(where).endswith(ENCRYPTED):
+        chosen["encryption_key"] = key_of_tests
     return TieredMemory.open(where, **(chosen | choices))
 
 
