@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
@@ -32,7 +32,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     SessionId,
 )
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Fact, Hit, seconds_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.types.records import Fact, Hit
 
 _READ_LATER = {
     "Embeddings": "langchain_core.embeddings",
@@ -388,20 +387,7 @@ class TieredMemory(ShownHandle):
         )
         return run(flow, take=take_out)
 
-    async def aforget(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        user: Name | None = None,
-        checkpointer: Checkpointer | None = None,
-        store: ItemStore | None = None,
-        namespaces: Sequence[Sequence[Name]] = (),
-    ) -> Receipt:
-        """See `forget`."""
-        flow = self.core.forget(
-            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
-        )
-        return await arun(flow, take=atake_out)
+    aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
@@ -433,9 +419,7 @@ class TieredMemory(ShownHandle):
         """Stop the background work after the step in hand, and let go of files and connections."""
         self.core.close()
 
-    async def aclose(self) -> None:
-        """See `close`."""
-        await off_loop(self.close)
+    aclose = off_loop_twin(close)
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -38,14 +38,7 @@ if TYPE_CHECKING:
 
 
 class SqlStore:
-    """What the flows ask of SQL, by room.
-
-    Args:
-        database: Where all rooms are.
-        own: The files that the memory itself keeps, which no run may open.
-        group_rule: Says which group each new message joins.
-        wait: Lets some seconds go by.
-    """
+    """What the flows ask of SQL, by room. No run may open files of `own`; `wait` lets some seconds go by."""
 
     def __init__(self, database: Database, own: OwnFiles, group_rule: GroupRule, wait: Callable[[float], None]) -> None:
         self.database = database

@@ -230,11 +230,7 @@ def _existing(memory: TieredMemory, name: str, **chosen: Any) -> Session:  # noq
 
 
 def _wanted(body: bytes) -> dict[str, str]:
-    """What a request asks for: texts by name.
-
-    Raises:
-        InvalidInputError: when it is something else.
-    """
+    """What a request asks for: texts by name."""
     try:
         found = json.loads(body)
     except ValueError as error:

@@ -6,13 +6,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import SettingsError, TieredMemoryError, UnknownMessageError
+from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
@@ -32,13 +32,10 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.sql.encryption import KeySource
@@ -81,18 +78,13 @@ def open_runtime(
     if engine is not None and chain:
         msg = "an engine has writers of its own: pass either model or engine"
         raise SettingsError(msg)
-    first = chain[0] if chain else None
-    counter = (
-        best_counter(first if isinstance(first, str) else None)
-        if token_counter is None
-        else adapt_counter(token_counter)
-    )
-    fallback = ExtractiveCondenser(counter.count_text)
+    named = next((one for one in chain[:1] if isinstance(one, str)), None)
+    counter = best_counter(named) if token_counter is None else adapt_counter(token_counter)
     if engine is None:
         engine = CondensationEngine.create(
             settings.condensation,
             models=_condensers(chain, counter, settings),
-            extractive=fallback,
+            extractive=ExtractiveCondenser(counter.count_text),
             attempts=settings.tree.attempts,
             max_open_seconds=settings.tree.max_backoff_seconds,
         )
@@ -115,6 +107,7 @@ def open_runtime(
         encryption_key=encryption_key,
     )
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
+    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
     runtime = Runtime(
         store=store,
         settings=settings,
@@ -124,7 +117,8 @@ def open_runtime(
         open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
         embeddings=chosen_embeddings,
         embedder=cache(lambda: fingerprint_of(chosen_embeddings())),
-        sign=_signature(),
+        # In a forked child another one: it must not take its parent's leases for its own.
+        sign=lambda: f"{host}:{os.getpid()}:{token}",
         surroundings=look_around(
             embeddings,
             chroma,
@@ -135,9 +129,14 @@ def open_runtime(
         ),
         monotonic=time.monotonic,
     )
-    store.database.damage.tell = partial(tell_of_damage, runtime)
-    store.database.damage.reread = partial(reread, runtime)
-    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=_embed_with(chosen_embeddings))
+    store.database.damage.tell = partial(_tell_of_damage, runtime)
+    store.database.damage.reread = partial(_reread, runtime)
+
+    def embed(texts: list[str]) -> list[list[float]] | None:
+        chosen = chosen_embeddings()
+        return chosen.embed_documents(texts) if chosen is not None else None
+
+    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=embed)
     runtime.sections.attach(report=runtime.report, seconds=settings.condensation.plugin_seconds)
     if store.database.unwritable_because is not None:
         runtime.report(
@@ -149,12 +148,6 @@ def open_runtime(
 
 _LOADING = forks.Section("the loading of the vector index")
 """A module whose import a fork cut is never imported in the child: the import waits for its thread."""
-
-
-def _signature() -> Callable[[], str]:
-    """Names this opened memory; in a forked child, which must not take its parent's leases for its own, another way."""
-    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
-    return lambda: f"{host}:{os.getpid()}:{token}"
 
 
 class _Once:
@@ -188,16 +181,6 @@ def close_runtime(runtime: Runtime) -> None:
     if opened is not None:
         opened.close()
     runtime.store.database.close()
-
-
-def _embed_with(choose: Callable[[], Embeddings | None]) -> Callable[[list[str]], list[list[float]] | None]:
-    """Vectors by the memory's embedder, which is chosen when it is first needed; `None` where there is none."""
-
-    def embed(texts: list[str]) -> list[list[float]] | None:
-        chosen = choose()
-        return chosen.embed_documents(texts) if chosen is not None else None
-
-    return embed
 
 
 def _vector_folder(chroma: ChromaChoice) -> Path | None:
@@ -273,13 +256,9 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
     from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
 
-    tool_tokens = settings.condensation.tool_tokens
-    shortening = (
-        Shortening(tool_tokens=tool_tokens, tree=settings.tree, count_text=counter.count_text)
-        if tool_tokens is not None
-        else None
-    )
-
+    tool_tokens, shortening = settings.condensation.tool_tokens, None
+    if tool_tokens is not None:
+        shortening = Shortening(tool_tokens=tool_tokens, tree=settings.tree, count_text=counter.count_text)
     names: dict[str, int] = {}
     condensers: list[Condenser] = []
     for one in chain:
@@ -320,13 +299,13 @@ def _chat_model(name: str) -> BaseChatModel:
     return model
 
 
-def tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
+def _tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
     """Report a row that cannot be read, once for each opened memory."""
     if runtime.view_cache.first_time((error.table, error.row, error.column)):
         runtime.report(EventName.DAMAGED_ROW, str(error), table=error.table, row=error.row, column=error.column)
 
 
-def reread(runtime: Runtime, payload: str) -> Draft | None:
+def _reread(runtime: Runtime, payload: str) -> Draft | None:
     """What a stored message gives when it is read anew; `None` where it cannot be."""
     try:
         message = decode(payload)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from pydantic import TypeAdapter
-from sqlalchemy import Boolean
+from sqlalchemy import Boolean, Column, RowMapping, Table
 
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
@@ -25,9 +25,7 @@ from langchain_tiered_memory.types.runs import FileOperation, TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    from sqlalchemy import Column, RowMapping, Table
-
-    Columns: TypeAlias = Mapping[str, Any] | RowMapping
+Columns: TypeAlias = "Mapping[str, Any] | RowMapping"
 
 
 _SURROGATE = "\\ud"
@@ -36,11 +34,7 @@ _DAMAGED = "is not the JSON that is kept there"
 
 
 def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
-    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`.
-
-    Raises:
-        ValueError: when it is no text (SQLite lets bytes stand in a column of text), no JSON, or not of that type.
-    """
+    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`."""
     if not isinstance(value, str):
         msg = "is no text"
         raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did

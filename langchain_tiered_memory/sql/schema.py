@@ -574,26 +574,6 @@ def digest_of_task(track: str, task_id: str) -> str:
     return digest_of(json.dumps([track, task_id]))
 
 
-def seal_of(
-    session_digest: str,
-    seq: int,
-    message_id: str,
-    *,
-    track: str,
-    at: float,
-    kind: str | None,
-    task: str | None,
-    digest: str,
-) -> str:
-    """What proves that a message still stands where, when and as what it was given.
-
-    Over values as they are stored. None of them follows from another: only what was noted when the message came says
-    which of two that disagree was damaged.
-    """
-    said = [session_digest, seq, message_id, track, float(at), kind, task, digest]
-    return hashlib.sha256(json.dumps(said, default=repr).encode("ascii")).hexdigest()[:32]
-
-
 def beside_index(column: ColumnElement[int]) -> ColumnElement[int]:
     """A number that equals `column` and that no index holds: a condition on it checks rows, and never chooses them.
 

@@ -70,18 +70,10 @@ def _as_text(value: bytes) -> str:
 
 
 class SqliteFile:
-    """An SQLite file that a memory is kept in.
-
-    Args:
-        path: Where.
-        label: How errors name it.
-        busy_seconds: How long a write waits for a lock.
-        mode: Of the file where it is made here; `None`: as the umask has it.
-        read_only: Whether nothing may be written, not even beside it.
-        key: Of a file that is encrypted.
+    """An SQLite file that a memory is kept in; with `mode` where it is made here, or (`None`) as the umask has it.
 
     Raises:
-        SettingsError: when it is to be encrypted, and what does that is not installed.
+        SettingsError: when a `key` is given, and what encrypts is not installed.
     """
 
     def __init__(

@@ -78,10 +78,10 @@ def slides_only(settings: Settings) -> bool:
 def with_summaries(packing: Packing) -> Flow[Packing]:
     """Summaries take the place of older messages, or the reason why they do not."""
     inputs, settings, start = packing.inputs, packing.inputs.settings, packing.rendered
-    complete, seconds, runtime = packing.before is not None, inputs.foreground_seconds, inputs.runtime
+    seconds, runtime = inputs.foreground_seconds, inputs.runtime
     waits = seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
     # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
-    stays = waits and (complete or start.plan.border == 0) and not can_advance(inputs, start.plan)
+    stays = waits and _border_stays(packing)
     found = None if stays else _renewed(packing)
     if found is None or (waits and (_is_short(packing, found) or _shows_rules(inputs, found, start))):
         began, foreseen = runtime.monotonic(), standing_before(inputs, start.tail)
@@ -125,6 +125,12 @@ def can_advance(inputs: Inputs, plan: ViewPlan) -> bool:
         return False
     blocked = tree.first_uncondensed(inputs.ref, track=track, after=plan.border)
     return blocked is None or found[0][2] < blocked
+
+
+def _border_stays(packing: Packing) -> bool:
+    """Whether it is plain that a plan made now ends where this one does; a view that is not complete begins anew."""
+    begun = packing.before is not None or packing.rendered.plan.border == 0
+    return begun and not can_advance(packing.inputs, packing.rendered.plan)
 
 
 def _is_short(packing: Packing, found: RenderedView) -> bool:

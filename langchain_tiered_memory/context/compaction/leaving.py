@@ -168,9 +168,7 @@ def _window(
     return drop_half(groups, must_stay=must_stay, room_tokens=room, share=chosen.drop_share, keeps_first=begins)
 
 
-def pruned_view(
-    inputs: Inputs, rendered: RenderedView, *, target: int, prepared: Sequence[tuple[int, str]] = ()
-) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
 
     What a plan that was prepared names leaves first, as far as it is there and may still go.
@@ -182,7 +180,7 @@ def pruned_view(
     stays = _staying(inputs, list(groups.values()), target=target, since=rendered.plan.since)
     excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
     reasons: dict[int, str] = {}
-    for key, reason in prepared:
+    for key, reason in inputs.prepared:
         if excess > 0 and key in groups and key not in stays:
             reasons[key] = f"{reason} (as planned before)"
             excess -= groups[key].tokens

@@ -14,7 +14,7 @@ from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, Joint, 
 Answered: TypeAlias = Literal["in talk", "at work"]
 """How the first user message was answered: with words alone, or with calls of tools."""
 
-_VERSION = 5
+_VERSION: Literal[5] = 5
 
 
 def _kind(item: CoverItem | dict[str, Any]) -> str:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 
-_WORDS_PER_TOKEN = 0.75  # of English prose; said beside the tokens, which models count badly
+WORDS_PER_TOKEN = 0.75
+"""Of English prose and of notes."""
 _EMPTY_GOES = "Leave out a section that would be empty."
 _PLAIN = " It is short: write plain bullets, without headings."
 _RECORD = "<source> elements"
@@ -75,10 +76,10 @@ def default_instructions(strategy: str) -> str:
 
 def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMessage]:
     """System and human message for `job`; see `instructions` for `custom`."""
-    words = max(1, round(job.target_tokens * _WORDS_PER_TOKEN))
     task = (
-        f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about {words} words), less where"
-        f" little came of it, and never write more than {job.max_tokens} tokens."
+        f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about"
+        f" {words_of(job.target_tokens)} words), less where little came of it, and never write more than"
+        f" {job.max_tokens} tokens."
     )
     if is_plain(job) and custom is None:
         task += _PLAIN
@@ -90,6 +91,11 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
         f"<task>\n{task}\n</task>",
     ]
     return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage("\n\n".join(parts))]
+
+
+def words_of(tokens: int) -> int:
+    """A size as a model is told it: it counts words better than tokens."""
+    return max(1, round(tokens * WORDS_PER_TOKEN))
 
 
 def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:

@@ -331,7 +331,10 @@ def kept_before(
 
 
 def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
-    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it."""
+    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it.
+
+    Words of what it is about, and others that few statements have: how a thing was said tells nothing of which it is.
+    """
     having: dict[str, list[int]] = {}
     about = [frozenset(analyse(fact.subject)) for fact in kept]
     for place, fact in enumerate(kept):
@@ -343,7 +346,8 @@ def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
         for term in sorted(having.keys() & analyse(sentence)):
             for place in having[term]:
                 here.setdefault(place, []).append(term)
-        for place, words in here.items():
+        for place, found in here.items():
+            words = [term for term in found if term in about[place] or len(having[term]) <= _FEW]
             named = any(term in about[place] and len(having[term]) <= _FEW for term in words)
             if named or len(words) >= _LEAST_WORDS:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)

@@ -40,7 +40,6 @@ _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its
 _KIND_WEIGHT: dict[ItemKind, float] = {
     "overview": 1.0, "point": 1.0, "decision": 2.0, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
-ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
 _EMPTY_WORDS = word_set(
     "a since come came trying been totally super love about after again all also am an and any are as at be because "
     "been before being but by can could did do does doing don't for from get got had has have having he her here him "
