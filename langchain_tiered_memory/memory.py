@@ -23,6 +23,7 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Counting,
     FilePath,
     FilePaths,
+    ItemStore,
     Name,
     NewKey,
     OptionalKey,
@@ -360,7 +361,7 @@ class TieredMemory(ShownHandle, sheet="sessions.memory"):
         session_id: SessionId | None = None,
         user: Name | None = None,
         checkpointer: Checkpointer | None = None,
-        store: Any = None,  # noqa: ANN401 - LangGraph's own
+        store: ItemStore | None = None,
         namespaces: Sequence[Sequence[Name]] = (),
     ) -> Receipt:
         """Remove a session, or a user: every session with everything derived from it, and the user's items.
