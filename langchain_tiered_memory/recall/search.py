@@ -229,6 +229,26 @@ def _unknown(session_id: str, wanted: str, track: str | None) -> NotFoundError:
     return NotFoundError(f"{where} has no summary and no message {wanted!r}")
 
 
+def summary_named(runtime: Runtime, session_id: str, wanted: str, *, track: str, alone: bool) -> Summary:
+    """The one summary that is named as of `expand`.
+
+    Raises:
+        NotFoundError: when the session has no such summary.
+        InvalidInputError: when several are named so.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    found = _of_span(runtime, ref, wanted, track=track if alone else None) if ref is not None else []
+    if ref is not None and not found:
+        found = [_named(runtime, ref, wanted, track=track, alone=alone)]
+    if len(found) > 1:
+        msg = f"{wanted!r} names {len(found)} summaries: give the id of one, as tree() has it"
+        raise InvalidInputError(msg)
+    if not found or not isinstance(found[0], Summary):
+        msg = f"{_unknown(session_id, wanted, track if alone else None)} that is a summary: tree() lists them"
+        raise NotFoundError(msg)
+    return found[0]
+
+
 def expand(
     runtime: Runtime, session_id: str, summary_id: str, *, depth: int | None, track: str, alone: bool = False
 ) -> list[Summary | Entry]:

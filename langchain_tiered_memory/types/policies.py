@@ -147,11 +147,7 @@ class ViewPolicy:
         return replace(self, rows=rows)
 
     def row(self, section: str) -> PolicyRow:
-        """The row of a section.
-
-        Raises:
-            KeyError: when there is none of that name.
-        """
+        """The row of a section."""
         found = next((row for row in self.rows if row.section == section), None)
         if found is None:
             raise KeyError(section)

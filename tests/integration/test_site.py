@@ -25,11 +25,15 @@ pytest.importorskip("mkdocs", reason="the documents are not built here: pip inst
 pytest.importorskip("mkdocstrings")
 
 ROOT = Path(__file__).parents[2]
+BUILT = "TIERED_MEMORY_SITE"
+"""Names the folder of a site that was built just now, as `.ci/run` does."""
 LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"([^\"]+)\"")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if BUILT in os.environ:
+        return Path(os.environ[BUILT])
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],

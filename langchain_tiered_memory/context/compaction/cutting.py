@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.pruning import named_kind
+from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
 from langchain_tiered_memory.context.compaction.pruning_items import run_facts
 from langchain_tiered_memory.context.compaction.pruning_reads import read_groups
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
+from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import as_groups
@@ -194,7 +195,8 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     if inputs.alone:
         tasks = [task for task in tasks if task.track == inputs.track]
     current = store.runs.current_task(inputs.ref, inputs.track)
-    chosen = essentials(groups, tasks=tasks, current_task=current, touches=touches).keys
+    chosen = {*essentials(groups, tasks=tasks, current_task=current, touches=touches).keys}
+    chosen |= _always_kept(inputs, groups, rendered)
     # A call that waits for its result must be shown with what comes, and results that are news to the model.
     waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
     entries = [entry for group in groups if group.first_seq in {*chosen, *waiting} for entry in group.entries]
@@ -219,6 +221,21 @@ def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_token
     if head is None or (cut is not None and sum(piece.tokens for piece in cut) <= room):
         return cut
     return _with_folded(inputs, head, pieces, room=room) if least_tokens <= NUMBERS.least_said_tokens else None
+
+
+def _always_kept(inputs: Inputs, groups: Sequence[Group], rendered: RenderedView | None) -> set[int]:
+    """Groups of the recent messages that are always kept for their kind, as far as the share of pins goes."""
+    if rendered is None:
+        return set()
+    owner = {entry.seq: group for group in groups for entry in group.entries if priority_of([entry]) == 1}
+    room = inputs.policy.of("pinned")
+    kept: set[int] = set()
+    for seq in reversed(kept_by_kind(inputs, rendered.plan) if owner else ()):
+        group = owner.get(seq)
+        if group is not None and group.first_seq not in kept and group.tokens <= room:
+            kept.add(group.first_seq)
+            room -= group.tokens
+    return kept
 
 
 def _with_folded(inputs: Inputs, head: Entry, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:

@@ -152,8 +152,14 @@ def named_kind(kind: str | None) -> NamedKind | None:
 
 def priority_of(entries: Iterable[Entry]) -> Priority | None:
     """The row of the matrix of messages by the kinds that they were given: the highest; `None` where they have none."""
-    named = (named_kind(entry.kind) for entry in entries)
-    return min((PRIORITIES[one] for one in named if one in PRIORITIES), default=None)
+    rows = (priority_of_kind(entry.kind) for entry in entries)
+    return min((row for row in rows if row is not None), default=None)
+
+
+def priority_of_kind(kind: str | None) -> Priority | None:
+    """The row of the matrix that a kind names, if it names one."""
+    named = named_kind(kind)
+    return PRIORITIES.get(named) if named is not None else None
 
 
 Verdict: TypeAlias = Literal["always_keep", "essential", "undecided", "prune", "always_prune"]

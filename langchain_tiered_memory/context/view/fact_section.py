@@ -90,6 +90,11 @@ def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, ro
     return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
 
 
+def leaves_out(listed: str) -> bool:
+    """Whether a list says that something which must last has no room in it."""
+    return listed.endswith(_MORE)
+
+
 def _must_last(fact: Fact) -> bool:
     return fact.by_model and fact.weight >= LASTING and fact.status == "active"
 

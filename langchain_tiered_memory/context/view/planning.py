@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
-from langchain_tiered_memory.context.view.fact_section import facts_of_view, record_room
+from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
@@ -36,23 +36,17 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    cap = inputs.policy.cover
-    appended: tuple[CoverItem, ...] | None = None
-    if inputs.look is not None and inputs.look.levels is not None:
-        appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
-    elif inputs.settings.context.older == "selection":
-        appended = selected_cover(inputs, border=border, room=cap)
-    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
-        appended = grown_cover(inputs, previous, border=border, cap=cap)
-    if appended is None:
-        appended = whole_cover(inputs, border=border, cap=cap)
+    appended = _cover(inputs, previous, border=border, cap=inputs.policy.cover)
+    facts = _facts(inputs, appended, border)
+    if leaves_out(facts):  # what must last comes first: all that happened is told more briefly
+        appended = _cover(inputs, previous, border=border, cap=min(inputs.policy.defended, inputs.policy.cover))
+        facts = _facts(inputs, appended, border)
     skip, tail_from = _overlap(border, found)
     since = previous.since if previous is not None else 0
     queries = tuple(entry.seq for entry in inputs.required.recent.users if since < entry.seq < tail_from)
     # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
     # the provider compacted, which stands for all before it.
     kept = {seq for seq in (*inputs.required.recent.held, since) if max(since, 1) <= seq < tail_from}
-    appended = tuple(item for item in appended if item.last_seq >= since)
     return ViewPlan(
         border=border,
         tail_from=tail_from,
@@ -62,16 +56,30 @@ def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
         ratio=inputs.ratio,
         kept=tuple(sorted(kept)),
         since=since,
-        facts=facts_of_view(
-            inputs,
-            appended,
-            border=border,
-            room=inputs.policy.of("facts"),
-            lasting_room=record_room(inputs, appended),
-        ),
+        facts=facts,
         always=kept_by_kind(inputs, previous),
         answered=(previous.answered if previous is not None else None) or _answered(inputs),
     )
+
+
+def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) -> tuple[CoverItem, ...]:
+    """What stands for the messages up to a border, but for those before a provider's compaction."""
+    made: tuple[CoverItem, ...] | None = None
+    if inputs.look is not None and inputs.look.levels is not None:
+        made = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
+    elif inputs.settings.context.older == "selection":
+        made = selected_cover(inputs, border=border, room=cap)
+    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
+        made = grown_cover(inputs, previous, border=border, cap=cap)
+    if made is None:
+        made = whole_cover(inputs, border=border, cap=cap)
+    since = previous.since if previous is not None else 0
+    return tuple(item for item in made if item.last_seq >= since)
+
+
+def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int) -> str:
+    room, lasting_room = inputs.policy.of("facts"), record_room(inputs, items)
+    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room)
 
 
 def _answered(inputs: Inputs) -> Answered | None:

@@ -126,3 +126,9 @@ def test_one_more_condensation_moves_the_advice_by_at_most_five_points(history: 
 def test_a_higher_setting_never_makes_a_lower_advice(history: list[Outcome], one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert percent(history, present=low) <= percent(history, present=high) + 1
+
+
+def test_advice_says_how_many_condensations_taught_what() -> None:
+    found = advised(spaced(UNREADY, CRITICAL, LITTLE, UNREADY, LITTLE))
+    assert found is not None
+    assert "of 5 condensations 2 freed less than 20% of the view, 3 dropped messages" in found.because
