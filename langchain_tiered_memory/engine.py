@@ -53,11 +53,7 @@ _LINES_REMEMBERED = 1000
 
 
 class Engine:
-    """One opened memory: its parts, its background worker, and what is known of requests that wait for their answers.
-
-    Args:
-        runtime: The parts that were chosen when it was opened.
-    """
+    """One opened memory: its parts, its worker, and what is known of requests that wait for their answers."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -86,11 +82,7 @@ class Engine:
 
     @property
     def runtime(self) -> Runtime:
-        """The parts of the memory.
-
-        Raises:
-            ClosedError: when it was closed.
-        """
+        """The parts of the memory."""
         if self._closed:
             msg = "this memory was closed: open it again"
             raise ClosedError(msg)
@@ -140,24 +132,9 @@ class Engine:
         """See there."""
         return doctor(self.writable_runtime())
 
-    def forget(
-        self,
-        *,
-        session_id: str | None,
-        user: str | None,
-        checkpointer: Any,  # noqa: ANN401 - LangGraph's own
-        store: Any,  # noqa: ANN401 - as above
-        namespaces: Sequence[Sequence[str]],
-    ) -> Flow[Receipt]:
+    def forget(self, **what: Any) -> Flow[Receipt]:  # noqa: ANN401 - as `forget_sessions` takes it
         """See there."""
-        return forget_sessions(
-            self.writable_runtime(),
-            session_id=session_id,
-            user=user,
-            checkpointer=checkpointer,
-            store=store,
-            namespaces=namespaces,
-        )
+        return forget_sessions(self.writable_runtime(), **what)
 
     def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
         """See there."""
@@ -167,9 +144,9 @@ class Engine:
         """See there."""
         return facts_of_user(self.runtime, user, query, k=k, superseded_too=superseded_too)
 
-    def report(self, name: EventName, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401 - figures of any kind
+    def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `Runtime.event` takes it
         """Send an event; a memory that was closed still can, for what failed because of that."""
-        self._runtime.report(name, reason, session_id=session_id, **details)
+        self._runtime.report(name, reason, **about)
 
     def wake(self, session_id: str) -> None:
         """Have the background worker look at a session."""
@@ -212,9 +189,7 @@ class Engine:
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
-        Args:
-            session_id: Whose work; `None` for all.
-            timeout: In seconds; `None` waits for as long as it takes.
+        Of one session, or of all; `timeout` is in seconds, and `None` waits for as long as it takes.
         """
         runtime = self.writable_runtime()
         deadline = None if timeout is None else runtime.monotonic() + timeout

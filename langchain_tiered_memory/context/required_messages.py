@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.pruning import priority_of
+from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
@@ -85,13 +85,14 @@ def read_required(
 
 
 _MOST = 64
-"""Messages of a kind that are looked at behind those that stand already, the newest: a share holds no more."""
+"""Messages of each row of the matrix that are looked at behind those that stand already, the newest: a share holds no
+more."""
 _FINISHED_TASKS = 8
 _ALWAYS = 1
 _LEAVES_FIRST = 4
 
 
-def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int, ...]:
+def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:
     """`seq`s of the messages that their kinds keep in view, the most important last.
 
     Args:
@@ -100,17 +101,18 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
     """
     store = inputs.runtime.store
     since = previous.tail_from - 1 if previous is not None else 0
-    found = store.transcript.of_kinds(inputs.ref, track=inputs.track, after=since, limit=_MOST)
-    if previous is not None and previous.always:
-        found += store.transcript.by_seq(inputs.ref, previous.always)
-    entries = {one.seq: one for one in found if one.seq not in inputs.off and _priority(one) < _LEAVES_FIRST}
+    numbers = {seq for row, seqs in _by_row(inputs).items() if row < _LEAVES_FIRST for seq in seqs if seq > since}
+    if previous is not None:
+        numbers.update(previous.always)
+    found = store.transcript.by_seq(inputs.ref, list(numbers)) if numbers else []
+    entries = [one for one in found if one.seq not in inputs.off and _priority(one) < _LEAVES_FIRST]
     if not entries:
         return ()
     current = store.runs.current_task(inputs.ref, inputs.track)
     tasks = store.runs.tasks(inputs.ref, newest_finished=_FINISHED_TASKS) if current is not None else []
-    room = inputs.rooms.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
+    room = inputs.policy.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
     chosen: list[Entry] = []
-    for one in sorted(entries.values(), key=lambda one: (_priority(one), -one.seq)):
+    for one in sorted(entries, key=lambda one: (_priority(one), -one.seq)):
         if current is not None and task_of([one], tasks) not in (None, current):
             continue
         if _priority(one) == _ALWAYS or one.tokens <= room:
@@ -119,5 +121,26 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
     return tuple(one.seq for one in reversed(chosen))
 
 
+def _by_row(inputs: Inputs) -> dict[int, list[int]]:
+    """`seq`s of the newest messages of each row of the matrix, in order.
+
+    Each message is looked at once, whatever its row: many of one row would else hide the few of another.
+    """
+    cache, ref = inputs.runtime.view_cache, inputs.ref
+    name = f"kinds:{inputs.track}"
+    known: tuple[int, dict[int, list[int]]] | None = cache.recalled(ref.key, name, ref.epoch)
+    last, rows = known if known is not None else (0, {})
+    new = inputs.runtime.store.transcript.kinds(ref, track=inputs.track, after=last)
+    if not new:
+        return rows
+    rows = {row: list(seqs) for row, seqs in rows.items()}
+    for seq, kind in new:
+        if (row := priority_of_kind(kind)) is not None:
+            rows.setdefault(row, []).append(seq)
+    rows = {row: seqs[-_MOST:] for row, seqs in rows.items()}
+    cache.keep_recalled(ref.key, name, ref.epoch, (new[-1][0], rows))
+    return rows
+
+
 def _priority(entry: Entry) -> int:
-    return priority_of([entry]) or _LEAVES_FIRST
+    return priority_of_kind(entry.kind) or _LEAVES_FIRST

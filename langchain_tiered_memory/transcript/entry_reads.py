@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, or_, select, union_all
+from sqlalchemy import Connection, Integer, Row, Select, bindparam, func, literal_column, or_, select, union_all
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
@@ -22,8 +22,6 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlalchemy import Row
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
@@ -75,10 +73,15 @@ _NEXT_TRACK = _FIRST_TRACK.where(entries.c.track > bindparam("track"))
 _WAITING = (
     _OF_SESSION.where(entries.c.waits.is_(True), _CONDITIONS["track"]).order_by(entries.c.seq.desc()).limit(OPEN_HEADS)
 )
-_OF_KINDS = (
-    _OF_SESSION.where(entries.c.kind.is_not(None), _CONDITIONS["track"], _CONDITIONS["after"])
-    .order_by(entries.c.seq.desc())
-    .limit(bindparam("limit"))
+_KINDS = (
+    select(entries.c.seq, entries.c.kind)
+    .where(
+        entries.c.session_key == bindparam("session"),
+        entries.c.kind.is_not(None),
+        _CONDITIONS["track"],
+        _CONDITIONS["after"],
+    )
+    .order_by(entries.c.seq)
 )
 _PINNED = _OF_SESSION.where(entries.c.pinned.is_(True)).order_by(entries.c.seq)
 
@@ -88,26 +91,6 @@ def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
     query = _OF_SESSION.where(*(_CONDITIONS[name] for name in sorted(filters - {"limit"})))
     query = query.order_by(entries.c.seq.desc() if newest_first else entries.c.seq)
     return query.limit(bindparam("limit")) if "limit" in filters else query
-
-
-def read_entries(
-    connection: Connection,
-    ref: SessionRef,
-    *,
-    newest_first: bool = False,
-    skip_damaged: bool = True,
-    **bounds: Unpack[Bounds],
-) -> list[Entry]:
-    """As `EntryReads.entries`, in the caller's transaction."""
-    named: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
-    if "track" in named:
-        named["track"] = packed(named["track"])
-    if "roles" in named:
-        named["roles"] = list(named["roles"])
-    query = _bounded(frozenset(named), newest_first=newest_first)
-    if not skip_damaged:
-        return [entry_or_again(connection, row) for row in connection.execute(query, {"session": ref.key, **named})]
-    return found(connection, ref, query, **named)
 
 
 def _part(number: int, query: Select[Any]) -> Select[Any]:
@@ -211,19 +194,22 @@ class EntryReads:
     def entries(
         self, ref: SessionRef, *, newest_first: bool = False, skip_damaged: bool = True, **bounds: Unpack[Bounds]
     ) -> list[Entry]:
-        """Messages of a session in their order (or newest first), filtered.
+        """Messages of a session in their order, or newest first (`limit` then takes the newest), filtered.
 
-        Args:
-            ref: The session.
-            newest_first: Turn the order round; `limit` then takes the newest.
-            skip_damaged: Whether a message whose row cannot be read is left out, and told of. Else it is an error.
-            **bounds: What else bounds them.
-
-        Raises:
-            DamagedRowError: for such a message.
+        A message whose row cannot be read is left out, and told of; without `skip_damaged` it is a
+        `DamagedRowError`.
         """
+        named: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
+        if "track" in named:
+            named["track"] = packed(named["track"])
+        if "roles" in named:
+            named["roles"] = list(named["roles"])
+        query = _bounded(frozenset(named), newest_first=newest_first)
         with self.database.read() as connection:
-            return read_entries(connection, ref, newest_first=newest_first, skip_damaged=skip_damaged, **bounds)
+            if skip_damaged:
+                return found(connection, ref, query, **named)
+            rows = connection.execute(query, {"session": ref.key, **named})
+            return [entry_or_again(connection, row) for row in rows]
 
     def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these numbers, in order; numbers that are not there are left out."""
@@ -250,13 +236,7 @@ class EntryReads:
         return sorted(read)
 
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
-        """The entries of these messages, in order; ids that are not there are left out.
-
-        Args:
-            ref: The session.
-            message_ids: Unique on each track; one that stands on several is found on each.
-            track: Only this track.
-        """
+        """The entries of these messages, in order, on one track or on each that has them; the missing are left out."""
         query, named = (_BY_ID, {}) if track is None else (_BY_ID_ON_TRACK, {"track": packed(track)})
         with self.database.read() as connection:
             parts = chunks(list(dict.fromkeys(digest_of(one) for one in message_ids)))
@@ -330,10 +310,11 @@ class EntryReads:
         with self.database.read() as connection:
             return found(connection, ref, _WAITING, track=packed(track))
 
-    def of_kinds(self, ref: SessionRef, *, track: str, after: int, limit: int) -> list[Entry]:
-        """The newest messages of a track behind a number that were given a kind, newest first."""
+    def kinds(self, ref: SessionRef, *, track: str, after: int) -> list[tuple[int, str]]:
+        """Number and kind of the messages of a track behind a number that were given a kind, in order."""
+        named = {"session": ref.key, "track": packed(track), "after": after}
         with self.database.read() as connection:
-            return found(connection, ref, _OF_KINDS, track=packed(track), after=after, limit=limit)
+            return [(seq, unpacked(kind)) for seq, kind in connection.execute(_KINDS, named)]
 
     def not_summarised(self, ref: SessionRef, *, limit: int) -> list[Entry]:
         """The newest messages that no finished summary stands for, of all tracks, newest first."""

@@ -40,10 +40,10 @@ from tests.damage_builders import (
 )
 from tests.embedders import HashingEmbeddings
 from tests.graph_builders import ChatState, Runner, thread
-from tests.memory_builders import conversation, open_memory, store_of
+from tests.memory_builders import conversation, entries_of, open_memory, store_of, summaries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from langchain_tiered_memory.memory import TieredMemory
@@ -250,13 +250,13 @@ def misshapen_cases(healthy: Path, column: Any) -> list[list[Damage]]:
     return [[Damage(column.table, column, value)] for value in wrong]
 
 
-def in_groups(columns: list[Any], *, most: int = 4) -> list[list[Any]]:
-    """Columns that share a copy: one of a table at most, and none beside one of a table with what was given."""
+def in_groups(columns: list[Any], *, most: int, apart: Collection[str]) -> list[list[Any]]:
+    """Columns that share a copy: one of a table at most, and none beside one of a table that stands apart."""
     by_table: dict[str, list[Any]] = {}
     for column in columns:
         by_table.setdefault(column.table.name, []).append(column)
-    groups = [[column] for column in columns if column.table.name in TRUTH]
-    made = [own for name, own in by_table.items() if name not in TRUTH]
+    groups = [[column] for column in columns if column.table.name in apart]
+    made = [own for name, own in by_table.items() if name not in apart]
     for across in zip_longest(*made):
         there = [column for column in across if column is not None]
         groups += [there[start : start + most] for start in range(0, len(there), most)]
@@ -273,20 +273,24 @@ def are_named(damages: list[Damage], problems: tuple[Problem, ...]) -> bool:
     return len(named) >= len(damages)
 
 
-in_each_group = pytest.mark.parametrize("columns", in_groups(COLUMNS), ids=lambda columns: "-".join(map(str, columns)))
+def in_each_group(*, most: int, apart: Collection[str] = ()) -> Any:
+    groups = in_groups(COLUMNS, most=most, apart=apart)
+    return pytest.mark.parametrize("columns", groups, ids=lambda columns: "-".join(map(str, columns)))
+
+
 in_each_checked_column = pytest.mark.parametrize(
     "column", [one for one in COLUMNS if str(one) not in NOT_CHECKABLE], ids=str
 )
 
 
-@in_each_group
+@in_each_group(most=len(FORMS))
 def test_a_value_that_cannot_be_there_is_named(healthy: Path, tmp_path: Path, columns: list[Any]) -> None:
     for together in misshapen_together(healthy, columns):
         named(healthy, tmp_path, together)
 
 
 @pytest.mark.sweep(24)
-@in_each_group
+@in_each_group(most=4, apart=TRUTH)
 def test_of_a_value_that_cannot_be_there_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, columns: list[Any]
 ) -> None:
@@ -397,6 +401,30 @@ def test_a_damaged_list_of_calls_is_read_again_from_the_message_and_told_of(tmp_
         assert session.context(max_tokens=2000).messages == before
         assert [event.details["column"] for event in events if event.name == "damaged_row"] == ["calls"]
         assert memory.doctor().healthy
+
+
+def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        memory.session("s").add_messages(conversation(12))
+        memory.flush()
+        made = [one.id for one in summaries_of(memory.session("s")) if one.level == 1]
+        first = sorted({made[0], min(made)})  # in whichever order they are looked at
+        others = [one for one in made if one not in first]
+        copied = "(SELECT payload FROM ltm_entries WHERE message_id = 'q6')"
+        for statement in (
+            f"UPDATE ltm_entries SET payload = {copied} WHERE message_id = 'a0'",
+            "UPDATE ltm_entries SET text = 'something else' WHERE message_id = 'q7'",
+            *(f"UPDATE ltm_summaries SET sources = '[\"nobody\"]' WHERE id = '{one}'" for one in first),
+            *(f"UPDATE ltm_summaries SET first_at = 77 WHERE id = '{one}'" for one in others),
+        ):
+            with store_of(memory).database.write() as connection:
+                connection.execute(text(statement))
+        named = {problem.what for problem in memory.verify().problems if problem.kind == "wrong_summary"}
+        assert all(any(one in what for what in named) for one in others), named
+        left = " ".join(problem.what for problem in memory.doctor().left)
+        assert "a0" in left
+        assert "q7" not in left
+        assert "order 1007" in next(one.text for one in entries_of(memory.session("s")) if one.id == "q7")
 
 
 def test_on_postgresql_damage_is_named_and_mended_too(postgres_url: str) -> None:

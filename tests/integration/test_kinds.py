@@ -50,6 +50,8 @@ def test_what_is_always_kept_stands_in_every_view_and_what_is_always_pruned_leav
         for at in range(12):
             talk(session, 6, first=10 * at + 10)
             given(session, "temporary_debug_info", f"debug dump {at} " * 20)
+            for number in range(8):  # of a lower row there are many more
+                given(session, "documentation_links", f"See page {at}-{number}.")
             context = session.context(None, max_tokens=BUDGET)
             shown = text_of(context)
             assert [kind for kind in ALWAYS if f"Marker of {kind}:" not in shown] == []

@@ -213,6 +213,9 @@ EASED = 0.5
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
+SURE = 0.2
+"""The weight from which what rules read in messages counts beside a model's words for them."""
+
 _FEW_TELLING = 2
 """Fewer words that are not common tell nothing."""
 _ENOUGH_TELLING = 3

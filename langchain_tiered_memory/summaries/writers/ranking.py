@@ -85,7 +85,7 @@ def telling(text: str, *, advised: bool = False) -> float:
     What an assistant advises in general tells less than what it is about.
     """
     signs = _signs(text)
-    weight = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
+    weight: float = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
     weight *= _ADVISED if advised else 1.0
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.context.compaction.last_resort import essentials
+from langchain_tiered_memory.context.compaction.cutting import essentials
 from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.messages.groups import as_groups, assign_groups
@@ -211,6 +211,12 @@ def test_a_later_success_on_the_same_file_settles_a_failed_edit() -> None:
     story = Story().user("Fix it.").call("edit_file", "Error: text not found", path="a.py", old="x")
     story.call("edit_file", "done", path="a.py", old="y")
     assert story.rows()[1] == (4, "resolved_error")
+
+
+def test_another_failure_on_the_same_file_settles_none() -> None:
+    story = Story().user("Fix it.").call("edit_file", "Error: text not found", path="a.py", old="x")
+    story.call("edit_file", "Error: text not found", path="a.py", old="y")
+    assert [row for _, row in story.rows()][1:] == ["recent_task_history", "critical_error_context"]
 
 
 def test_an_error_long_past_is_not_critical_any_more() -> None:

@@ -92,6 +92,11 @@ def test_a_collection_sends_down_what_nobody_opened_for_its_time() -> None:
     assert (tier(tiers, "hot"), tier(tiers, "cold")) == ({"c"}, {"a", "b"})
 
 
+def test_what_nobody_opened_for_the_time_of_warm_is_cold_though_nobody_looked_for_as_long() -> None:
+    tiers = policy.collect(policy.pin(opened("abc"), "c", RULES), now=25 * 3600, rules=RULES)
+    assert (tier(tiers, "hot"), tier(tiers, "cold")) == ({"c"}, {"a", "b"})
+
+
 def test_what_leaves_hot_by_its_time_sends_nobody_out_of_warm_before_his() -> None:
     tiers = opened("abcdefg")
     assert (tier(tiers, "hot"), tier(tiers, "warm")) == (set("efg"), set("abcd"))
@@ -192,7 +197,7 @@ def test_a_cleanup_that_would_leave_more_than_a_tier_holds_is_no_rule() -> None:
 
 
 def test_settings_that_went_are_told_of_and_left_out() -> None:
-    with pytest.warns(DeprecationWarning, match=r"tiers\.companions: not used any more, .*; tiers\.recent_tasks"):
+    with pytest.warns(DeprecationWarning, match="companions is not used any more, .*nothing beside it"):
         assert TierSettings(companions=6, recent_tasks=5) == TierSettings()  # type: ignore[call-arg]
 
 
