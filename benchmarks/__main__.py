@@ -15,6 +15,7 @@ from benchmarks import (
     cover_shares,
     direct,
     embedding,
+    encryption,
     fact_depth,
     faults,
     file_readings,
@@ -83,6 +84,7 @@ def main(arguments_given: Sequence[str] | None = None) -> list[Report]:
         else ["--turns", "60", "--facts", "2", "--budgets", "1000,4000"]
     )
     reports += session_page.main(["--messages", few, "--rounds", "1"])
+    reports += encryption.main(["--turns", "5" if asked.tiny else "100", "--rounds", "1" if asked.tiny else "3"])
     reports += across_threads.main(["--budgets", "1000"])
     reports += recall.main(["--budgets", "500" if asked.tiny else "500,1000", *(["--no-embeddings"] * asked.tiny)])
     finish(reports, asked.json)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting import Report, Target, arguments, finish, numbers, screen, show
-from langchain_tiered_memory.cli.work.evaluate import read_groups
+from langchain_tiered_memory.cli.evaluate import read_groups
 from langchain_tiered_memory.evaluation.measure import MEMORY_METHODS, measure
 from langchain_tiered_memory.evaluation.report import renderables
 from langchain_tiered_memory.evaluation.summary import Summary, as_json, summarise

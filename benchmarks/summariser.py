@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, telling
 from langchain_tiered_memory.testing import ScriptedModel, in_parts
 from langchain_tiered_memory.text.sentences import sentences
 
@@ -118,7 +118,7 @@ class Summariser:
         else:
             room = min(self._most_tokens, self._share * sum(self._tokens[sentence] for sentence in found))
         room -= _HEADING_TOKENS * len(headings)
-        units = [Unit(sentence, "point", 0, self._tokens[sentence], weight=cue_weight(sentence)) for sentence in found]
+        units = [Unit(sentence, "point", 0, self._tokens[sentence], weight=telling(sentence)) for sentence in found]
         chosen: list[int] = []
         for index in in_order_of_worth(units):
             taken = units[index].tokens + _BULLET_TOKENS

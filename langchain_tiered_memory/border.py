@@ -220,15 +220,6 @@ def _own_checks(kind: type) -> Mapping[str, Check]:
     return {name: one.check for name, one in kinds.items() if one.check is not None}
 
 
-@cache
-def _field_checks(kind: type) -> Mapping[str, Check]:
-    """How a record's fields are checked: not at all where they name what only type checkers see, for we made it."""
-    try:
-        return _own_checks(kind) if dataclasses.is_dataclass(kind) else {}
-    except NameError:
-        return {}
-
-
 def _told(name: str, refused: _Refused) -> str:
     return f"{name}{refused.place} must be {refused.wanted}, not {_SHOWN.repr(refused.value)}{refused.advice}"
 
@@ -299,7 +290,7 @@ def _such(kind: _Kind, marks: Sequence[Such]) -> _Kind:
             raise _Refused(wanted, value) from None
         if all(mark.fits(found) for mark in marks):
             return found
-        raise _Refused(wanted, value)
+        raise _Refused(wanted, type(value) if any(mark.is_secret for mark in marks) else value)
 
     return _Kind(wanted, check)
 
@@ -325,15 +316,20 @@ def _any_of(kinds: Sequence[_Kind]) -> _Kind:
     return _Kind(wanted, check)
 
 
-def _one_of(values: Sequence[object]) -> _Kind:
-    wanted = " or ".join(map(repr, values))
-
+def _where(fits: Callable[[object], bool], wanted: str) -> _Kind:
     def check(value: object) -> object:
-        if any(isinstance(value, type(one)) and value == one for one in values):
+        if fits(value):
             return value
         raise _Refused(wanted, value)
 
     return _Kind(wanted, check)
+
+
+def _one_of(values: Sequence[object]) -> _Kind:
+    def fits(value: object) -> bool:
+        return any(isinstance(value, type(one)) and value == one for one in values)
+
+    return _where(fits, " or ".join(map(repr, values)))
 
 
 def _several(element: _Kind, *, as_given: bool) -> _Kind:
@@ -366,7 +362,7 @@ def _instance(kind: type) -> _Kind:
     def check(value: object) -> object:
         if not isinstance(value, kind):
             raise _Refused(wanted, value)
-        for name, one in _field_checks(kind).items():
+        for name, one in _own_checks(kind).items() if dataclasses.is_dataclass(kind) else ():
             try:
                 one(getattr(value, name))
             except _Refused as refused:
@@ -381,12 +377,7 @@ _ANYTHING = _Kind("anything")
 
 
 def _exactly(kind: Any, wanted: str) -> _Kind:  # noqa: ANN401 - a class, or an abstract one of typing's
-    def check(value: object) -> object:
-        if isinstance(value, kind):
-            return value
-        raise _Refused(wanted, value)
-
-    return _Kind(wanted, check)
+    return _where(lambda value: isinstance(value, kind), wanted)
 
 
 _PLAIN: Mapping[object, _Kind] = {

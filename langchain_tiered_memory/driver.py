@@ -269,11 +269,16 @@ def off_loop_twin(verb: Verb[Owner, P, T]) -> Twin[Owner, P, T]:
     return _as_twin_of(verb, called)
 
 
-def flow_twin(verb: Verb[Owner, P, T], flow: Callable[[Owner], Callable[..., Flow[T]]]) -> Twin[Owner, P, T]:
+def flow_twin(
+    verb: Verb[Owner, P, T],
+    flow: Callable[[Owner], Callable[..., Flow[T]]],
+    *,
+    take: Callable[[Any], Awaitable[Any]] = _nobody,
+) -> Twin[Owner, P, T]:
     """The async form of a method that drives a flow; `flow` gives what makes it of the method's arguments."""
 
     async def called(self: Owner, /, *args: P.args, **named: P.kwargs) -> T:
-        return await arun(flow(self)(*args, **named))
+        return await arun(flow(self)(*args, **named), take=take)
 
     return _as_twin_of(verb, called)
 

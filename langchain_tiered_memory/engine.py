@@ -53,11 +53,7 @@ _LINES_REMEMBERED = 1000
 
 
 class Engine:
-    """One opened memory: its parts, its background worker, and what is known of requests that wait for their answers.
-
-    Args:
-        runtime: The parts that were chosen when it was opened.
-    """
+    """One opened memory: its parts, its worker, and what is known of requests that wait for their answers."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -86,11 +82,7 @@ class Engine:
 
     @property
     def runtime(self) -> Runtime:
-        """The parts of the memory.
-
-        Raises:
-            ClosedError: when it was closed.
-        """
+        """The parts of the memory."""
         if self._closed:
             msg = "this memory was closed: open it again"
             raise ClosedError(msg)
@@ -140,24 +132,9 @@ class Engine:
         """See there."""
         return doctor(self.writable_runtime())
 
-    def forget(
-        self,
-        *,
-        session_id: str | None,
-        user: str | None,
-        checkpointer: Any,  # noqa: ANN401 - LangGraph's own
-        store: Any,  # noqa: ANN401 - as above
-        namespaces: Sequence[Sequence[str]],
-    ) -> Flow[Receipt]:
+    def forget(self, **what: Any) -> Flow[Receipt]:  # noqa: ANN401 - as `forget_sessions` takes it
         """See there."""
-        return forget_sessions(
-            self.writable_runtime(),
-            session_id=session_id,
-            user=user,
-            checkpointer=checkpointer,
-            store=store,
-            namespaces=namespaces,
-        )
+        return forget_sessions(self.writable_runtime(), **what)
 
     def search(self, user: str, query: str, *, k: int, filters: SearchFilters) -> list[Hit]:
         """See there."""
@@ -212,9 +189,7 @@ class Engine:
     def flush(self, session_id: str | None, timeout: float | None = None) -> Flow[FlushReport]:
         """Let the background finish what it has in hand, so that no passage is embedded twice; then do the rest.
 
-        Args:
-            session_id: Whose work; `None` for all.
-            timeout: In seconds; `None` waits for as long as it takes.
+        Of one session, or of all; `timeout` is in seconds, and `None` waits for as long as it takes.
         """
         runtime = self.writable_runtime()
         deadline = None if timeout is None else runtime.monotonic() + timeout

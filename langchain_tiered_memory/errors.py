@@ -127,6 +127,18 @@ class NotOurDatabaseError(StorageError):
     """A file or schema that is something else, or is damaged."""
 
 
+class KeyNeededError(NotOurDatabaseError):
+    """An encrypted file without its key: none was given, or the function that gives it failed."""
+
+
+class WrongKeyError(NotOurDatabaseError):
+    """An encrypted file that does not open with the key that was given."""
+
+
+class NotEncryptedError(NotOurDatabaseError):
+    """A plain file for which a key was given."""
+
+
 class DamagedRowError(StorageError):
     """A stored row that cannot be read. Views go on without it; `doctor()` makes again what is derived.
 

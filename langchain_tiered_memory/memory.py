@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from langchain_tiered_memory.border import checked, checked_verbs
-from langchain_tiered_memory.driver import arun, flow_twin, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import flow_twin, off_loop, off_loop_twin, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
-from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Checkpointer,
@@ -24,12 +24,14 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     FilePath,
     FilePaths,
     Name,
+    NewKey,
+    OptionalKey,
     Scope,
     Seconds,
     SessionId,
 )
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, seconds_of
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Fact, Hit, seconds_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.sessions.file_run import Run
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
-    from langchain_tiered_memory.types.records import Fact, Hit
 
 _READ_LATER = {
     "Embeddings": "langchain_core.embeddings",
@@ -101,6 +102,7 @@ class TieredMemory(ShownHandle):
         clock: Callable[[], float] | None = None,
         engine: CondensationEngine | None = None,
         read_only: bool = False,
+        encryption_key: OptionalKey = None,
     ) -> Self:
         """Open a memory.
 
@@ -123,10 +125,14 @@ class TieredMemory(ShownHandle):
             read_only: Whether nothing may be written: verbs that write raise `ReadOnlyError`, there is no background
                 work, and a context's plan is not kept. Beside an SQLite file nothing is made but what SQLite's own
                 reading needs while somebody writes. Embedded Chroma cannot be read so: search is by words then.
+            encryption_key: A function that gives the key of an SQLite file: a string or bytes of at least 16 bytes. The
+                file is then encrypted, its log and text index included. It is asked again where the key was rotated.
+                Search is by words then, unless `chroma` names a place for vectors. Needs the extra `encryption`.
 
         Raises:
             SettingsError: for a choice that cannot be used.
-            StorageError: when the database cannot be opened.
+            StorageError: when the database cannot be opened. `KeyNeededError`, `WrongKeyError` and `NotEncryptedError`
+                say what is wrong with a key.
         """
         from langchain_tiered_memory.engine import Engine  # noqa: PLC0415 - heavy, and needed from here on
 
@@ -140,6 +146,7 @@ class TieredMemory(ShownHandle):
             clock=clock,
             engine=engine,
             read_only=read_only,
+            encryption_key=encryption_key,
         )
         return cls(core)
 
@@ -157,6 +164,7 @@ class TieredMemory(ShownHandle):
         clock: Callable[[], float] | None = None,
         engine: CondensationEngine | None = None,
         read_only: bool = False,
+        encryption_key: OptionalKey = None,
     ) -> Self:
         """`open` without blocking the event loop."""
         return await off_loop(
@@ -170,6 +178,7 @@ class TieredMemory(ShownHandle):
             clock=clock,
             engine=engine,
             read_only=read_only,
+            encryption_key=encryption_key,
         )
 
     def session(
@@ -377,20 +386,7 @@ class TieredMemory(ShownHandle):
         )
         return run(flow, take=take_out)
 
-    async def aforget(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        user: Name | None = None,
-        checkpointer: Checkpointer | None = None,
-        store: Any = None,  # noqa: ANN401 - LangGraph's own
-        namespaces: Sequence[Sequence[Name]] = (),
-    ) -> Receipt:
-        """See `forget`."""
-        flow = self.core.forget(
-            session_id=session_id, user=user, checkpointer=checkpointer, store=store, namespaces=namespaces
-        )
-        return await arun(flow, take=atake_out)
+    aforget = flow_twin(forget, lambda self: self.core.forget, take=atake_out)
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish every session's summaries and vectors that are due, within `timeout` seconds."""
@@ -398,13 +394,31 @@ class TieredMemory(ShownHandle):
 
     aflush = flow_twin(flush, lambda self: partial(self.core.flush, None))
 
+    def rotate_key(self, new_key: NewKey) -> bool:
+        """Encrypt the database's file with another key, in one transaction: a kill leaves the old key or the new one.
+
+        Other processes go on, where the function that they were opened with gives the new key by then.
+
+        Args:
+            new_key: Gives it, as `encryption_key` of `open` does; asked from then on.
+
+        Returns:
+            Whether nothing under the old key is left in the files. Somebody's open read keeps some of it in the log,
+            until the last who has the database open closes it.
+
+        Raises:
+            SettingsError: when the database is not encrypted, or the key cannot be used.
+            StorageError: when the file cannot be written. The old key opens it then.
+        """
+        return self.core.runtime.store.database.rotate_key(new_key)
+
+    arotate_key = off_loop_twin(rotate_key)
+
     def close(self) -> None:
         """Stop the background work after the step in hand, and let go of files and connections."""
         self.core.close()
 
-    async def aclose(self) -> None:
-        """See `close`."""
-        await off_loop(self.close)
+    aclose = off_loop_twin(close)
 
     def __enter__(self) -> Self:
         """Itself."""

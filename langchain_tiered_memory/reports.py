@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.display.shown import Shown
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.records import Spent
 
 
@@ -48,7 +47,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class VerifyReport(Shown):
+class VerifyReport(Shown, sheet="records.verify_report"):
     """What `verify()` looked at and what it found."""
 
     sessions: int
@@ -67,14 +66,9 @@ class VerifyReport(Shown):
         """Whether nothing is wrong."""
         return not self.problems
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import verify_report  # noqa: PLC0415 - as of `Shown`
-
-        return verify_report(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DoctorReport(Shown):
+class DoctorReport(Shown, sheet="records.doctor_report"):
     """What `doctor()` found, and what became of it."""
 
     found: tuple[Problem, ...]
@@ -89,14 +83,9 @@ class DoctorReport(Shown):
         """Whether nothing is wrong any more."""
         return not self.left
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import doctor_report  # noqa: PLC0415 - as of `Shown`
-
-        return doctor_report(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Receipt(Shown):
+class Receipt(Shown, sheet="records.receipt"):
     """What `forget()` removed, and what it cannot promise."""
 
     session_ids: tuple[str, ...]
@@ -119,11 +108,6 @@ class Receipt(Shown):
     threads: int = 0
     """Deleted in LangGraph's checkpointer that was handed in."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import receipt  # noqa: PLC0415 - as of `Shown`
-
-        return receipt(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushReport:
@@ -139,7 +123,7 @@ class FlushReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MemoryStatus(Shown):
+class MemoryStatus(Shown, sheet="records.status"):
     """What a memory is made of on this machine, and what it lacks there."""
 
     versions: dict[str, str]
@@ -161,11 +145,6 @@ class MemoryStatus(Shown):
     gaps: tuple[str, ...]
     """What works with less than it could: what, why, and what to do."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import status  # noqa: PLC0415 - as of `Shown`
-
-        return status(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMetrics:
@@ -183,8 +162,25 @@ class LevelMetrics:
         return 1 - self.tokens / self.source_tokens if self.source_tokens else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """What people called the summaries that one writer made of one level, by `Session.rate`."""
+
+    level: int
+    writer: str
+    """A model's name, or `extractive`."""
+    good: int = 0
+    wrong: int = 0
+    incomplete: int = 0
+
+    @property
+    def good_share(self) -> float:
+        """Share of the rated ones that were called good (0 to 1)."""
+        return self.good / (self.good + self.wrong + self.incomplete)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SessionMetrics(Shown):
+class SessionMetrics(Shown, sheet="records.metrics"):
     """Sizes, costs, ratios."""
 
     session_id: str
@@ -205,8 +201,4 @@ class SessionMetrics(Shown):
     kept_identifiers: float | None
     information_loss: float | None
     """Mean over the level-1 summaries; see `Summary.information_loss`."""
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import metrics  # noqa: PLC0415 - as of `Shown`
-
-        return metrics(self)
+    ratings: tuple[Ratings, ...] = ()

@@ -80,17 +80,9 @@ class Runtime:
         event_id: str | None = None,
         **details: Any,  # noqa: ANN401 - plain JSON values of any kind
     ) -> None:
-        """Say that something happened which a person may want to know.
+        """Say, in a sentence with figures, that something happened which a person may want to know.
 
-        Args:
-            name: What happened.
-            reason: A sentence with figures.
-            session_id: Where, if it was in a session.
-            event_id: A stable id, where the thing has one: a repeated delivery carries the same.
-            **details: Plain JSON values.
-
-        Raises:
-            ValueError: when `name` is no `EventName`.
+        An `event_id` is stable: a repeated delivery carries the same. Details are plain JSON values.
         """
         self.tell(self.event(name, reason, session_id=session_id, event_id=event_id, **details))
 

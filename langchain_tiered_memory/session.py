@@ -10,13 +10,14 @@ from langchain_core.messages import BaseMessage  # noqa: TC002
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.context.ledgers import measure
-from langchain_tiered_memory.driver import Flow, arun, off_loop, off_loop_twin, run
+from langchain_tiered_memory.driver import Flow, flow_twin, off_loop_twin, run
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.forgetting.forget import forget_messages, forget_sessions
+from langchain_tiered_memory.forgetting.langgraph_threads import atake_out, take_out
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document
-from langchain_tiered_memory.sessions.langgraph_deletes import atake_out, take_out
+from langchain_tiered_memory.sessions.ratings import rate
 from langchain_tiered_memory.sessions.run_verbs import RunVerbs
 from langchain_tiered_memory.sessions.scoped_verbs import (
     expand_within,
@@ -34,17 +35,17 @@ from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     MessageLike,
     Name,
+    Note,
     Seconds,
     Words,
 )
 from langchain_tiered_memory.types.contexts import Context  # noqa: TC001
 from langchain_tiered_memory.types.drafts import SearchFilters
-from langchain_tiered_memory.types.records import Expanded, Facts, Hits, seconds_of
+from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, Verdict, seconds_of
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
-    from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree
 
 
@@ -81,25 +82,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
             InvalidInputError: for a message, a time or an id that cannot be taken; nothing was written.
             StorageError: when the database cannot take them; nothing was written.
         """
-        ids = self.core.add(messages, at=at, kind=kind, task=task)
-        if wait:
-            run(self.core.flush_what_is_due())
-        return ids
+        return run(self.core.adding(messages, at=at, kind=kind, task=task, wait=wait))
 
-    async def aadd_messages(
-        self,
-        messages: Iterable[MessageLike],
-        *,
-        at: When | Sequence[When] | None = None,
-        kind: Name | None = None,
-        task: Name | None = None,
-        wait: bool = False,
-    ) -> list[str]:
-        """See `add_messages`."""
-        ids = await off_loop(self.core.add, messages, at=at, kind=kind, task=task)
-        if wait:
-            await arun(self.core.flush_what_is_due())
-        return ids
+    aadd_messages = flow_twin(add_messages, lambda self: self.core.adding)
 
     def revisions(self, message_id: str) -> list[BaseMessage]:
         """Earlier revisions of an edited message, oldest first.
@@ -107,8 +92,7 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
         Raises:
             InvalidInputError: when not this track but several others have a message of that id.
         """
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         if ref is None:
             return []
         require_own(self.core, [message_id])
@@ -180,6 +164,34 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     acorrect = off_loop_twin(correct)
 
+    def rate(
+        self, summary_id: Name, verdict: Verdict, *, note: Note | None = None, text: Words | None = None
+    ) -> Summary:
+        """Say what you think of a summary. One that is wrong or incomplete is made again; all above it follows.
+
+        Verdicts are counted in `metrics()` by who wrote what was rated. A later verdict takes the place of an earlier
+        one.
+
+        Args:
+            summary_id: As of `expand`, where it names one summary.
+            verdict: `good`, `wrong` or `incomplete`.
+            note: What is right, or what is missing, at most 600 characters. Every text that is made from now on holds
+                it: the model is told, and where it does not say so by itself, it is a line of the text.
+            text: Your own words for the whole summary, in the place of those that stand there. Where a message below is
+                edited later, it is made again; name in `note` what must stand in that too.
+
+        Returns:
+            The summary as it is now: `stale`, where it is to be made again.
+
+        Raises:
+            NotFoundError: when the session has no such summary.
+            InvalidInputError: when several are named so, it is not written yet, or a good one gets a note or a text.
+            StorageError: when the database cannot take it.
+        """
+        return rate(self.core, summary_id, verdict, note=note, text=text)
+
+    arate = off_loop_twin(rate)
+
     def expand(self, summary_id: str, *, depth: Count | None = 1) -> list[Summary | Entry]:
         """What a summary stands for: the level below, `depth` levels down, or (`None`) the messages.
 
@@ -243,16 +255,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
             StorageError: when the database cannot remove them now. What was begun is finished by the next call, by
                 `doctor`, or when the memory is opened again.
         """
-        return run(self._forget(message_ids, checkpointer), take=take_out)
+        return run(self._forget(message_ids=message_ids, checkpointer=checkpointer), take=take_out)
 
-    async def aforget(
-        self,
-        *,
-        message_ids: Sequence[str] | None = None,
-        checkpointer: Checkpointer | None = None,
-    ) -> Receipt:
-        """See `forget`."""
-        return await arun(self._forget(message_ids, checkpointer), take=atake_out)
+    aforget = flow_twin(forget, lambda self: self._forget, take=atake_out)
 
     def metrics(self) -> SessionMetrics:
         """The session in figures; with a scope, this track alone."""
@@ -262,11 +267,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     def flush(self, timeout: Seconds | None = None) -> FlushReport:
         """Finish this session's summaries and vectors that are due, within `timeout` seconds."""
-        return run(self.core.engine.flush(self.session_id, timeout))
+        return run(self.core.flush(timeout))
 
-    async def aflush(self, timeout: Seconds | None = None) -> FlushReport:  # noqa: ASYNC109 - the flow keeps it
-        """See `flush`."""
-        return await arun(self.core.engine.flush(self.session_id, timeout))
+    aflush = flow_twin(flush, lambda self: self.core.flush)
 
     def page(self, *, contexts: Sequence[Context] = ()) -> str:
         """The session as one page of HTML: messages, summaries, facts, decisions, checkpoints, files and cost.
@@ -290,11 +293,10 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
         """Close the session: its highest summaries are archived. A further message opens it again."""
         refuse_whole_session(self.core, "end")
         self.core.engine.writable_runtime()
-        runtime = self.core.checked
-        ref = runtime.store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         if ref is not None:
-            runtime.store.transcript.end(ref, now=runtime.now())
-            runtime.store.tree.archive(ref)
+            store.transcript.end(ref, now=self.core.runtime.now())
+            store.tree.archive(ref)
 
     aend = off_loop_twin(end)
 
@@ -307,22 +309,21 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
         return session(self)
 
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         if ref is None:
             msg = f"the session {self.session_id!r} has no message yet: {message_id!r} cannot be pinned"
             raise NotFoundError(msg)
         require_own(self.core, [message_id])
         store.transcript.set_pin(ref, message_id, pinned=pinned, track=self.track)
 
-    def _forget(self, message_ids: Sequence[str] | None, checkpointer: Checkpointer | None) -> Flow[Receipt]:
+    def _forget(
+        self, *, message_ids: Sequence[str] | None = None, checkpointer: Checkpointer | None = None
+    ) -> Flow[Receipt]:
         runtime = self.core.checked
         if message_ids is None:
             refuse_whole_session(self.core, "forget() without message_ids")
             self.core.engine.writable_runtime()
-            return (
-                yield from forget_sessions(runtime, session_id=self.session_id, user=None, checkpointer=checkpointer)
-            )
+            return (yield from forget_sessions(runtime, session_id=self.session_id, checkpointer=checkpointer))
         before = runtime.store.tombstones.named(self.session_id, message_ids, tracks=[self.track])
         require_own(self.core, [one for one in message_ids if one not in before])
         receipt = forget_messages(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.context.assemble import assemble, preview
 from langchain_tiered_memory.context.request import Request
-from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import (
     ArgumentError,
     InvalidInputError,
@@ -36,18 +36,17 @@ from langchain_tiered_memory.transcript.remember import When, as_turn, remember
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.engine import Engine
     from langchain_tiered_memory.models.profiles import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
+    from langchain_tiered_memory.reports import FlushReport
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff
-    from langchain_tiered_memory.types.records import Fact
+    from langchain_tiered_memory.types.records import Fact, SessionRef
 
 
 _MOST_FACTS = 20_000
@@ -55,15 +54,10 @@ _MOST_FACTS = 20_000
 
 
 class SessionEngine:
-    """One session, seen from one of its tracks.
+    """One session, seen from the one of its tracks that is written to and shown.
 
-    Args:
-        engine: The memory.
-        session_id: Its id.
-        user: Whose it is; the check of the owner is left out where nobody is named.
-        track: The track that is written to and shown.
-        title: What it is called, where this is its first use.
-        scope: What of the session this handle may see and change; `None`: all of it.
+    The check of the owner is left out where no `user` is named. `scope` says what of the session it may see and
+    change; `None`: all of it.
     """
 
     def __init__(
@@ -98,15 +92,20 @@ class SessionEngine:
         self.check_owner()
         return self.engine.runtime
 
-    def check_owner(self) -> None:
-        """Refuse a handle that was made for another user than the session's own.
+    @property
+    def ref(self) -> SessionRef | None:
+        """The session as the stores know it; `None` while it has no message."""
+        return self.runtime.store.transcript.find(self.session_id)
 
-        Raises:
-            MixedOwnersError: when the session is another user's. Nothing else was read then.
-        """
+    def found(self) -> tuple[SqlStore, SessionRef | None]:
+        """The stores and `ref`, for a handle of the session's owner."""
+        return self.checked.store, self.ref
+
+    def check_owner(self) -> None:
+        """Refuse a handle that was made for another user than the session's own."""
         if self.user is None:
             return
-        ref = self.runtime.store.transcript.find(self.session_id)
+        ref = self.ref
         if ref is not None and ref.user is not None and ref.user != self.user:
             msg = f"the session {self.session_id!r} is not one of user {self.user!r}: open it for its owner"
             raise MixedOwnersError(msg)
@@ -158,14 +157,20 @@ class SessionEngine:
             self.wake()
         return ids
 
-    def flush_what_is_due(self) -> Flow[None]:
-        """Finish what an `add` made due. The messages are written: where it cannot be done now, it stays due."""
+    def flush(self, timeout: float | None = None) -> Flow[FlushReport]:
+        """Finish what is due of this session, as `Engine.flush` does."""
+        return self.engine.flush(self.session_id, timeout)
+
+    def adding(self, messages: Iterable[Any], *, wait: bool = False, **about: Any) -> Flow[list[str]]:  # noqa: ANN401 - as of `add`
+        """As `add`; if to `wait`, finish what it made due. Where that cannot be done now, it stays due."""
+        ids = self.add(messages, **about)
         try:
-            yield from self.engine.flush(self.session_id, None)
-        except StorageError as error:
-            self.runtime.report(
-                EventName.BACKGROUND_FAILED, f"{type(error).__name__}: {error}", session_id=self.session_id
-            )
+            if wait:
+                yield from self.flush()
+        except StorageError as error:  # the messages are written
+            told = f"{type(error).__name__}: {error}"
+            self.runtime.report(EventName.BACKGROUND_FAILED, told, session_id=self.session_id)
+        return ids
 
     def add_turn(
         self,
@@ -199,8 +204,7 @@ class SessionEngine:
 
     def facts(self, query: str | None, *, k: int, superseded: bool) -> list[Fact]:
         """The session's facts with the ids of their messages, as `Session.facts` says."""
-        store = self.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.found()
         if ref is None:
             return []
         self.engine.greet(self.session_id)
@@ -331,16 +335,7 @@ _OWN_VIEWS = ("default", "recall", "minimal")
 
 
 def check_view(view: str, settings: Settings, *, more: tuple[str, ...] = ()) -> None:
-    """That a view is known.
-
-    Args:
-        view: Its name.
-        settings: Those of the memory.
-        more: Names of views that an integration knows besides.
-
-    Raises:
-        ArgumentError: when it is not.
-    """
+    """That a view is known; an integration may know `more`."""
     known = (*_OWN_VIEWS, *more, *settings.context.views)
     if view not in known:
         msg = f"there is no view {view!r}: use one of {', '.join(map(repr, known))}, or add it to context.views"

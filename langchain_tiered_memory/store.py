@@ -33,18 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.transcript.append import GroupRule
 
 
 class SqlStore:
-    """What the flows ask of SQL, by room.
-
-    Args:
-        database: Where all rooms are.
-        own: The files that the memory itself keeps, which no run may open.
-        group_rule: Says which group each new message joins.
-        wait: Lets some seconds go by.
-    """
+    """What the flows ask of SQL, by room. No run may open files of `own`; `wait` lets some seconds go by."""
 
     def __init__(self, database: Database, own: OwnFiles, group_rule: GroupRule, wait: Callable[[float], None]) -> None:
         self.database = database
@@ -82,15 +76,23 @@ class SqlStore:
         file_mode: int | None = PRIVATE,
         vectors: Path | None = None,
         wait: Callable[[float], None] = lambda _: None,
+        encryption_key: KeySource | None = None,
     ) -> SqlStore:
         """Open a path, an SQLAlchemy URL or (with `None`) a database in memory, and bring its schema up to date.
 
-        `Database` says what `read_only` and `file_mode` are; `vectors` is Chroma's folder, where it was named;
-        `wait` lets some seconds go by.
+        `Database` says what `read_only`, `file_mode` and `encryption_key` are; `vectors` is Chroma's folder, where it
+        was named; `wait` lets some seconds go by.
 
         Raises:
             SettingsError: for a URL that cannot be used.
             StorageError: when the database cannot be opened; its subclasses say why.
         """
-        database = Database(where, busy_seconds=busy_seconds, now=now, read_only=read_only, file_mode=file_mode)
+        database = Database(
+            where,
+            busy_seconds=busy_seconds,
+            now=now,
+            read_only=read_only,
+            file_mode=file_mode,
+            encryption_key=encryption_key,
+        )
         return cls(database, OwnFiles.of(database.path, vectors), group_rule, wait)

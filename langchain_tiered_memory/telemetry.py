@@ -123,14 +123,7 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Operation:
-    """One operation under way: a span, and its duration. Use as a context manager.
-
-    Args:
-        name: What it is.
-        attributes: Known at its start.
-        tracer: Of the provider that is set; `None` where only metrics are.
-        is_current: Whether what is called within it nests in its span.
-    """
+    """One operation under way: a span, and its duration. Use as a context manager; made by `operation`."""
 
     __slots__ = ("_attributes", "_begun", "_is_current", "_name", "_span", "_token", "_tracer")
 
@@ -177,40 +170,13 @@ class Operation:
         self._span.end()
 
 
-class _Nothing(Operation):
-    """An operation that nobody traces."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("build_context", {}, None, is_current=False)
-
-    def note(self, attributes: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def __enter__(self) -> Self:
-        """Nothing."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing."""
-
-
-_NOTHING = _Nothing()
-
-
 def operation(name: Name, attributes: Mapping[str, Any], *, is_current: bool = True) -> Operation:
     """An operation to be traced and timed; one that does nothing where no provider is set.
 
-    Args:
-        name: What it is.
-        attributes: Known at its start; what is `None` is left out.
-        is_current: Whether spans that begin within it in this thread are its children. Not for a flow.
+    Attributes that are `None` are left out. Spans that begin within it in this thread are its children where it
+    `is_current`: not for a flow.
     """
-    tracer = _tracer()
-    if tracer is None and _provider("opentelemetry.metrics", "get_meter_provider") is None:
-        return _NOTHING
-    return Operation(name, attributes, tracer, is_current=is_current)
+    return Operation(name, attributes, _tracer(), is_current=is_current)
 
 
 def _context() -> Any:  # noqa: ANN401 - as above

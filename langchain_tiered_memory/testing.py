@@ -21,7 +21,8 @@ from pydantic import Field, PrivateAttr
 
 from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.summaries.prompts.batch_prompt import flat
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth
+from langchain_tiered_memory.summaries.prompts.building import WORDS_PER_TOKEN
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, telling
 from langchain_tiered_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def summarising_model() -> ScriptedModel:
 
 
 _PART = re.compile(
-    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\w ]*)\")? aim=(?P<aim>\d+) most=\d+>$", re.MULTILINE
+    r"^<part (?P<number>\d+) (?P<strategy>\w+)(?: of=\"(?P<of>[\w ]*)\")? words=(?P<words>\d+) most=\d+>$", re.MULTILINE
 )
 _PART_ENDS = "\n</part>"
 _MESSAGE = re.compile(r"^<m ([^>\n]{1,200}?)(?: \d{4}-\d\d-\d\d \d\d:\d\d)?>", re.MULTILINE)
@@ -175,7 +176,8 @@ def in_parts(messages: Sequence[BaseMessage], write: Callable[[str], str]) -> st
         end = asked.find(_PART_ENDS, part.end())
         own = asked[part.end() : end if end >= 0 else len(asked)]
         below = "\n".join(texts.get(one, "") for one in (part["of"] or "").split())
-        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {part['aim']} tokens"
+        aim = round(int(part["words"]) / WORDS_PER_TOKEN)
+        prompt = f"{forms.get(part['strategy'], '')}\n{own}\n{below}\nAim at {aim} tokens"
         texts[part["number"]] = write(prompt)
     if not texts:
         return None
@@ -233,7 +235,7 @@ def _telling(messages: Sequence[BaseMessage]) -> str:
     headings = _HEADING.findall(str(messages[0].text))[:2] or ["Overview"]
     room -= sum(len(heading) + _CHARS_PER_TOKEN for heading in headings)
     units = [
-        Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=cue_weight(said))
+        Unit(_spoken(speaker or "", said), "point", number, len(said) / _CHARS_PER_TOKEN, weight=telling(said))
         for number, (speaker, text) in enumerate(_sources_in(asked))
         for said in sentences(text)
     ]

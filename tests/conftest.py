@@ -18,7 +18,7 @@ import pytest
 from tests import lanes
 from tests.servers import NoServerError, postgres_server
 from tests.spread import EXHAUSTIVE
-from tests.store_builders import open_store
+from tests.store_builders import ENCRYPTED, open_store
 from tests.warm_databases import migrated_anew, repeat_tables, share_statements
 
 if TYPE_CHECKING:
@@ -140,22 +140,30 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
         postgres.drop(url)
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+_ENCRYPTED = pytest.param("encrypted", marks=[pytest.mark.slow, pytest.mark.seldom(4)])
+
+
+_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=["memory", "sqlite", _ENCRYPTED, _POSTGRES])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path | None:
-    """An empty place for a store, on each database: what `SqlStore.open` and `TieredMemory.open` take."""
+    """An empty place for a store, on each database: what `open_store` and `open_memory` take."""
     if request.param == "memory":
         return None
+    if request.param == "encrypted":
+        return tmp_path / ENCRYPTED
     if request.param == "sqlite":
         return tmp_path / "memory.db"
     url: str = request.getfixturevalue("postgres_url")
     return url
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", _ENCRYPTED, _POSTGRES])
 def shared_where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     """As `where`, on the databases that several processes can open."""
-    if request.param == "sqlite":
-        return tmp_path / "memory.db"
+    if request.param != "postgres":
+        return tmp_path / ("memory.db" if request.param == "sqlite" else ENCRYPTED)
     url: str = request.getfixturevalue("postgres_url")
     return url
 

@@ -46,7 +46,7 @@ def within_limits(tiers: Tiers, rules: TierSettings) -> bool:
     return tiers.count("hot") <= rules.hot.files and tiers.count("warm") <= rules.warm.files
 
 
-_HEADING = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(8))
+HEADING = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(8))
 """What many files have in common, and none twice: that is what a dictionary is for."""
 
 
@@ -54,7 +54,7 @@ def keep_in_all_tiers(store: SqlStore, ref: SessionRef) -> None:
     """Two hot files, of which one is pinned, 30 warm and 8 cold ones; contents below hot need a dictionary."""
     rules = TierSettings(hot=TierRule(files=2, seconds=1, files_after_cleanup=1))
     for number in range(40):
-        said = f"# {_HEADING}\nkept_{number} = {number}\n"
+        said = f"# {HEADING}\nkept_{number} = {number}\n"
         store.kept_files.open(ref, seen_file(f"f{number}.py", said), now=1.0, rules=rules, pinned=number == 39)
     times = {"collected_at": 1.0, "optimised_at": 1.0, "crowded_at": 1.0}
     store.kept_files.change(ref, lambda tiers: tiers, rules=rules, times=times)

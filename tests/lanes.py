@@ -54,14 +54,12 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 
 def _left_of(rows: list[pytest.Item]) -> set[pytest.Item]:
-    """Of the rows of one function: those in the other call style, then those above a sweep's number, or all."""
-    seldom = rows[0].get_closest_marker("seldom")
-    if seldom is not None and drawn(rows[0].nodeid.partition("[")[0]) % seldom.args[0]:
-        return set(rows)
-    kept = rows
+    """Of one function's rows: the seldom ones, then those in the other call style, those above a sweep's number."""
+    turn = drawn(rows[0].nodeid.partition("[")[0])
+    kept = [row for row in rows if not (seldom := row.get_closest_marker("seldom")) or not turn % seldom.args[0]]
     if not rows[0].get_closest_marker("both_styles"):
         by_scenario: dict[str, list[pytest.Item]] = defaultdict(list)
-        for row in rows:
+        for row in kept:
             by_scenario[_without_style(row)].append(row)
         kept = [min(styles, key=lambda one: drawn(one.nodeid)) for styles in by_scenario.values()]
     sweep = rows[0].get_closest_marker("sweep")

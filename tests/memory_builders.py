@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
@@ -11,10 +16,10 @@ from langchain_tiered_memory.memory import Session, TieredMemory
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, RecallSettings, Settings, TreeSettings
 from tests.call_styles import told
+from tests.store_builders import ENCRYPTED, key_of_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
@@ -64,7 +69,32 @@ def open_memory(where: str | Path | None = None, **choices: Any) -> TieredMemory
         "settings": quick_settings(),
         "token_counter": EstimatingCounter(),
     }
+    if str(where).endswith(ENCRYPTED):
+        chosen["encryption_key"] = key_of_tests
     return TieredMemory.open(where, **(chosen | choices))
+
+
+@contextlib.contextmanager
+def open_prepared(prepare: Callable[..., object], *arguments: Any, **choices: Any) -> Iterator[Session]:
+    """A session that `prepare(session, *arguments)` filled, in a memory of its own on a copy of one prepared before.
+
+    A process fills it once; the settings and other `choices` have to be those that it is filled with.
+    """
+    key = (prepare, arguments)
+    if key not in _prepared:
+        folder = Path(tempfile.mkdtemp(prefix="prepared-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        with open_memory(folder / "memory.db", **choices) as memory:
+            prepare(memory.session("s"), *arguments)
+        _prepared[key] = folder / "memory.db"
+    with (
+        tempfile.TemporaryDirectory(prefix="copied-") as copied,
+        open_memory(shutil.copy(_prepared[key], copied), **choices) as memory,
+    ):
+        yield memory.session("s")
+
+
+_prepared: dict[tuple[Any, ...], Path] = {}
 
 
 def shown_within(session: Session, max_tokens: int, call_style: CallStyle = "sync") -> None:

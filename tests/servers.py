@@ -32,6 +32,8 @@ _SETTINGS = (
     "max_connections=60",
     "shared_buffers=32MB",
 )
+_CHROMA = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])"
+"""What its program `chroma` runs, without seconds of imports before it."""
 
 
 @dataclass(kw_only=True)
@@ -49,8 +51,8 @@ class ChromaServer:
     def start(self, folder: Path | None = None) -> None:
         """Start it, with other files than before where a folder is named."""
         self.folder = folder or self.folder
-        program = str(Path(sys.executable).with_name("chroma"))
-        command = [program, "run", "--path", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        options = ["--path", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        command = [sys.executable, "-c", _CHROMA, "run", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
             assert self.process.poll() is None, "the Chroma server ended at once"

@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.groups import assign_groups
+from langchain_tiered_memory.sql import encryption
 from langchain_tiered_memory.store import SqlStore
 from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
@@ -22,6 +23,18 @@ NOW = 1_700_000_000.0
 _numbers = itertools.count(1)
 
 
+ENCRYPTED = "memory.encrypted.db"
+"""The name of a file that tests open with a key."""
+
+
+encryption._DERIVATION = ("sha512", 10, 32)
+"""Of keys, in tests: no slower than it must be. Whoever opens the same file, in any process, imports this."""
+
+
+def key_of_tests() -> str:
+    return "a key that only tests have"
+
+
 def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -> SqlStore:
     """A store that groups messages as the memory does, at a standing clock."""
     return SqlStore.open(
@@ -29,6 +42,7 @@ def open_store(where: str | Path | None = None, *, busy_seconds: float = 20.0) -
         busy_seconds=busy_seconds,
         now=lambda: NOW,
         group_rule=lambda drafts, first_seq, waiting: assign_groups(drafts, first_seq, open_calls=waiting),
+        encryption_key=key_of_tests if str(where).endswith(ENCRYPTED) else None,
     )
 
 

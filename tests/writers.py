@@ -6,6 +6,8 @@ import multiprocessing
 import os
 from typing import TYPE_CHECKING, Any
 
+from langchain_tiered_memory.errors import WrongKeyError
+from langchain_tiered_memory.memory import TieredMemory
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import entries_of, open_memory, quick_settings, summaries_of, turn
 
@@ -16,14 +18,15 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
 
 LEASE_SECONDS = 0.3
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.recall.chroma.index"])
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Starts processes that have imported the package already: anew that takes each of them seconds."""
+PROCESSES.set_forkserver_preload(["tests.writers", "langchain_tiered_memory.recall.chroma.index", "pytest"])
 
 
 def start(work: Any, *arguments: Any) -> tuple[ForkServerProcess, Connection]:
     """Run `work(*arguments, pipe)` in a process of its own; what it sends comes out of the pipe."""
-    here, there = _CONTEXT.Pipe()
-    child = _CONTEXT.Process(target=work, args=(*arguments, there), daemon=True)
+    here, there = PROCESSES.Pipe()
+    child = PROCESSES.Process(target=work, args=(*arguments, there), daemon=True)
     child.start()
     there.close()
     return child, here
@@ -86,3 +89,21 @@ def doubled(session: Session) -> list[str]:
             named[source] = named.get(source, 0) + 1
     assert len(entries_of(session)) == len({entry.id for entry in entries_of(session)})
     return [source for source, times in named.items() if times > 1]
+
+
+def rotate_keys(where: str, keys: list[str], pipe: Connection) -> None:
+    """Give an encrypted database one key after the other, beginning with the one that does not open it now."""
+
+    def opened(at: int) -> TieredMemory:
+        return TieredMemory.open(where, embeddings=None, encryption_key=lambda: keys[at])
+
+    at = 0
+    try:
+        memory = opened(at)
+    except WrongKeyError:
+        at = 1
+        memory = opened(at)
+    pipe.send("ready")
+    while True:
+        at = 1 - at
+        memory.rotate_key(lambda key=keys[at]: key)

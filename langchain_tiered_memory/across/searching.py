@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.recall.finding import (
+    CANDIDATES,
+    NEIGHBOURS,
     asked,
     candidate_of,
     search_terms,
@@ -64,7 +66,7 @@ def search_across(
 def _best(
     runtime: Runtime, refs: Sequence[SessionRef], query: str, *, k: int, filters: SearchFilters | None
 ) -> list[Hit]:
-    index, limit = runtime.store.text_index, runtime.settings.recall.candidates
+    index, limit = runtime.store.text_index, CANDIDATES
     statistics = index.statistics_across(refs, search_terms(query))
     named = index.places(refs, telling(statistics), limit=limit, filters=filters)
     similar = similar_across(runtime, refs, query, limit=limit)
@@ -101,7 +103,7 @@ def _beside(
     """The hits of a session and what stands beside them, as they are ranked."""
     if not hits:
         return []
-    reach, tracks = runtime.settings.recall.neighbours, filters.tracks if filters is not None else None
+    reach, tracks = NEIGHBOURS, filters.tracks if filters is not None else None
     around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
     near = runtime.store.transcript.moments(ref, sorted(around))
     said = {one.seq: one for one in near if tracks is None or one.track in tracks}

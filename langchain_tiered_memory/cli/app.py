@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, evaluate, pages, policy, transfer
+from langchain_tiered_memory.cli import ask, care, encryption, evaluate, keys, pages, policy, surroundings, transfer
 from langchain_tiered_memory.cli.options import EXIT_ERROR
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
@@ -22,44 +22,33 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "replay": evaluate.replay,
-    "ask": ask.ask,
-    "eval": evaluate.evaluate,
-    "inspect": care.inspect,
-    "facts": ask.facts,
-    "correct": ask.correct,
-    "page": pages.page,
-    "serve": pages.serve,
-    "policy": policy.policy,
-    "verify": care.verify,
-    "reindex": care.reindex,
-    "doctor": care.doctor,
-    "export": transfer.export,
-    "import": transfer.import_,
-    "forget": transfer.forget,
-    "status": care.status,
-    "setup": care.setup,
+_COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "replay": (evaluate.replay, "--db memory.db"),
+    "ask": (ask.ask, 'memory.db alice "What was the budget?"'),
+    "eval": (evaluate.evaluate, "conversations/ --budgets 1000,4000"),
+    "inspect": (care.inspect, "memory.db alice"),
+    "facts": (ask.facts, "memory.db alice shed"),
+    "correct": (ask.correct, 'memory.db alice 3f9c "The shed costs 640 euros."'),
+    "rate": (ask.rate, 'memory.db alice 1-40 incomplete --note "The shed is for the bikes."'),
+    "page": (pages.page, "memory.db alice -o page.html"),
+    "serve": (pages.serve, "memory.db"),
+    "policy": (policy.policy, "--max-tokens 8000"),
+    "verify": (care.verify, "memory.db"),
+    "reindex": (care.reindex, "memory.db"),
+    "doctor": (care.doctor, "memory.db"),
+    "export": (transfer.export, "memory.db alice --out alice.jsonl"),
+    "import": (transfer.import_, "memory.db conversations.json"),
+    "forget": (transfer.forget, "memory.db alice --message m1"),
+    "encrypt": (encryption.encrypt, "memory.db encrypted.db"),
+    "rotate-key": (encryption.rotate_key, "encrypted.db new-key.txt"),
+    "status": (surroundings.status, "memory.db"),
+    "setup": (surroundings.setup, "--yes"),
 }
-"""In the order of `--help`."""
+"""In the order of `--help`, each with the arguments of an example."""
+_WITH_KEY = ("encrypt", "rotate-key")
 EXAMPLES = {
-    "replay": "tiered-memory replay --db memory.db",
-    "ask": 'tiered-memory ask memory.db alice "What was the budget?"',
-    "eval": "tiered-memory eval conversations/ --budgets 1000,4000",
-    "inspect": "tiered-memory inspect memory.db alice",
-    "facts": "tiered-memory facts memory.db alice shed",
-    "page": "tiered-memory page memory.db alice -o page.html",
-    "serve": "tiered-memory serve memory.db",
-    "correct": 'tiered-memory correct memory.db alice 3f9c "The shed costs 640 euros."',
-    "policy": "tiered-memory policy --max-tokens 8000",
-    "verify": "tiered-memory verify memory.db",
-    "reindex": "tiered-memory reindex memory.db",
-    "doctor": "tiered-memory doctor memory.db",
-    "export": "tiered-memory export memory.db alice --out alice.jsonl",
-    "import": "tiered-memory import memory.db conversations.json",
-    "forget": "tiered-memory forget memory.db alice --message m1",
-    "status": "tiered-memory status memory.db",
-    "setup": "tiered-memory setup --yes",
+    name: f"tiered-memory {'--key-file key.txt ' if name in _WITH_KEY else ''}{name} {example}"
+    for name, (_, example) in _COMMANDS.items()
 }
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 problems are left, or the question was answered with no; 2 it cannot be done; 130 stopped "
@@ -101,7 +90,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, _command in _COMMANDS.items():
+for _name, (_command, _) in _COMMANDS.items():
     app.command(_name, cls=Command, epilog=f"Example: `{EXAMPLES[_name]}`")(_command)
 
 
@@ -114,11 +103,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
+    key_file: keys.KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
+    keys.use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

@@ -1,11 +1,20 @@
-"""`tiered-memory ask` and `facts`: the context that a model would get for a question, and what a session states."""
+"""`tiered-memory ask`, `facts`, `correct`, `rate`: what a model gets, what a session states, what a person says."""
 
+import shlex
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from langchain_tiered_memory.cli.context_view import account, content
+from langchain_tiered_memory.cli.opening import existing_session, open_memory
 from langchain_tiered_memory.cli.options import AsJson, Database, NoEmbeddings, ReadOnly, SessionId
+from langchain_tiered_memory.cli.screen import grid, out, print_json, say, short
+from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.settings import Settings, TreeSettings
+from langchain_tiered_memory.summaries.marks import RULES
+from langchain_tiered_memory.types.records import utc
 
 
 class View(StrEnum):
@@ -13,6 +22,14 @@ class View(StrEnum):
 
     RECALL = "recall"
     DEFAULT = "default"
+
+
+class Called(StrEnum):
+    """What a person may call a summary."""
+
+    GOOD = "good"
+    WRONG = "wrong"
+    INCOMPLETE = "incomplete"
 
 
 def ask(
@@ -32,19 +49,17 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Print the context that a model would get for QUESTION, section by section. No model is called."""
-    from langchain_tiered_memory.cli.work.ask import print_context  # noqa: PLC0415 - keeps --help fast
-
-    print_context(
-        db,
-        session,
-        question,
-        max_tokens=budget,
-        view=view.value,
-        brief=brief,
-        no_embeddings=no_embeddings,
-        read_only=read_only,
-        as_json=as_json,
-    )
+    with open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory:
+        if not no_embeddings:
+            say_gaps(memory.status())
+        context = existing_session(memory, session).context(question, max_tokens=budget, view=view.value)
+    if as_json:
+        print_json(context)
+        return
+    console = out()
+    console.print(account(context))
+    for part in content(context, brief=brief):
+        console.print(part)
 
 
 def facts(
@@ -62,9 +77,23 @@ def facts(
     as_json: AsJson = False,
 ) -> None:
     """Show what a session states: a short clause each, with its id, who said it, when, and in which messages."""
-    from langchain_tiered_memory.cli.work.ask import print_facts  # noqa: PLC0415 - keeps --help fast
-
-    print_facts(db, session, question, k=most, superseded=superseded, to_json=as_json)
+    with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
+        found = existing_session(memory, session).facts(question, k=most, superseded=superseded)
+    if as_json:
+        print_json(found)
+        return
+    table = grid("what is stated", "id")
+    for name in ("fact", "by", "since", "messages"):
+        table.add_column(name)
+    for fact in found:
+        table.add_row(
+            short(fact.id),
+            Text(fact.text if fact.status == "active" else f"{fact.text} (superseded)"),
+            Text(fact.speaker or fact.by),
+            f"{utc(fact.at):%Y-%m-%d}",
+            Text(", ".join(map(short, fact.message_ids))),
+        )
+    out().print(table)
 
 
 def correct(
@@ -85,6 +114,47 @@ def correct(
     as_json: AsJson = False,
 ) -> None:
     """Put a statement of yours in the place of a fact. It becomes a message; forgetting that undoes it."""
-    from langchain_tiered_memory.cli.work.ask import correct_fact  # noqa: PLC0415 - keeps --help fast
+    with open_memory(db, must_exist=True) as memory:
+        handle = existing_session(memory, session)
+        new = handle.correct(fact, statement)
+        handle.flush()
+    if as_json:
+        print_json(new)
+        return
+    say(f"{short(new.id)}: {new.text}", where=out())
+    undo = f"tiered-memory forget {shlex.quote(db)} {shlex.quote(handle.session_id)} -m {short(new.message_ids[0])}"
+    say(f"To undo it: {undo}", style="dim")
 
-    correct_fact(db, session, fact, statement, to_json=as_json)
+
+def rate(
+    db: Database,
+    session: SessionId,
+    summary: Annotated[
+        str, typer.Argument(metavar="SUMMARY", help="Its id, or the numbers of its messages.", show_default=False)
+    ],
+    verdict: Annotated[Called, typer.Argument(help="What you call it.", show_default=False)],
+    *,
+    note: Annotated[
+        str | None, typer.Option(help="What is right or missing: the next text says so.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what you think of a summary. One that is wrong or incomplete is made again, by whoever wrote it.
+
+    What a model wrote waits for the program that has the model.
+    """
+    quiet = Settings(tree=TreeSettings(background=False))
+    with open_memory(db, must_exist=True, settings=quiet) as memory:
+        handle = existing_session(memory, session)
+        rated = handle.rate(summary, verdict.value, note=note)
+        if rated.stale and rated.model == RULES and not rated.by_rules:
+            handle.flush()
+            rated = next(one for one in handle.tree().summaries if one.id == rated.id)
+    if as_json:
+        print_json(rated)
+        return
+    say(f"{short(rated.id)}: called {verdict.value}", where=out())
+    if rated.stale:
+        say(f"{rated.model} makes it again the next time that its program has the session.", style="dim")
+    elif verdict is not Called.GOOD:
+        say(rated.text, where=out())

@@ -1,10 +1,29 @@
-"""`tiered-memory inspect`, `verify`, `reindex`, `doctor`, `status` and `setup`: looking after database and machine."""
+"""`tiered-memory inspect`, `verify`, `reindex` and `doctor`: looking after a database."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
-from langchain_tiered_memory.cli.options import EXIT_DECLINED, EXIT_PROBLEMS, AsJson, Database, NoEmbeddings, ReadOnly
+from langchain_tiered_memory.cli.context_view import level_lines
+from langchain_tiered_memory.cli.opening import cover_of, existing_session, open_memory, summary_of
+from langchain_tiered_memory.cli.options import EXIT_PROBLEMS, AsJson, Database, NoEmbeddings, ReadOnly
+from langchain_tiered_memory.cli.screen import far, grid, out, print_json, waiting
+from langchain_tiered_memory.display.sheet import plural
+from langchain_tiered_memory.reports import Problem, SessionMetrics, VerifyReport
+from langchain_tiered_memory.types.records import Entry, Summary, utc
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.memory import TieredMemory
+
+_SHORT_ID = 8
+"""As contexts name summaries; any longer beginning of an id is understood too."""
+_UUID_CHARACTERS = 36
+"""Most session ids are at most this long, and are of no use broken in two; the table then fits 80 columns."""
 
 
 def inspect(
@@ -20,9 +39,19 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show what is in a database: its sessions; one session's levels and cover; or one summary and its sources."""
-    from langchain_tiered_memory.cli.work.care import inspect_database  # noqa: PLC0415 - keeps --help fast
-
-    inspect_database(db, session, node, to_json=as_json)
+    with open_memory(db, must_exist=True, read_only=True) as memory:
+        if session is None:
+            metrics = [memory.session(known).metrics() for known in memory.sessions()]
+            if as_json:
+                print_json(metrics)
+            else:
+                _show_sessions(metrics)
+            return
+        session = existing_session(memory, session).session_id
+        if node is not None:
+            _inspect_node(memory, session, node, as_json=as_json)
+        else:
+            _inspect_session(memory, session, as_json=as_json)
 
 
 def verify(
@@ -32,17 +61,21 @@ def verify(
 
     Exit code 0 when all is well, 1 when there are problems; `reindex` mends those of the search indexes.
     """
-    from langchain_tiered_memory.cli.work.care import verify_database  # noqa: PLC0415 - keeps --help fast
-
-    if not verify_database(db, no_embeddings=no_embeddings, read_only=read_only, to_json=as_json):
+    with (
+        open_memory(db, no_embeddings=no_embeddings, must_exist=True, read_only=read_only) as memory,
+        far("verify") as how,
+    ):
+        report = memory.verify(progress=how)
+    _show_report(report, as_json=as_json)
+    if not report.healthy:
         raise typer.Exit(EXIT_PROBLEMS)
 
 
 def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
     """Build the search indexes anew from messages and summaries: after another embedder, a loss or problems."""
-    from langchain_tiered_memory.cli.work.care import reindex_database  # noqa: PLC0415 - keeps --help fast
-
-    reindex_database(db, no_embeddings=no_embeddings, to_json=as_json)
+    with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, far("reindex") as how:
+        report = memory.rebuild_index(progress=how)
+    _show_report(report, as_json=as_json)
 
 
 def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
@@ -50,41 +83,116 @@ def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson
 
     Exit code 0 when nothing is wrong any more, 1 when something is left.
     """
-    from langchain_tiered_memory.cli.work.care import doctor_database  # noqa: PLC0415 - keeps --help fast
-
-    if not doctor_database(db, no_embeddings=no_embeddings, to_json=as_json):
+    with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, waiting("doctor"):
+        report = memory.doctor()
+    if as_json:
+        print_json(report)
+    else:
+        console = out()
+        if not report.found:
+            console.print("nothing is wrong", style="green")
+        for problems, what, style in ((report.mended, "mended", "green"), (report.left, "left", "yellow")):
+            if problems:
+                title = Text(f"{plural(len(problems), 'problem')} {what}", style=style)
+                console.print(_problem_table(problems, title))
+        _show_notes(report.notes)
+    if not report.healthy:
         raise typer.Exit(EXIT_PROBLEMS)
 
 
-def status(
-    db: Annotated[
-        str | None,
-        typer.Argument(metavar="DB", help="Database to look at. Without it, this machine alone.", show_default=False),
-    ] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Show what embeds, counts and stores here, how many vectors there are, versions, and what is missing."""
-    from langchain_tiered_memory.cli.surroundings import show_status  # noqa: PLC0415 - keeps --help fast
-
-    show_status(db, to_json=as_json)
+def _show_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        out().print(Text(f"note: {note}", style="yellow"))
 
 
-def setup(
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Fetch what search by meaning and exact token counts need: the MiniLM embedding model and tiktoken's encodings.
-
-    What is there already is left alone; what comes is checked against its known SHA-256 before it is used.
-    """
-    from langchain_tiered_memory.cli.surroundings import fetch_all, missing_downloads, question  # noqa: PLC0415 - as above
-
-    missing = missing_downloads()
-    if not missing:
-        typer.echo("nothing to fetch: the embedding model and the encodings are there")
+def _show_report(report: VerifyReport, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
         return
-    if not yes and not typer.confirm(question(missing), err=True):
-        typer.echo("nothing was fetched", err=True)
-        raise typer.Exit(EXIT_DECLINED)
-    fetch_all(missing)
+    console = out()
+    checked = ", ".join(
+        (
+            plural(report.sessions, "session"),
+            plural(report.entries, "message"),
+            plural(report.summaries, "summary"),
+            plural(report.passages, "passage"),
+            plural(report.vectors, "vector"),
+        )
+    )
+    if report.healthy:
+        console.print(Text.assemble(("all is well: ", "green"), checked))
+    else:
+        console.print(_problem_table(report.problems, f"{plural(len(report.problems), 'problem')} in {checked}"))
+    _show_notes(report.notes)
+
+
+def _problem_table(problems: Sequence[Problem], title: str | Text) -> Table:
+    table = grid(title, "kind")
+    for name in ("where", "what"):
+        table.add_column(name, overflow="fold")
+    for problem in problems:
+        table.add_row(Text(problem.kind), Text(problem.what), Text(problem.detail))
+    return table
+
+
+def _show_sessions(metrics: Sequence[SessionMetrics]) -> None:
+    to_mend = [one.failed + one.degraded + one.stale for one in metrics]
+    numbers = ("messages", "tokens", "summaries", "cover\nsaves", *(("to\nmend",) if any(to_mend) else ()))
+    table = grid(plural(len(metrics), "session"), "session", numbers=numbers)
+    longest = max((len(one.session_id) for one in metrics), default=0)
+    table.columns[0].min_width = min(longest, _UUID_CHARACTERS)
+    for one, faulty in zip(metrics, to_mend, strict=True):
+        table.add_row(
+            Text(one.session_id),
+            f"{one.messages:,}",
+            f"{one.tokens:,}",
+            "+".join(str(level.summaries) for level in one.levels) or "0",
+            f"{one.overall_ratio:.0%}",
+            *([f"{faulty}"] if any(to_mend) else []),
+        )
+    out().print(table)
+
+
+def _inspect_session(memory: "TieredMemory", session_id: str, *, as_json: bool) -> None:
+    metrics, cover = memory.session(session_id).metrics(), cover_of(memory, session_id)
+    if as_json:
+        print_json({"metrics": metrics, "cover": cover})
+        return
+    console = out()
+    console.print(f"{plural(metrics.messages, 'message')}, {metrics.tokens:,} tokens\n")
+    for part in level_lines(metrics):
+        console.print(part)
+    if metrics.kept_identifiers is not None:
+        console.print(f"Identifiers kept by the summaries: {metrics.kept_identifiers:.0%}")
+    for count, state in ((metrics.failed, "failed"), (metrics.degraded, "degraded"), (metrics.stale, "stale")):
+        if count:
+            console.print(f"{plural(count, 'summary')} {state}", style="yellow")
+    table = grid("what stands for the history", "summary", numbers=("level", "messages", "tokens"))
+    for name in ("from", "to"):
+        table.add_column(name)
+    for summary in cover:
+        span = (f"{utc(moment):%Y-%m-%d %H:%M}" for moment in (summary.first_at, summary.last_at))
+        table.add_row(
+            summary.id[:_SHORT_ID], str(summary.level), f"{summary.entry_count:,}", f"{summary.tokens:,}", *span
+        )
+    console.print(table)
+
+
+def _inspect_node(memory: "TieredMemory", session_id: str, node: str, *, as_json: bool) -> None:
+    summary = summary_of(memory, session_id, node)
+    sources = memory.session(session_id).expand(summary.id)
+    if as_json:
+        print_json({"summary": summary, "sources": sources})
+        return
+    console = out()
+    for item in (summary, *sources):
+        console.print(Rule(Text(_title(item), style="bold"), align="left", style="dim"))
+        console.print(Padding(Text(item.text), (0, 0, 0, 2)))
+
+
+def _title(item: Summary | Entry) -> str:
+    if isinstance(item, Entry):
+        return f"{item.id}  {item.name or item.role}  {utc(item.at):%Y-%m-%d %H:%M}"
+    span = f"{utc(item.first_at):%Y-%m-%d %H:%M} to {utc(item.last_at):%Y-%m-%d %H:%M}"
+    messages = plural(item.entry_count, "message")
+    return f"{item.id[:_SHORT_ID]}  level {item.level}, {item.strategy}, {messages}, {span}"

@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from langchain_tiered_memory.cli.screen import duration, grid, out, plural
-from langchain_tiered_memory.conversations.speaking import speaker_of
-from langchain_tiered_memory.messages.message_text import text_of
+from langchain_tiered_memory.cli.screen import duration, grid, out
+from langchain_tiered_memory.display.sheet import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,6 +61,9 @@ def content(context: Context, *, brief: bool) -> Iterator[RenderableType]:
 
 
 def _messages(messages: Sequence[BaseMessage], *, brief: bool) -> Iterator[RenderableType]:
+    from langchain_tiered_memory.conversations.speaking import speaker_of  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.messages.message_text import text_of  # noqa: PLC0415 - likewise
+
     skipped = len(messages) - _BRIEF_MESSAGES if brief else 0
     for number, message in enumerate(messages):
         if skipped > 0 and number == 1:

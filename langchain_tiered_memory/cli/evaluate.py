@@ -1,11 +1,33 @@
 """`tiered-memory eval` and `replay`: evidence inside the budget, beside simple methods; a conversation as it went."""
 
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.context_view import show_replay
+from langchain_tiered_memory.cli.opening import open_memory, priced_settings
 from langchain_tiered_memory.cli.options import AsJson, Model, NoEmbeddings
+from langchain_tiered_memory.cli.screen import out, print_json, progress, say
+from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_tiered_memory.conversations import Conversation
+    from langchain_tiered_memory.evaluation.measure import Measured
+    from langchain_tiered_memory.evaluation.summary import Summary
+    from langchain_tiered_memory.protocols import TokenCounter
+
+_ENCODING = "cl100k_base"
+"""What the published figures were counted with."""
+_SUFFIXES = (".json", ".jsonl")
 
 
 def evaluate(
@@ -37,16 +59,33 @@ def evaluate(
     Questions without evidence, with evidence that the file does not have, or about things that were never said are
     listed and left out of the totals.
     """
-    from langchain_tiered_memory.cli.work.evaluate import evaluate_paths  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.evaluation.measure import measure, steps_of  # noqa: PLC0415 - slow to import, as are the next
+    from langchain_tiered_memory.evaluation.report import renderables  # noqa: PLC0415
+    from langchain_tiered_memory.evaluation.summary import as_json as told  # noqa: PLC0415
+    from langchain_tiered_memory.evaluation.summary import summarise  # noqa: PLC0415
 
-    evaluate_paths(
-        paths or [],
-        budgets=_numbers(budgets),
-        cache=cache,
-        rows=rows,
-        no_embeddings=no_embeddings,
-        to_json=as_json,
-    )
+    wanted, groups = _numbers(budgets), read_groups(paths or [])
+    counter, embeddings = _counter(), _embeddings(cache, no_embeddings=no_embeddings)
+    if rows is not None:
+        create_file(rows, PRIVATE)
+        rows.write_text("", encoding="utf-8")
+    summaries: list[Summary] = []
+    for name, conversations in groups.items():
+        measured: list[Measured] = []
+        with progress(f"measuring {name}", sum(map(steps_of, conversations))) as step:
+            for conversation in conversations:
+                measured.append(measure(conversation, wanted, counter=counter, embeddings=embeddings, on_step=step))
+                if rows is not None:
+                    with rows.open("a", encoding="utf-8") as file:
+                        file.writelines(
+                            json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in measured[-1].outcomes
+                        )
+        summaries.append(summarise(name, measured))
+        if not as_json:
+            for part in renderables(summaries[-1]):
+                out().print(part)
+    if as_json:
+        print_json({"counter": counter.fingerprint, "groups": [told(summary) for summary in summaries]})
 
 
 def _numbers(text: str) -> list[int]:
@@ -58,6 +97,57 @@ def _numbers(text: str) -> list[int]:
         msg = f"{text!r} are no budgets: write numbers with commas, such as 1000,2000,4000"
         raise typer.BadParameter(msg)
     return numbers
+
+
+def read_groups(paths: Sequence[Path]) -> "dict[str, list[Conversation]]":
+    """Conversations with questions, by the folder they are in; the sample where no path is given.
+
+    Of a folder, files that are no conversations are passed over with a remark; a file that is named must be one.
+    """
+    from langchain_tiered_memory.conversations import read_conversations, sample_conversation  # noqa: PLC0415 - slow to import
+
+    if not paths:
+        return {"sample": [sample_conversation()]}
+    groups: dict[str, list[Conversation]] = {}
+    for path in paths:
+        if not path.is_dir():
+            groups.setdefault(path.resolve().parent.name, []).extend(read_conversations(path))
+            continue
+        for file in sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES):
+            try:
+                groups.setdefault(path.resolve().name, []).extend(read_conversations(file))
+            except InvalidInputError as error:
+                say(f"passed over: {error}", style="dim")
+    asked = {name: [one for one in found if one.questions] for name, found in groups.items()}
+    if not any(asked.values()):
+        msg = f"no annotated questions in {', '.join(map(str, paths))}: a conversation needs `questions` to be measured"
+        raise InvalidInputError(msg)
+    return {name: found for name, found in asked.items() if found}
+
+
+def _counter() -> "TokenCounter":
+    from langchain_tiered_memory.models.token_counters import (  # noqa: PLC0415 - slow to import
+        TiktokenCounter,
+        best_counter,
+        encoding_file,
+    )
+
+    if encoding_file(_ENCODING) is not None:
+        return TiktokenCounter(_ENCODING)
+    counter = best_counter()
+    say(f"{_ENCODING} is not at hand: tokens are counted by {counter.fingerprint}", style="yellow")
+    return counter
+
+
+def _embeddings(cache: Path | None, *, no_embeddings: bool) -> "Embeddings | None":
+    from langchain_tiered_memory.evaluation.vectors import CachedEmbeddings  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.models.embeddings import resolve_embeddings  # noqa: PLC0415 - likewise
+
+    found = None if no_embeddings else resolve_embeddings("auto")
+    if found is None:
+        say("without embeddings: words only, and no dense methods", style="yellow")
+        return None
+    return CachedEmbeddings(found, path=cache)
 
 
 def replay(
@@ -99,20 +189,30 @@ def replay(
     sent with what the whole history would have taken, and shows the levels of summaries, what they cost, how long
     each step took, and the context of the last turn.
     """
-    from langchain_tiered_memory.cli.work.replay import replay_file  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.conversations import read_conversation, sample_conversation  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.evaluation.replay import replay as replayed  # noqa: PLC0415 - likewise
+    from langchain_tiered_memory.models.token_counters import best_counter  # noqa: PLC0415 - likewise
 
     if file is not None and sample:
         msg = "give a FILE or --sample, not both"
         raise typer.BadParameter(msg)
-    replay_file(
-        file,
-        db=db,
-        session_id=session,
-        max_tokens=budget,
-        model=model,
-        price_in=price_in,
-        price_out=price_out,
-        no_embeddings=no_embeddings,
-        show_context=show_context,
-        as_json=as_json,
-    )
+    conversation = read_conversation(file) if file else sample_conversation()
+    name = session or conversation.id
+    settings = priced_settings(model, price_in=price_in, price_out=price_out)
+    counter = best_counter(model)  # as `open` chooses it
+    with open_memory(db, model=model, no_embeddings=no_embeddings, settings=settings) as memory:
+        say_gaps(memory.status())
+        if name in memory.sessions():
+            msg = f"{db} already has a session {name!r}: name another with --session, or `forget` that one first"
+            raise InvalidInputError(msg)
+        with progress(f"replaying {conversation.id}", len(conversation.turns)) as step:
+            report = replayed(conversation, memory.session(name), max_tokens=budget, counter=counter, on_step=step)
+    if as_json:
+        print_json(report)
+        return
+    show_replay(report, show_context=show_context, price_in=price_in)
+    if db is None:
+        say("To keep it and look inside: tiered-memory replay --db memory.db", style="dim")
+    else:
+        ask = f'tiered-memory ask {shlex.quote(db)} {shlex.quote(report.session)} "..."'
+        say(f"To ask it something: {ask}", style="dim")

@@ -6,15 +6,15 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.cli.keys import given_key
 from langchain_tiered_memory.errors import NotFoundError
-from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_tiered_memory.memory import Session
+    from langchain_tiered_memory.memory import Session, TieredMemory
     from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
 
@@ -45,16 +45,21 @@ def open_memory(
     if must_exist and where is not None and not is_url(where) and not Path(where).is_file():
         msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
+    from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import
+
     embeddings: Literal["auto"] | None = None if no_embeddings else "auto"
-    return TieredMemory.open(where, model=model, embeddings=embeddings, settings=settings, read_only=read_only)
+    return TieredMemory.open(
+        where,
+        model=model,
+        embeddings=embeddings,
+        settings=settings,
+        read_only=read_only,
+        encryption_key=given_key() if where is not None else None,
+    )
 
 
 def existing_session(memory: TieredMemory, session_id: str) -> Session:
-    """The session of that name, or the one whose name begins so.
-
-    Raises:
-        NotFoundError: when the database has none, or several; the message names what may be meant.
-    """
+    """The session of that name, or the one whose name begins so."""
     known = memory.sessions()
     if session_id in known:
         return memory.session(session_id)
@@ -98,11 +103,7 @@ def entries_of(memory: TieredMemory, session_id: str) -> Iterator[Entry]:
 
 
 def message_ids_of(memory: TieredMemory, session_id: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The ids of a session's messages that were given whole, or by a beginning that no other shares.
-
-    Raises:
-        NotFoundError: when it has not all of them, or several begin so; the message names them.
-    """
+    """The ids of a session's messages that were given whole, or by a beginning that no other shares."""
     store, ref = _place(memory, session_id)
     whole = {entry.id for entry in store.transcript.by_id(ref, given)}
     if whole.issuperset(given):
@@ -136,11 +137,7 @@ def cover_of(memory: TieredMemory, session_id: str) -> list[Summary]:
 
 
 def summary_of(memory: TieredMemory, session_id: str, summary_id: str) -> Summary:
-    """One summary, by its id or the beginning of it.
-
-    Raises:
-        NotFoundError: when the session has none, or several that begin so.
-    """
+    """One summary, by its id or the beginning of it."""
     store, ref = _place(memory, session_id)
     found = store.tree.by_prefix(ref, summary_id)
     if len(found) != 1:

@@ -1,18 +1,28 @@
 """`tiered-memory page` and `serve`: a session in a browser, as a file and live."""
 
+import secrets
+import socket
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.opening import embedder_of, existing_session, open_memory
 from langchain_tiered_memory.cli.options import Database, SessionId
+from langchain_tiered_memory.cli.screen import err, out, written
+from langchain_tiered_memory.errors import SettingsError
+from langchain_tiered_memory.settings import Settings, TreeSettings
+
+_LOOPBACK = "127.0.0.1"
+_TOKEN_BYTES = 24
 
 
 def page(
     db: Database,
     session: SessionId,
     *,
-    out: Annotated[
+    to: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Write to this file instead of to standard output.", show_default=False),
     ] = None,
@@ -26,9 +36,13 @@ def page(
     The page needs no network and no server. Everything that was said is in it: share it as you would the database.
     The database is not changed.
     """
-    from langchain_tiered_memory.cli.work.pages import write_page  # noqa: PLC0415 - keeps --help fast
-
-    write_page(db, session, out=out, max_tokens=budget)
+    with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
+        handle = existing_session(memory, session)
+        text = handle.page(contexts=[handle.context(max_tokens=budget)] if budget is not None else [])
+    with written(to) as file:
+        file.write(text)
+    if to is not None:
+        err().print(f"{to}: {len(text.encode()) / 1e6:.1f} MB", style="dim", markup=False, soft_wrap=True)
 
 
 def serve(
@@ -42,6 +56,35 @@ def serve(
     Pages follow what is written, and let you pin, forget and undo. The address holds a secret: whoever on this machine
     has it can do the same. Needs `pip install starlette uvicorn`.
     """
-    from langchain_tiered_memory.cli.work.pages import serve_pages  # noqa: PLC0415 - keeps --help fast
+    try:
+        import uvicorn  # noqa: PLC0415 - an extra
 
-    serve_pages(db, port=port, read_only=read_only)
+        from langchain_tiered_memory.pages.server import application  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        msg = "`serve` needs Starlette and uvicorn: `pip install starlette uvicorn`"
+        raise SettingsError(msg) from error
+    with (
+        open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory,
+        socket.create_server((_LOOPBACK, port)) as listening,
+    ):
+        token, port = secrets.token_urlsafe(_TOKEN_BYTES), listening.getsockname()[1]
+        # The summaries of what remains are for the program whose memory it is, and whose model may write them.
+        quiet = Settings(tree=TreeSettings(background=False))
+        has_vectors = embedder_of(memory) is not None
+        writing = partial(open_memory, db, no_embeddings=not has_vectors, must_exist=True, settings=quiet)
+        servers: list[uvicorn.Server] = []
+        app = application(
+            memory,
+            None if read_only else writing,
+            token=token,
+            port=port,
+            stopping=lambda: any(one.should_exit for one in servers),
+        )
+        out().print(f"http://{_LOOPBACK}:{port}/{token}/", markup=False, soft_wrap=True)
+        err().print("For a browser on this machine; Ctrl-C ends it.", style="dim")
+        # The access log would hold the token.
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=5
+        )
+        servers.append(uvicorn.Server(config))
+        servers[0].run(sockets=[listening])

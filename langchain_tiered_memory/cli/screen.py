@@ -6,9 +6,8 @@ import json
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from rich import box
 from rich.console import Console
 from rich.progress import (
@@ -17,16 +16,19 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
 
+from langchain_tiered_memory.sql.private_files import PRIVATE, create_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from rich.progress import Task, TaskID
+    from pathlib import Path
 
     from langchain_tiered_memory.reports import Progress as How
 
@@ -66,6 +68,8 @@ def print_json(value: object) -> None:
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
+    from langchain_core.messages import BaseMessage, convert_to_openai_messages  # noqa: PLC0415 - slow to import
+
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, BaseMessage):
@@ -146,8 +150,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min"
 
 
-def plural(count: int, noun: str) -> str:
-    """`count` and its noun."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
+@contextmanager
+def written(path: Path | None) -> Iterator[IO[str]]:
+    """The file to write to, for its owner alone; a file appears under its name only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        create_file(part, PRIVATE)
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

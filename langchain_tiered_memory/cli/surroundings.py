@@ -1,43 +1,38 @@
-"""The work of `tiered-memory status` and `setup`, and the lines that say what works with less than it could."""
+"""`tiered-memory status` and `setup`, and the lines that say what works with less than it could."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from typing import TYPE_CHECKING
-
+import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from langchain_tiered_memory.cli.opening import open_memory
+from langchain_tiered_memory.cli.options import EXIT_DECLINED, AsJson
 from langchain_tiered_memory.cli.screen import err, out, print_json, say
-from langchain_tiered_memory.models.downloads import fetch
-from langchain_tiered_memory.models.embeddings import find_minilm, minilm_download
-from langchain_tiered_memory.models.token_counters import encoding_downloads
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_tiered_memory.models.downloads import Download
-    from langchain_tiered_memory.reports import MemoryStatus
+from langchain_tiered_memory.reports import MemoryStatus
 
 
-def show_status(db: str | None, *, to_json: bool) -> None:
-    """Print what this machine has, and what stands in a database.
-
-    Raises:
-        NotFoundError: when there is no such database.
-    """
+def status(
+    db: Annotated[
+        str | None,
+        typer.Argument(metavar="DB", help="Database to look at. Without it, this machine alone.", show_default=False),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what embeds, counts and stores here, how many vectors there are, versions, and what is missing."""
     with open_memory(db, must_exist=True) as memory:
-        status = memory.status()
-    if to_json:
-        print_json(status)
+        found = memory.status()
+    if as_json:
+        print_json(found)
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(status, of_database=db is not None):
+    for name, value in _rows(found, of_database=db is not None):
         table.add_row(name, value)
     out().print(table)
-    for gap in status.gaps:
+    for gap in found.gaps:
         say(_for_a_shell(gap), style="yellow", where=out())
 
 
@@ -68,23 +63,23 @@ def _for_a_shell(gap: str) -> str:
     return "! " + "; ".join([told, *(one for one in remedies if "=" not in one)])
 
 
-def missing_downloads() -> list[Download]:
-    """What `setup` would fetch."""
-    return [*([] if find_minilm() else [minilm_download()]), *encoding_downloads()]
+def setup(*, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Fetch what search by meaning and exact token counts need: the MiniLM embedding model and tiktoken's encodings.
 
-
-def question(missing: Sequence[Download]) -> str:
-    """What to ask before it is fetched: what, how much, from where, to where."""
-    lines = [f"  {one.name}, {one.about_bytes / 1e6:.0f} MB, from {one.url} to {one.target}" for one in missing]
-    return "\n".join(["To be fetched:", *lines, "Go on?"])
-
-
-def fetch_all(missing: Sequence[Download]) -> None:
-    """Fetch each with a bar, and say what came.
-
-    Raises:
-        SettingsError: when one cannot be had, or is not what it should be; what came before it stays.
+    What is there already is left alone; what comes is checked against its known SHA-256 before it is used.
     """
+    from langchain_tiered_memory.models.downloads import fetch  # noqa: PLC0415 - slow to import, as are the next
+    from langchain_tiered_memory.models.embeddings import find_minilm, minilm_download  # noqa: PLC0415
+    from langchain_tiered_memory.models.token_counters import encoding_downloads  # noqa: PLC0415
+
+    missing = [*([] if find_minilm() else [minilm_download()]), *encoding_downloads()]
+    if not missing:
+        typer.echo("nothing to fetch: the embedding model and the encodings are there")
+        return
+    lines = [f"  {one.name}, {one.about_bytes / 1e6:.0f} MB, from {one.url} to {one.target}" for one in missing]
+    if not yes and not typer.confirm("\n".join(["To be fetched:", *lines, "Go on?"]), err=True):
+        typer.echo("nothing was fetched", err=True)
+        raise typer.Exit(EXIT_DECLINED)
     console = err()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

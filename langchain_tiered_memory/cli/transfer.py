@@ -5,7 +5,12 @@ from typing import Annotated
 
 import typer
 
+from langchain_tiered_memory.cli.opening import embedder_of, entries_of, existing_session, message_ids_of, open_memory
 from langchain_tiered_memory.cli.options import EXIT_DECLINED, EXIT_PROBLEMS, AsJson, Database, Model, NoEmbeddings
+from langchain_tiered_memory.cli.screen import err, far, out, print_json, progress, say, written
+from langchain_tiered_memory.cli.surroundings import say_gaps
+from langchain_tiered_memory.display.sheet import plural
+from langchain_tiered_memory.errors import NotFoundError
 
 
 def export(
@@ -15,7 +20,7 @@ def export(
         typer.Argument(metavar="SESSION", help="Only these sessions. Default: all.", show_default=False),
     ] = None,
     *,
-    out: Annotated[
+    to: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Write to this file instead of to standard output.", show_default=False),
     ] = None,
@@ -24,9 +29,18 @@ def export(
 
     `import` gives equal messages back. Summaries and indexes are not written: they are made anew from the messages.
     """
-    from langchain_tiered_memory.cli.work.transfer import export_sessions  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.conversations.importing import export_line  # noqa: PLC0415 - slow to import
 
-    export_sessions(db, sessions or [], out=out)
+    with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
+        wanted = [existing_session(memory, name) for name in sessions or memory.sessions()]
+        count = 0
+        with written(to) as file, progress("exporting", len(wanted)) as step:
+            for session in wanted:
+                for entry in entries_of(memory, session.session_id):
+                    file.write(export_line(session.session_id, entry) + "\n")
+                    count += 1
+                step()
+    err().print(f"{plural(count, 'message')} of {plural(len(wanted), 'session')} written", style="dim")
 
 
 def import_(
@@ -54,9 +68,26 @@ def import_(
     Messages that are already there, by id, are not added twice, so an import that was broken off can be repeated.
     Exit code 1 when conversations of it were refused; each is named with the reason.
     """
-    from langchain_tiered_memory.cli.work.transfer import import_file  # noqa: PLC0415 - keeps --help fast
+    from langchain_tiered_memory.conversations.importing import import_conversations  # noqa: PLC0415 - slow to import
+    from langchain_tiered_memory.conversations.reading import open_conversations  # noqa: PLC0415 - likewise
 
-    if not import_file(db, file, session_id=session, model=model, no_embeddings=no_embeddings, to_json=as_json):
+    _ = open_conversations(file)  # before a database is made for it
+    with open_memory(db, model=model, no_embeddings=no_embeddings) as memory:
+        say_gaps(memory.status())
+        with far("import") as how:
+            report = import_conversations(memory, file, session_id=session, progress=how)
+        with progress("summarising", len(report.added)) as step:
+            for name in report.added:
+                memory.session(name).flush()
+                step()
+    for one in report.refused:
+        say(f"refused: {one.name}: {one.reason}", style="yellow")
+    if as_json:
+        print_json(report)
+    else:
+        for name, count in report.added.items():
+            out().print(f"{name}: {plural(count, 'message')} added", markup=False)
+    if report.refused:
         raise typer.Exit(EXIT_PROBLEMS)
 
 
@@ -77,16 +108,41 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Remove messages, a session or a user for good, with every summary, vector and index row made from them."""
-    from langchain_tiered_memory.cli.work.transfer import Target, forget_target, found_target  # noqa: PLC0415 - keeps --help fast
-
     if (session is None) == (user is None):
         msg = "name either a SESSION or a --user to forget"
         raise typer.BadParameter(msg)
     if message and session is None:
         msg = "--message needs the SESSION that the message is in"
         raise typer.BadParameter(msg)
-    target = found_target(db, Target(session_id=session, user=user, message_ids=tuple(message or ())))
+    message_ids: tuple[str, ...] = ()
+    with open_memory(db, no_embeddings=True, must_exist=True) as memory:  # whole names, before anybody is asked
+        has_vectors = embedder_of(memory) is not None
+        if session is not None:
+            session = existing_session(memory, session).session_id
+            message_ids = message_ids_of(memory, session, message or ())
+        elif not memory.sessions(user=user):
+            msg = f"there is no session of the user {user!r} in this database"
+            raise NotFoundError(msg)
+    target = f"the session {session!r}" if session is not None else f"everything of the user {user!r}"
+    if message_ids:
+        target = f"{plural(len(message_ids), 'message')} of {target}"
     if not yes and not typer.confirm(f"Forget {target} in {db}? This cannot be undone.", err=True):
         typer.echo("nothing was forgotten", err=True)
         raise typer.Exit(EXIT_DECLINED)
-    forget_target(db, target, to_json=as_json)
+    with open_memory(db, no_embeddings=not has_vectors, must_exist=True) as memory:
+        if session is not None and message_ids:
+            receipt = memory.session(session).forget(message_ids=list(message_ids))
+        else:
+            receipt = memory.forget(session_id=session, user=user)
+    if as_json:
+        print_json(receipt)
+        return
+    console = out()
+    console.print(
+        f"forgotten: {plural(receipt.entries, 'message')}, {plural(receipt.revisions, 'older revision')}, "
+        f"{plural(receipt.summaries, 'summary')}, {plural(receipt.passages, 'passage')}, "
+        f"{plural(receipt.vectors, 'vector')}, {plural(receipt.facts, 'fact')}, {plural(receipt.files, 'file')}, "
+        f"{plural(receipt.checkpoints, 'checkpoint')}, {plural(receipt.items, 'item')}"
+    )
+    for place in receipt.may_remain:
+        say(f"bytes may remain: {place}", style="yellow", where=console)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
 from langchain_tiered_memory.messages.content_blocks import compacts, with_described_media
 from langchain_tiered_memory.messages.quoting import message_or_stand_in, pointer_to, with_shorter_calls
 from langchain_tiered_memory.text.truncation import shorten_message
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 MARK = "tiered_memory"
 """Key in `additional_kwargs` of messages that this package wrote."""
+OVERHEAD_TOKENS = 40
+"""Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""
 
 
 Part: TypeAlias = Literal[

@@ -11,7 +11,7 @@ from langchain_tiered_memory.context.section_report import reason_of, shown_by
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.reports import LevelMetrics, SessionMetrics
+from langchain_tiered_memory.reports import LevelMetrics, Ratings, SessionMetrics
 from langchain_tiered_memory.summaries.rendering import history_block
 from langchain_tiered_memory.summaries.tree.cover import gaps_of, nodes_of
 from langchain_tiered_memory.types.outcomes import CostLedger, CostRow, LedgerRow, Outcome, OutcomeKind, ViewDiff
@@ -154,7 +154,15 @@ def measure(runtime: Runtime, session_id: str, *, track: str | None = None) -> S
         stale=sum(row["stale"] for row in figures),
         kept_identifiers=level_1["kept_identifiers"] if level_1 is not None else None,
         information_loss=level_1["information_loss"] if level_1 is not None else None,
+        ratings=_ratings(tree.verdicts(ref, track=track)) if ref is not None else (),
     )
+
+
+def _ratings(rows: Sequence[tuple[int, str, str, int]]) -> tuple[Ratings, ...]:
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    for level, writer, verdict, count in rows:
+        counts.setdefault((level, writer), {})[verdict] = count
+    return tuple(Ratings(level=level, writer=writer, **one) for (level, writer), one in counts.items())
 
 
 def spent_on(runtime: Runtime, ref: SessionRef, *, track: str | None = None) -> Spent:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.types.policies import Mode, ModeName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.context.request import Request
-    from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.records import Entry
 
 REASONS: dict[ModeName, str] = {
@@ -25,9 +25,7 @@ REASONS: dict[ModeName, str] = {
 """In the order in which the first that holds names the mode."""
 
 
-def read_mode(
-    request: Request, *, query: str, touched: Sequence[int], last_seq: int, asks: bool, files: FileSettings
-) -> Mode:
+def read_mode(request: Request, *, query: str, touched: Sequence[int], last_seq: int, asks: bool) -> Mode:
     """The mode of a request, as far as it is known before its view is.
 
     Args:
@@ -36,10 +34,9 @@ def read_mode(
         touched: `seq`s of the latest messages that worked on files, newest first, as many as make an agent busy.
         last_seq: Of the newest message.
         asks: Whether the user's last message asks for something older.
-        files: What counts as work on files.
     """
-    since = last_seq - files.busy_among
-    works = len(touched) == files.busy_messages and touched[-1] > since
+    since = last_seq - NUMBERS.busy_among
+    works = len(touched) == NUMBERS.busy_messages and touched[-1] > since
     holds: dict[ModeName, bool] = {
         "recall": request.view == "recall",
         "minimal": request.view == "minimal",

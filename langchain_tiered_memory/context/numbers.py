@@ -45,6 +45,17 @@ class Numbers:
     summaries_of_recall: Annotated[float, Told("of recall", 0, 1, "fitted", "recall")] = 0.2
     """Summaries in recall take at most so much beside what the user said."""
 
+    related_score: Annotated[float, Told("of the best score", 0, 1, "chosen")] = 0.5
+    """A summary that matches the question less is not shown beside the quotes."""
+    minimal_recall_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.15
+    """Recall in the view `minimal`."""
+
+    # What a request is.
+    busy_messages: Annotated[int, Told("messages", 1, 100, "chosen")] = 3
+    """An agent is at work on files when so many messages have file work ..."""
+    busy_among: Annotated[int, Told("messages", 1, 1000, "chosen")] = 60
+    """... among the newest of so many; one is enough to keep parts of files."""
+
     # The parent's track.
     parent_share: Annotated[float, Told("of the rest", 0, 1, "chosen")] = 0.25
     """The section `parent` takes at most so much: a track's own messages come first."""
@@ -56,6 +67,20 @@ class Numbers:
     """Any other message of it: longer ones are shown head and tail."""
 
     # History: summaries and facts.
+    cover_asked_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
+    """Summaries beside a query of the caller's own, which recall answers."""
+    facts_asked_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.08
+    """Facts beside it."""
+    cover_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.06
+    """Summaries beside work on files: what they take is lost to the files' own words ..."""
+    cover_least_tokens: Annotated[int, Told("tokens", 0, 8000, "chosen")] = 800
+    """... but so many tokens in a small budget ..."""
+    cover_least_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.12
+    """... up to this share of it."""
+    question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
+    """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
+    recent_most_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
+    """Recent messages that a condensation leaves, where `context.keep_recent_tokens` is more."""
     working_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.125
     """Recent messages that a condensation leaves of an agent at work on files: parts are chosen for themselves."""
     record_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "cover_facts")] = 0.6
@@ -75,7 +100,31 @@ class Numbers:
     held_call_tokens: Annotated[int, Told("tokens", 20, 1000, "chosen")] = 120
     """... and what it takes in any view."""
 
+    # How full a view is left, and when it is condensed.
+    filled_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85
+    """File work fills so much after a condensation at most: with more, the view is condensed again too soon."""
+    filled_least_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85
+    """... and so much in any case ..."""
+    filled_least_tokens: Annotated[int, Told("tokens", 0, 100_000, "fitted", "cost_curve")] = 8000
+    """... up to so many tokens."""
+    least_progress_share: Annotated[float, Told("of the allowed tokens", 0, 1, "chosen")] = 0.05
+    """A condensation that would free less is not made while the view fits."""
+    early_share: Annotated[float, Told("of the threshold", 0, 1, "chosen")] = 0.75
+    """From here on a cache that ran out is reason enough to condense."""
+
     # What gives way where not all fits.
+    newest_share: Annotated[float, Told("of a pruned view", 0, 1, "fitted", "transcript_probes")] = 0.35
+    """For its newest groups, whatever their scores."""
+    giant_tokens: Annotated[int, Told("tokens", 32, 100_000, "chosen")] = 2000
+    """A tool output that is larger, and larger ..."""
+    giant_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
+    """... than this, is masked when room is needed, once the model has seen it ..."""
+    giant_keep_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
+    """... down to its head and tail in so much."""
+    mask_keep_tokens: Annotated[int, Told("tokens", 0, 2000, "chosen")] = 60
+    """What stays of an output that was repeated or replaced."""
+    mask_batch_share: Annotated[float, Told("of the limit", 0, 1, "chosen")] = 0.1
+    """A batch of masks must free so much to be worth a broken cache."""
     defended_share: Annotated[float, Told("of their rooms", 0, 1, "chosen")] = 0.5
     """Facts and summaries keep so much where messages that must be shown do not fit."""
     lent_share: Annotated[float, Told("of recall", 0, 1, "chosen")] = 0.75

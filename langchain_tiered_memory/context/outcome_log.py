@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.assembly_inputs import Proposal, ViewQuestion, billed
 from langchain_tiered_memory.context.ledgers import cost_of
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
@@ -23,12 +22,13 @@ from langchain_tiered_memory.types.outcomes import (
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.packing import Packing
     from langchain_tiered_memory.context.view_cache import ViewStanding
     from langchain_tiered_memory.reports import Event
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
 _TO_THE_WINDOW: frozenset[StepKind] = frozenset({"slid", "pruned"})
@@ -36,98 +36,75 @@ _TO_THE_WINDOW: frozenset[StepKind] = frozenset({"slid", "pruned"})
 _CHANGED = (OutcomeKind.MASKED, OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED)
 
 
-def refuse(
-    runtime: Runtime, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
-) -> None:
+def refuse(packing: Packing, standing: ViewStanding) -> None:
     """Write down that the view could not be condensed as the settings want it, and raise.
 
     Raises:
         CondensationError: always.
     """
-    failed = replace(outcome_of(runtime, question, proposal, proposal.steps), kind=OutcomeKind.FAILED)
-    kept = replace(proposal, rendered=proposal.before) if proposal.before is not None else proposal
-    outcome = identified(failed, ref, question, kept, standing)
-    write_account(runtime, ref, question, kept, outcome=outcome, standing=standing)
-    why = f"({proposal.reason.value})" if proposal.reason is not None else ""
-    msg = f"the view could not be condensed {why} and does not fit: {proposal.error}"
-    raise CondensationError(msg, reason=proposal.reason or FailureReason.MODEL_ERROR)
+    failed = replace(outcome_of(packing), kind=OutcomeKind.FAILED)
+    kept = replace(packing, rendered=packing.before) if packing.before is not None else packing
+    write_account(kept, outcome=identified(failed, kept, standing), standing=standing)
+    why = f"({packing.reason.value})" if packing.reason is not None else ""
+    msg = f"the view could not be condensed {why} and does not fit: {packing.error}"
+    raise CondensationError(msg, reason=packing.reason or FailureReason.MODEL_ERROR)
 
 
-def outcome_of(
-    runtime: Runtime,
-    question: ViewQuestion,
-    proposal: Proposal,
-    steps: tuple[StepKind, ...],
-    pieces: Sequence[Piece] | None = None,
-) -> Outcome:
-    """What became of the question, in figures; of the view as proposed, where no `pieces` were cut from it."""
-    rendered = proposal.rendered
-    tokens = rendered.tokens if pieces is None else sum(piece.tokens for piece in pieces)
-    messages = len(rendered.tail) if pieces is None else sum(piece.part == "recent" for piece in pieces)
-    kind = proposal.kind
-    if (
-        kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED)
-        and CUTTING_STEPS & set(steps)
-        and "minimal" not in question.mode
-    ):
+def outcome_of(packing: Packing) -> Outcome:
+    """What became of the question, in figures; of the view as proposed, where nothing was packed of it yet."""
+    inputs, rendered, pieces, kind = packing.inputs, packing.rendered, packing.pieces, packing.kind
+    tokens = sum(piece.tokens for piece in pieces) if pieces else rendered.tokens
+    messages = sum(piece.part == "recent" for piece in pieces) if pieces else len(rendered.tail)
+    if kind in (OutcomeKind.NOT_NEEDED, OutcomeKind.FAILED) and packing.is_cut and "minimal" not in inputs.mode:
         kind = OutcomeKind.TRUNCATED  # it did not fit as it was
-    if kind is OutcomeKind.NOT_NEEDED:
-        return Outcome(
-            id="",
-            kind=kind,
-            at=runtime.now(),
-            track=question.track,
-            messages_before=len(rendered.tail),
-            messages_after=messages,
-            tokens_before=proposal.used_tokens,
-            tokens_after=billed(proposal.inputs, tokens),
-            steps=steps,
-        )
-    library = proposal.inputs.library.summaries
-    old = {node.id for node in nodes_of(proposal.before.plan.items)} if proposal.before is not None else set()
-    new = [node.id for node in nodes_of(rendered.plan.items) if node.id not in old]
-    spent = sum((library[one].spent for one in new if one in library), Spent())
-    last_seq = rendered.tail[-1].seq if rendered.tail else rendered.plan.border
-    changed = kind in _CHANGED
-    return Outcome(
+    outcome = Outcome(
         id="",
         kind=kind,
-        reason=proposal.reason,
-        why=proposal.why,
-        at=runtime.now(),
-        track=question.track,
-        last_seq=last_seq,
-        messages_before=len(proposal.before.tail) if proposal.before is not None else len(rendered.tail),
+        at=inputs.runtime.now(),
+        track=inputs.track,
+        messages_before=len(rendered.tail),
         messages_after=messages,
-        tokens_before=proposal.used_tokens,
-        tokens_after=billed(proposal.inputs, tokens),
+        tokens_before=packing.need.used_tokens,
+        tokens_after=inputs.billed(tokens),
+        steps=packing.steps,
+    )
+    if kind is OutcomeKind.NOT_NEEDED:
+        return outcome
+    library, before = inputs.library.summaries, packing.before
+    old = {node.id for node in nodes_of(before.plan.items)} if before is not None else set()
+    new = [node.id for node in nodes_of(rendered.plan.items) if node.id not in old]
+    made = [library[one] for one in new if one in library]
+    changed = kind in _CHANGED
+    return replace(
+        outcome,
+        reason=packing.reason,
+        why=packing.need.why,
+        last_seq=rendered.tail[-1].seq if rendered.tail else rendered.plan.border,
+        messages_before=len(before.tail) if before is not None else len(rendered.tail),
         summary_ids=tuple(new) if changed else (),
-        left_out=proposal.left_out,
-        steps=steps,
-        spent=spent if changed else Spent(),
-        cost=_cost(runtime, [library[one] for one in new if one in library]) if changed else None,
-        error=proposal.error,
-        breaks_prefix=changed and proposal.before is not None,
+        left_out=packing.left_out,
+        spent=sum((one.spent for one in made), Spent()) if changed else Spent(),
+        cost=_cost(inputs.settings, made) if changed else None,
+        error=packing.error,
+        breaks_prefix=changed and before is not None,
     )
 
 
-def identified(
-    outcome: Outcome, ref: SessionRef, question: ViewQuestion, proposal: Proposal, standing: ViewStanding
-) -> Outcome:
+def identified(outcome: Outcome, packing: Packing, standing: ViewStanding) -> Outcome:
     """With an id of its own: the same for the same journey, and never that of another outcome."""
     if outcome.kind is OutcomeKind.NOT_NEEDED:
         return outcome
-    plan = proposal.rendered.plan.to_json()
+    plan, inputs = packing.rendered.plan.to_json(), packing.inputs
     what = (outcome.kind.value, outcome.reason, outcome.at, outcome.last_seq, standing.outcomes)
-    said = repr((ref.key, question.name, proposal.kept, plan, what))
+    said = repr((inputs.ref.key, inputs.name, packing.kept, plan, what))
     return replace(outcome, id=hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
 
-def _cost(runtime: Runtime, made: Sequence[Summary]) -> float | None:
+def _cost(settings: Settings, made: Sequence[Summary]) -> float | None:
     """What the writers of these summaries cost; `None` where one that called a model has no price."""
-    costs = [cost_of(one.spent, price=runtime.settings.prices.get(one.model or "")) for one in made if one.spent.calls]
+    costs = [cost_of(one.spent, price=settings.prices.get(one.model or "")) for one in made if one.spent.calls]
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) and (costs or runtime.settings.prices) else None
+    return sum(known) if len(known) == len(costs) and (costs or settings.prices) else None
 
 
 def _repeatable(outcome: Outcome) -> str:
@@ -137,71 +114,38 @@ def _repeatable(outcome: Outcome) -> str:
     return ""
 
 
-def write_account(
-    runtime: Runtime,
-    ref: SessionRef,
-    question: ViewQuestion,
-    proposal: Proposal,
-    *,
-    outcome: Outcome,
-    standing: ViewStanding,
-) -> None:
+def write_account(packing: Packing, *, outcome: Outcome, standing: ViewStanding) -> None:
     """Swap the plan and keep its outcome, together; tell of it."""
-    plan, now = proposal.rendered.plan, runtime.now()
-    payload = plan.to_json()
-    keep = runtime.settings.condensation.monitoring.history
-    before = proposal.kept
-    if before is None and proposal.before is not None:
-        before = proposal.before.plan.to_json()  # shown, or to be shown, but never written: so that it can come back
+    inputs, runtime, plan = packing.inputs, packing.inputs.runtime, packing.rendered.plan
+    ref, name, payload, now = inputs.ref, inputs.name, plan.to_json(), inputs.runtime.now()
+    before = packing.kept
+    if before is None and packing.before is not None:
+        before = packing.before.plan.to_json()  # shown, or to be shown, but never written: so that it can come back
     event = _event(runtime, ref, outcome)
+    store, keep = runtime.store, inputs.settings.condensation.monitoring.history
+
+    def written_by(method: Callable[..., bool | None], *values: object, **named: object) -> bool | None:
+        return write_if_possible(runtime, ref.session_id, method, ref, name, *values, **named)
+
     written: bool | None = False
+    account: dict[str, Any] = {"keep": keep, "event": event}
     if outcome.kind in _CHANGED and payload != before:
-        written = write_if_possible(
-            runtime,
-            ref.session_id,
-            runtime.store.outcomes.swap,
-            ref,
-            question.name,
-            payload,
-            border=plan.border,
-            now=now,
-            outcome=outcome,
-            plan_before=before,
-            keep=keep,
-            event=event,
-        )
+        account |= {"outcome": outcome, "plan_before": before}
+        written = written_by(store.outcomes.swap, payload, border=plan.border, now=now, **account)
     else:
-        if payload != proposal.kept:
-            write_if_possible(
-                runtime,
-                ref.session_id,
-                runtime.store.plans.write,
-                ref,
-                question.name,
-                payload,
-                now=now,
-                border=plan.border,
-            )
+        if payload != packing.kept:
+            written_by(store.plans.write, payload, now=now, border=plan.border)
         said = _repeatable(outcome) if outcome.kind is not OutcomeKind.NOT_NEEDED else ""
         if said and said != standing.failure:
-            written = write_if_possible(
-                runtime,
-                ref.session_id,
-                runtime.store.outcomes.add,
-                ref,
-                question.name,
-                outcome,
-                keep=keep,
-                event=event,
-            )
+            written = written_by(store.outcomes.add, outcome, **account)
     if written:
         deliver(runtime, event)
         if outcome.kind is OutcomeKind.TRUNCATED and _TO_THE_WINDOW & set(outcome.steps):
-            runtime.store.database.end_snapshot()  # collectors are somebody else's code
+            store.database.end_snapshot()  # collectors are somebody else's code
             runtime.condenser.tell_of_window(ref.session_id, outcome)
     if outcome.kind is not OutcomeKind.NOT_NEEDED:
         noted = replace(standing, failure=_repeatable(outcome), outcomes=standing.outcomes + 1)
-        runtime.view_cache.note(ref.key, question.name, noted)
+        runtime.view_cache.note(ref.key, name, noted)
 
 
 def _event(runtime: Runtime, ref: SessionRef, outcome: Outcome) -> Event:

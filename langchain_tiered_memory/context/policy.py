@@ -9,7 +9,6 @@ a model's own tokens is divided by what calibration learnt first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.mode import REASONS
@@ -19,11 +18,10 @@ from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.types.policies import Mode, PolicyRow, ViewPolicy
 
 if TYPE_CHECKING:
+    from langchain_tiered_memory.context.sections.registry import ChosenSections
     from langchain_tiered_memory.settings import Settings
     from langchain_tiered_memory.types.policies import ModeName, Share
 
-_MARGIN_TOKENS = 8
-"""Framing of a message and rounding, kept free."""
 LEAVES_FOR_REQUIRED = ("parts", "files", "facts", "history")
 """What leaves a view, one after the other, where the messages that must be shown cannot even be read beside it."""
 LADDER: tuple[tuple[str, str], ...] = (
@@ -39,76 +37,6 @@ LADDER: tuple[tuple[str, str], ...] = (
 """What gives way where not all fits, first to last: the section, and what happens to it."""
 _GIVES_WAY_WITH = {"history": "facts"}
 """Sections that give way together with another."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
-    """The policy of one request, resolved: the rooms that the parts of a view are given."""
-
-    policy: ViewPolicy
-    recall: int
-    """Set aside for recall and the registered sections beside it."""
-    sections: int = 0
-    """Of that, for registered sections."""
-    spared: int = 0
-    """What recall was not given of its share beside file work: a view grows into it, and is filled as if it were taken.
-    Filled too, it would be sent anew at each condensation."""
-    cover: int
-    """Of `history`, for summaries."""
-    defended: int
-    """What summaries keep where messages that must be shown do not fit, also beside work on files."""
-    queries: int
-    """Of `history`, for earlier user messages behind them."""
-    record: int
-    """For summaries and facts together, where a fact that must last has no room among the facts."""
-    keep: int
-    """What settles when and over what a view is condensed: of recent messages, without file work."""
-    stays: int
-    """What remains of the recent messages after a condensation of the view."""
-    recent_least: int
-    code: int
-    summaries: int
-    quotes_queries: bool = True
-    """Whether earlier user messages are quoted: not where a registered section is in their place."""
-
-    @property
-    def mode(self) -> Mode:
-        """What the request is."""
-        return self.policy.mode
-
-    @property
-    def total(self) -> int:
-        """Everything, system prompt and tools included."""
-        return self.policy.total
-
-    @property
-    def fixed(self) -> int:
-        """System prompt and tool schemas."""
-        return self.policy.fixed
-
-    @property
-    def hard(self) -> int:
-        """The most that everything but recall may take, system prompt and tools included."""
-        return self.total - self.recall
-
-    @property
-    def is_full(self) -> bool:
-        """Whether system prompt and tools alone leave no room for a message."""
-        return self.fixed > self.total - _MARGIN_TOKENS
-
-    def of(self, section: str) -> int:
-        """The most that a section takes."""
-        return self.policy.row(section).tokens
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        """All rooms, whatever the mode: where they are the same, so is what stands in them."""
-        return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self.policy)
-
-    def without_recall(self) -> Rooms:
-        """With recall's room given to the view: a history that fits is shown whole."""
-        view = self.total - self.sections - self.fixed
-        return replace(self, recall=self.sections, policy=self.policy.telling(recent=view))
 
 
 def no_room_beside(fixed: int, max_tokens: int, *, ratio: float) -> str:
@@ -127,9 +55,8 @@ def resolved(
     mode: Mode,
     settings: Settings,
     given: RecallBudget | None = None,
-    sections_share: float = 0.0,
-    replaced: frozenset[str] = frozenset(),
-) -> Rooms:
+    sections: ChosenSections | None = None,
+) -> ViewPolicy:
     """The policy of a request, in tokens.
 
     Args:
@@ -139,8 +66,7 @@ def resolved(
         mode: What the request is.
         settings: The table's shares, where a user may turn them.
         given: What recall may take beside what the user said last.
-        sections_share: Of the budget, for registered sections; they stand with recall.
-        replaced: Names of built-in sections that are not shown, for registered ones are in their place.
+        sections: What a user registered: it stands with recall, or in the place of a built-in section.
 
     Raises:
         BudgetError: when the budget is below 1. A fixed part that fills it is for the guard to see: `is_full`.
@@ -150,9 +76,10 @@ def resolved(
         raise BudgetError(msg)
     total = math.floor(max_tokens / ratio)
     rest = max(total - fixed, 0)
-    sections = min(round(sections_share * total), rest)
+    share, replaced = (sections.share, sections.replaced) if sections is not None else (0.0, frozenset[str]())
+    own = min(round(share * total), rest) if "minimal" not in mode else 0
     recall, spared = (rest, 0) if "recall" in mode else _set_aside(settings, mode, given, rest=rest, replaced=replaced)
-    recall = rest if "recall" in mode else min(recall + sections, rest)
+    recall = rest if "recall" in mode else min(recall + own, rest)
     view = rest - recall
     columns = table(settings, total=total, filled=max(view - spared, 0))
 
@@ -177,12 +104,15 @@ def resolved(
         files,
         grows.allowing(grows.within(total) if "recall" in mode else view),
         columns["parent"]["talk"].allowing(columns["parent"]["talk"].within(rest)),
-        asked.allowing(min(recall - sections, asked.within(total)) if "minimal" in mode else recall - sections),
+        asked.allowing(min(recall - own, asked.within(total)) if "minimal" in mode else recall - own),
     )
-    return Rooms(
-        policy=ViewPolicy(mode=mode, total=total, fixed=fixed, rows=rows),
+    return ViewPolicy(
+        mode=mode,
+        total=total,
+        fixed=fixed,
+        rows=rows,
         recall=recall,
-        sections=sections,
+        sections=own,
         spared=spared,
         cover=history.tokens,
         defended=round(NUMBERS.defended_share * columns["history"][base].within(total)),
@@ -217,7 +147,7 @@ def policy_of(mode: ModeName, max_tokens: int, *, fixed: int, settings: Settings
     }.get(mode)
     told = Mode(names=(mode,), reason=REASONS[mode], looks_up=True, shows_parts=mode == "files")
     given = RecallBudget(share=share)
-    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given).policy
+    return resolved(max_tokens, fixed=fixed, ratio=1.0, mode=told, settings=settings, given=given)
 
 
 def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[ModeName, PolicyRow]]:
@@ -229,8 +159,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         filled: Of that, what a condensation may fill: the view, less what recall was spared.
     """
     told, files, room, numbers = settings.context, settings.files, settings.room, NUMBERS
-    spare = told.recall_share  # only a caller's own query gives recall what facts and summaries would take of its share
-    least_cover = min(files.least_cover_tokens, round(files.least_cover_share * total))
+    least_cover = min(numbers.cover_least_tokens, round(numbers.cover_least_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
         way = next((at for at, (one, _) in enumerate(LADDER, 1) if one == _GIVES_WAY_WITH.get(section, section)), 0)
@@ -254,34 +183,38 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         "goal": {"talk": row("goal", told.goal_share, "the first user message, until it is answered")},
         "pinned": {"talk": row("pinned", told.pins_share, "pinned messages")},
         "history": {
-            "talk": summaries(told.cover_share + told.spare_for_cover * spare),
-            "asked": summaries(told.cover_share),
-            "files": summaries(files.cover_share, least=least_cover),
+            "talk": summaries(told.cover_share),
+            "asked": summaries(min(told.cover_share, numbers.cover_asked_share)),
+            "files": summaries(numbers.cover_at_work_share, least=least_cover),
         },
         "facts": {
-            "talk": facts(told.facts_share + told.spare_for_facts * spare),
-            "asked": facts(told.facts_share),
+            "talk": facts(told.facts_share),
+            "asked": facts(min(told.facts_share, numbers.facts_asked_share)),
             "files": facts(files.facts_share),
         },
         "parts": {
             "talk": row(
                 "parts",
-                files.filled_share,
+                numbers.filled_share,
                 "parts of files, with all that stands before them and beside the list",
                 of="the view",
-                least=min(room.working_tokens + round(room.least_share * filled), room.least_tokens, filled),
+                least=min(
+                    room.working_tokens + round(numbers.filled_least_share * filled),
+                    numbers.filled_least_tokens,
+                    filled,
+                ),
             )
         },
         "files": {"talk": row("files", files.share if files.enabled else 0.0, "files that nothing shown names")},
         "recent": {
-            "talk": recent(told.keep_recent_share, told.keep_recent_tokens),
+            "talk": recent(numbers.recent_most_share, told.keep_recent_tokens),
             "files": recent(numbers.working_share),
-            "recall": row("recent", told.question_share, "the user's last message", stands="request"),
+            "recall": row("recent", numbers.question_share, "the user's last message", stands="request"),
         },
         "parent": {"talk": row("parent", numbers.parent_share, "the parent's track", of="the rest", stands="request")},
         "recall": {
             "recall": recall(1.0, in_any),
-            "minimal": recall(told.minimal_recall_share, in_any, of="the budget"),
+            "minimal": recall(numbers.minimal_recall_share, in_any, of="the budget"),
             "asked": recall(told.recall_share, f"{in_any}, and all that is free besides"),
             "files": recall(min(files.recall_share, told.recall_share), f"{in_any}; what answers it in any case"),
             "question": recall(

@@ -24,6 +24,7 @@ from langchain_tiered_memory.types.drafts import SearchFilters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.required_messages import RequiredMessages
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
@@ -79,32 +80,20 @@ def recall_budget_of(
     return replace(said, found=found)
 
 
-def said_beside(
-    runtime: Runtime,
-    ref: SessionRef,
-    said: RecallBudget,
-    plan: ViewPlan,
-    *,
-    name: str,
-    required: RequiredMessages,
-    total: int,
-    track: str | None,
-) -> RecallBudget:
-    """The same where the view was made smaller for this very request: what left it may be what answers.
-
-    `plan` is the view's; the others are as of `said_last`, which gives `said`.
-    """
-    last = required.last_user
+def said_beside(inputs: Inputs, plan: ViewPlan) -> RecallBudget:
+    """The same where the view was made smaller for this very request: what left it may be what answers."""
+    said, last, ref, runtime = inputs.recall_budget, inputs.required.last_user, inputs.ref, inputs.runtime
     if last is None or said.share is None:
         return said
-    filters = SearchFilters(tracks=(track,)) if track is not None else None
+    total = inputs.budget.max_tokens
+    filters = SearchFilters(tracks=(inputs.track,)) if inputs.alone else None
     found = said.found or find(runtime, ref, last.text, filters=filters, asked_at=last.seq)
     judged = judge(found, _hidden_by(plan, found, last))
-    newest = min(required.recent.guard, last.seq)
-    given = _given(runtime.settings.context, found, judged, newest=newest, total=total)
+    newest = min(inputs.required.recent.guard, last.seq)
+    given = _given(inputs.settings.context, found, judged, newest=newest, total=total)
     if given.share is None or given.share <= said.share:
         return said
-    runtime.view_cache.keep_recalled(ref.key, f"said:{name}", (ref.epoch, last.seq, total), given)
+    runtime.view_cache.keep_recalled(ref.key, f"said:{inputs.name}", (ref.epoch, last.seq, total), given)
     return replace(given, found=found, is_late=True)
 
 

@@ -23,14 +23,14 @@ from langchain_tiered_memory.recall.search import find_summaries
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.drafts import SearchFilters
+from langchain_tiered_memory.types.records import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import Assembly
-    from langchain_tiered_memory.context.request import Request, RequestInputs
-    from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import LeftOut, SessionRef, Summary
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.types.records import Entry, LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,67 +69,48 @@ class Recalling:
         return own + sum(one.piece.tokens for one in self.standing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What answers a question, whatever stands already."""
-
-    recalled: Recalled
-    summaries: tuple[Summary, ...] = ()
-
-
-def recalling(
-    runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly, *, margin: int
-) -> Recalling:
-    """What answers the question of a request, and the registered sections beside it.
+def recalling(shown: Packing) -> Recalling:
+    """What answers the question of a request, and the registered sections beside it; `shown` is everything else.
 
     During a tool loop both stay as they were when the user spoke.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        request: Names the view.
-        request_inputs: The question.
-        shown: Everything else that the context shows.
-        margin: Raw tokens to leave free, for what repairs cost.
     """
-    rooms = shown.rooms
-    framing = ours("", part="recall", counter=runtime.counter).tokens
-    room = rooms.total - rooms.fixed - sum(piece.tokens for piece in shown.pieces) - margin
-    if "minimal" in shown.mode:
-        room = min(room, round(runtime.settings.context.minimal_recall_share * rooms.total))
-    standing = _still_standing(runtime, ref, request_inputs, shown)
-    last = request_inputs.required.last_user
-    version = request_inputs.sections.version
-    asked = (request_inputs.query, last.seq if last is not None else 0)
-    key = (ref.epoch, request_inputs.elsewhere, *asked, rooms.figures, version)
-    own, said = room, request_inputs.recall_budget
-    most = round((said.share or 0.0) * (rooms.total - rooms.fixed)) + rooms.sections + framing
-    in_loop = "loop" in shown.mode
+    inputs, policy, cache = shown.inputs, shown.inputs.policy, shown.inputs.runtime.view_cache
+    if not (inputs.mode.looks_up or inputs.sections.own) or inputs.is_new:
+        return Recalling()
+    framing = ours("", part="recall", counter=inputs.counter).tokens
+    room = policy.total - policy.fixed - sum(piece.tokens for piece in shown.pieces) - inputs.margin
+    if "minimal" in inputs.mode:
+        room = min(room, round(NUMBERS.minimal_recall_share * policy.total))
+    standing = _still_standing(shown)
+    last = inputs.required.last_user
+    asked = (inputs.query, last.seq if last is not None else 0)
+    key = (inputs.ref.epoch, inputs.elsewhere, *asked, policy.figures, inputs.sections.version)
+    own, said = room, inputs.recall_budget
+    most = round((said.share or 0.0) * (policy.total - policy.fixed)) + policy.sections + framing
+    in_loop = "loop" in inputs.mode
     if in_loop:
-        kept: Recalling | None = runtime.view_cache.recalled(ref.key, request_inputs.name, key)
+        kept: Recalling | None = cache.recalled(inputs.ref.key, inputs.name, key)
         if kept is not None and kept.standing == standing and kept.tokens <= room:
             return kept
         # What the loop will say needs what the split leaves it: recall keeps to its own room from the start.
-        own = min(room, max(rooms.recall, most) if said.is_late else rooms.recall)
+        own = min(room, max(policy.recall, most) if said.is_late else policy.recall)
     elif said.share is not None:  # what is said next needs the rest
         stands = sum(one.piece.tokens for one in standing)
         leaves_all = said.leaves_what_stands and stands <= room
         own = min(room - stands if leaves_all else room, most)
-    sections = render_sections(
-        runtime, ref, request, request_inputs, shown.pieces, total=rooms.total, room=own - framing
-    )
-    found = _Found(recalled=Recalled())
-    if request_inputs.mode.looks_up and "semantic_results" not in request_inputs.sections.replaced:
+    sections = render_sections(inputs, shown.pieces, room=own - framing)
+    found, summaries = Recalled(), tuple[Summary, ...]()
+    if inputs.mode.looks_up and "semantic_results" not in inputs.sections.replaced:
         beside = framing + sum(one.tokens for one in sections)
-        found = _looked_up(runtime, ref, request, request_inputs, shown, room=own - beside)
+        found, summaries = _looked_up(shown, room=own - beside)
     left = standing
-    fresh = _block(runtime, found, sections, left)
+    fresh = _block(inputs, found, summaries, sections, left)
     while fresh.tokens > room and left:  # the newest leaves first: what it quoted may be quoted here
         left = left[:-1]
-        fresh = _block(runtime, found, sections, left)
+        fresh = _block(inputs, found, summaries, sections, left)
     fresh = replace(fresh, room=min(own + sum(one.piece.tokens for one in left), room))
     if in_loop:
-        runtime.view_cache.keep_recalled(ref.key, request_inputs.name, key, fresh)
+        cache.keep_recalled(inputs.ref.key, inputs.name, key, fresh)
     return fresh
 
 
@@ -144,143 +125,124 @@ def with_standing(pieces: Sequence[Piece], standing: Sequence[Standing]) -> list
     return laid
 
 
-def keep_standing(
-    runtime: Runtime,
-    ref: SessionRef,
-    request: Request,
-    request_inputs: RequestInputs,
-    *,
-    shown: Assembly,
-    recalled: Recalling,
-) -> None:
+def keep_standing(shown: Packing, recalled: Recalling) -> None:
     """Have what a request recalled stand in the next ones."""
-    if not _may_stand(shown):
+    inputs, standing, asks = shown.inputs, recalled.standing, _asking(shown)
+    if not (inputs.mode.looks_up and _may_stand(inputs)):
         return
-    standing, last = recalled.standing, request_inputs.required.last_user
+    stays = inputs.says_it and inputs.recall_budget.stands
+    if stays and recalled.piece is not None and inputs.required.last_user is not None and asks is not None:
+        piece, shows, sections = recalled.piece, recalled.shows, recalled.sections
+        standing = (*standing, Standing(before=asks.seq, piece=piece, shows=shows, sections=sections))
+    key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
+    inputs.runtime.view_cache.keep_recalled(inputs.ref.key, f"standing:{inputs.name}", key, standing)
+
+
+def _may_stand(inputs: Inputs) -> bool:
+    return inputs.has_view and "minimal" not in inputs.mode
+
+
+def _asking(shown: Packing) -> Entry | None:
+    """The message before which recall stands."""
     place = recall_position(shown.pieces)
-    asks = shown.pieces[place].entry if place < len(shown.pieces) else None
-    stays = _asks(request, request_inputs) and request_inputs.recall_budget.stands
-    if stays and recalled.piece is not None and last is not None and asks is not None:
-        standing = (
-            *standing,
-            Standing(before=asks.seq, piece=recalled.piece, shows=recalled.shows, sections=recalled.sections),
-        )
-    key = _standing_key(ref, request_inputs, shown)
-    runtime.view_cache.keep_standing(ref.key, request_inputs.name, key, standing)
+    return shown.pieces[place].entry if place < len(shown.pieces) else None
 
 
-def _may_stand(shown: Assembly) -> bool:
-    return shown.plan is not None and not {"recall", "minimal"} & set(shown.mode.names)
-
-
-def _standing_key(ref: SessionRef, request_inputs: RequestInputs, shown: Assembly) -> Hashable:
-    return ref.epoch, request_inputs.elsewhere, shown.plan
-
-
-def _asks(request: Request, request_inputs: RequestInputs) -> bool:
-    """Whether it is the user's last message that is looked up, and not a question of the caller's own."""
-    return request.query is None and request_inputs.mode.looks_up
-
-
-def _still_standing(
-    runtime: Runtime, ref: SessionRef, request_inputs: RequestInputs, shown: Assembly
-) -> tuple[Standing, ...]:
+def _still_standing(shown: Packing) -> tuple[Standing, ...]:
     """What earlier questions of this view left; nothing where one of them is not shown any more."""
-    if not _may_stand(shown):
+    inputs, asked = shown.inputs, _asking(shown)
+    if not _may_stand(inputs):
         return ()
-    key = _standing_key(ref, request_inputs, shown)
-    kept: tuple[Standing, ...] = runtime.view_cache.standing(ref.key, request_inputs.name, key) or ()
-    place = recall_position(shown.pieces)
-    asked = shown.pieces[place].entry if place < len(shown.pieces) else None
+    key = inputs.ref.epoch, inputs.elsewhere, shown.rendered.plan
+    kept: tuple[Standing, ...] = (
+        inputs.runtime.view_cache.recalled(inputs.ref.key, f"standing:{inputs.name}", key) or ()
+    )
     earlier = tuple(one for one in kept if asked is None or one.before != asked.seq)
     stays = {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
     return earlier if all(one.before in stays for one in earlier) else ()
 
 
 def _block(
-    runtime: Runtime, found: _Found, sections: tuple[RenderedSection, ...], standing: Sequence[Standing]
+    inputs: Inputs,
+    found: Recalled,
+    related: tuple[Summary, ...],
+    sections: tuple[RenderedSection, ...],
+    standing: Sequence[Standing],
 ) -> Recalling:
     """What was found without what stands already, and the sections, as one message."""
     known = {one for block in standing for one in block.shows}
     told = {one for block in standing for one in block.piece.summary_ids}
     quotes = tuple(
         one
-        for one in found.recalled.quotes
+        for one in found.quotes
         if (one.entry.seq, tuple(one.passages)) not in known and (one.entry.seq, ()) not in known
     )
-    summaries = tuple(one for one in found.summaries if one.id not in told)
-    left_out = found.recalled.left_out
+    summaries = tuple(one for one in related if one.id not in told)
     latest = {one.name: one.text for block in standing for one in block.sections if one.text}
     sections = tuple(as_standing(one) if one.text and latest.get(one.name) == one.text else one for one in sections)
     texts = [one.text for one in sections if one.text]
+    made = Recalling(left_out=found.left_out, sections=sections, standing=tuple(standing))
     if not quotes and not texts:
-        return Recalling(left_out=left_out, sections=sections, standing=tuple(standing))
-    text = found.recalled.text if quotes else ""
-    if quotes and (len(quotes) < len(found.recalled.quotes) or len(summaries) < len(found.summaries)):
-        gap = runtime.settings.recall.sitting_gap_seconds
+        return made
+    text = found.text if quotes else ""
+    if quotes and (len(quotes) < len(found.quotes) or len(summaries) < len(related)):
+        gap = inputs.settings.recall.sitting_gap_seconds
         text = recall_block(quotes, sitting_gap_seconds=gap, summaries=summaries)
     piece = ours(
         "\n".join([*([text] if text else []), *texts]),
         part="recall",
-        counter=runtime.counter,
+        counter=inputs.counter,
         quoted=tuple(one.entry for one in quotes if not one.passages),
         passages=tuple(one.entry for one in quotes if one.passages),
         summary_ids=tuple(one.id for one in summaries) if quotes else (),
     )
-    shows = frozenset((one.entry.seq, tuple(one.passages)) for one in quotes)
-    return Recalling(piece=piece, shows=shows, left_out=left_out, sections=sections, standing=tuple(standing))
+    return replace(made, piece=piece, shows=frozenset((one.entry.seq, tuple(one.passages)) for one in quotes))
 
 
-def _looked_up(
-    runtime: Runtime, ref: SessionRef, request: Request, request_inputs: RequestInputs, shown: Assembly, *, room: int
-) -> _Found:
-    rooms, query, required = shown.rooms, request_inputs.query, request_inputs.required
-    off = request_inputs.off
-    view = "recall" if request.view == "recall" else "default"
+def _looked_up(shown: Packing, *, room: int) -> tuple[Recalled, tuple[Summary, ...]]:
+    """What answers the question, whatever stands already, with the summaries behind it."""
+    inputs, request = shown.inputs, shown.inputs.request
+    policy, query, required = inputs.policy, inputs.query, inputs.required
+    is_default = request.view != "recall"
     in_view = {entry.seq for piece in shown.pieces for entry in piece.whole_entries}
     in_view |= {piece.entry.seq for piece in shown.pieces if piece.entry is not None}
     if required.last_user is not None and required.last_user_text.strip() == query.strip():
         in_view.add(required.last_user.seq)
     summaries: list[Summary] = []
-    if view == "default" and not off and not request.alone:
+    if is_default and not inputs.off and not request.alone:
         # A headline names a stretch: where it answers the question, what it says may stand beside the quotes.
-        covered = {node.id for node in nodes_of(shown.items) if node.resolution != "headline"}
-        most = round(NUMBERS.summaries_of_recall * room) if _asks(request, request_inputs) else room
-        found = _related(runtime, ref, query, room=min(rooms.summaries, most), shown=covered)
+        covered = {node.id for node in nodes_of(shown.rendered.plan.items) if node.resolution != "headline"}
+        most = round(NUMBERS.summaries_of_recall * room) if inputs.says_it else room
+        found = _related(inputs, room=min(policy.summaries, most), shown=covered)
         summaries = [one for one in found if not {one.first_seq, one.last_seq} <= in_view]
     # A conversation that goes on says much that asks nothing: then only what answers it well is worth its room.
-    said = required.last_user.seq if required.last_user is not None and _asks(request, request_inputs) else None
-    asked = {"query": query, "room": room}
-    with traced("recall", asked, session_id=ref.session_id, wanted=runtime.settings.traces) as came:
+    said = required.last_user.seq if required.last_user is not None and inputs.says_it else None
+    asked, wanted = {"query": query, "room": room}, inputs.settings.traces
+    with traced("recall", asked, session_id=inputs.ref.session_id, wanted=wanted) as came:
         recalled = recall(
-            runtime,
-            ref,
+            inputs.runtime,
+            inputs.ref,
             query,
             room=room,
-            code_room=rooms.code if view == "default" else rooms.recall // 2,
-            shown=frozenset(in_view) | off,
+            code_room=policy.code if is_default else policy.recall // 2,
+            shown=frozenset(in_view) | inputs.off,
             shown_texts=frozenset(entry.text for piece in shown.pieces for entry in piece.whole_entries),
             summaries=summaries,
             filters=SearchFilters(tracks=(request.track,)) if request.alone else None,
-            said_at=said if view == "default" else None,
-            found=request_inputs.recall_budget.found,
+            said_at=said if is_default else None,
+            found=inputs.recall_budget.found,
         )
         came({"text": recalled.text, "tokens": recalled.tokens})
-    return _Found(recalled=recalled, summaries=tuple(summaries) if recalled.text else ())
+    return recalled, tuple(summaries) if recalled.text else ()
 
 
-def _related(runtime: Runtime, ref: SessionRef, query: str, *, room: int, shown: set[str]) -> list[Summary]:
+def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     """Level-1 summaries that answer the question and stand in no other place, within `room` tokens."""
-    found = find_summaries(runtime, ref, query, level=1, quota=runtime.settings.recall.quota_level_1)
-    chosen: list[Summary] = []
-    for one in found:
-        tokens = runtime.counter.count_text(summary_block(one.summary)) + 1
-        if (
-            one.score >= runtime.settings.recall.related_score
-            and tokens <= room
-            and one.summary.id not in shown
-            and not one.summary.degraded
-        ):
+    quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
+    for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
+        tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
+        is_new = one.summary.id not in shown and not one.summary.degraded
+        if one.score >= NUMBERS.related_score and tokens <= room and is_new:
             chosen.append(one.summary)
             room -= tokens
     return sorted(chosen, key=lambda summary: summary.first_seq)

@@ -1,33 +1,43 @@
-"""A request for a context, and what of it stays the same at each attempt to assemble it."""
+"""A request for a context, and `Inputs`: all that is read for it once, with the policy by which it is filled."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Library, ViewQuestion
 from langchain_tiered_memory.context.layout import system_message
 from langchain_tiered_memory.context.mode import read_mode
-from langchain_tiered_memory.context.policy import Rooms, resolved
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.policy import resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget, recall_budget_of
 from langchain_tiered_memory.context.required_messages import RequiredMessages, read_required
-from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.context.view.rendered_view import plan_name
-from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS, Calibration
+from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
+from langchain_tiered_memory.models.window_budget import budget_of
+from langchain_tiered_memory.types.records import SessionRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.sections.registry import ChosenSections
+    from langchain_tiered_memory.context.view.repeated_reads import Asked
     from langchain_tiered_memory.models.window_budget import Budget, ModelProfile
+    from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.settings import Settings, ViewSettings
     from langchain_tiered_memory.types.arguments import Scope
-    from langchain_tiered_memory.types.policies import Mode
-    from langchain_tiered_memory.types.records import SessionRef
+    from langchain_tiered_memory.types.outcomes import Window
+    from langchain_tiered_memory.types.policies import Mode, ViewPolicy
+    from langchain_tiered_memory.types.records import Entry, Summary
 
 _ANY = 2**62
 """Behind every message."""
+_UNKNOWN = -1
+"""Key of a session that has no message yet."""
 _FOREGROUND_SECONDS = 30.0
 """How long a view that does not fit waits for its summaries where no worker makes them in the background."""
 
@@ -70,160 +80,225 @@ class Request:
         return bool((self.query or "").strip())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestInputs:
-    """What is the same at each attempt of one request."""
+@dataclass(slots=True, kw_only=True)
+class Library:
+    """What was read or rendered during one request, so that nothing is twice."""
 
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    users: dict[int, Entry | None] = field(default_factory=dict)
+    """User messages by `seq`; `None`: there is none any more."""
+    masks: dict[tuple[int, int], Piece] = field(default_factory=dict)
+    """Masked tool outputs by `seq` and the tokens that they keep: each attempt at a view shows most of them again."""
+    asked: dict[int, Asked] = field(default_factory=dict)
+    """What messages ask for that has to do with files, by `seq`."""
+    pointers: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    """Repeated readings of files by `seq` and that of the message that says their text; `None`: it stays as it is."""
+
+    def add(self, found: Iterable[Summary]) -> list[Summary]:
+        """Keep what was read."""
+        kept = list(found)
+        self.summaries |= {one.id: one for one in kept}
+        return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What every part of a context is made from: the request, what was read for it, and its policy."""
+
+    runtime: Runtime
+    ref: SessionRef
+    request: Request
+    budget: Budget
     system: BaseMessage | None
     fixed: int
     """Raw tokens of system prompt and tool schemas."""
     ratio: float
+    """Billed per raw token: as calibration knows it, or as it was when the plan was made (`at`)."""
     required: RequiredMessages
     query: str
     off: frozenset[int]
+    """`seq`s that are not on this branch."""
     mode: Mode
     """What the request is; whether it is in a tool loop is known when its view is."""
     name: str
-    """Of the view's plan."""
-    recall_budget: RecallBudget = field(default_factory=RecallBudget)
+    """Under which the view's plan is kept."""
+    recall_budget: RecallBudget
     """What recall may take beside what the user said last."""
-    sections: ChosenSections = field(default_factory=ChosenSections)
+    sections: ChosenSections
     """What a user registered."""
+    policy: ViewPolicy
     elsewhere: Hashable = None
     """How the user's other sessions stand, where a section tells of them: another one when what they say may not be
     shown any more as it was."""
+    library: Library = field(default_factory=Library)
+    margin: int = 0
+    """Raw tokens that the view leaves free: for what repairs cost, and for the parent's track."""
+    fill: int | None = None
+    """Raw tokens that a condensation may fill the view to with file work; `None`: as the settings' share says."""
+    forced: bool = False
+    """Condense whether or not it is due, and wait for nobody: for a preview."""
+    prepared: tuple[tuple[int, str], ...] = ()
+    """The pruning plan of the danger zone: first `seq`s of groups, and why each would leave."""
 
-    def rooms(self, runtime: Runtime, request: Request, budget: Budget, ratio: float) -> Rooms:
-        """The policy resolved for a ratio of billed to raw tokens."""
-        return resolved(
-            budget.max_tokens,
-            fixed=self.fixed,
-            ratio=ratio,
-            mode=self.mode,
-            settings=runtime.settings,
-            given=self.recall_budget,
-            sections_share=self.sections.share if request.view != "minimal" else 0.0,
-            replaced=self.sections.replaced,
-        )
+    @property
+    def is_new(self) -> bool:
+        """Whether the session has no message yet."""
+        return self.ref.key == _UNKNOWN
+
+    @property
+    def has_view(self) -> bool:
+        """Whether there is a view with a plan: not where recall alone is asked for."""
+        return not self.is_new and self.request.view != "recall"
+
+    @property
+    def settings(self) -> Settings:
+        """Of the memory."""
+        return self.runtime.settings
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Of the memory."""
+        return self.runtime.counter
+
+    @property
+    def window(self) -> Window:
+        """Of the model."""
+        return self.budget.window
+
+    @property
+    def track(self) -> str:
+        """Which is shown."""
+        return self.request.track
+
+    @property
+    def alone(self) -> bool:
+        """Whether other tracks are not shown."""
+        return self.request.alone
+
+    @property
+    def profile(self) -> str | None:
+        """Name of the model, or what the request calls its profile: it may have a threshold of its own."""
+        return self.request.profile or self.request.model.name
+
+    @property
+    def look(self) -> ViewSettings | None:
+        """A view of the user's own; `None` for the default one."""
+        return self.settings.context.views.get(self.request.view)
+
+    @property
+    def says_it(self) -> bool:
+        """Whether it is the user's last message that is looked up, and not a question of the caller's own."""
+        return self.request.query is None and self.mode.looks_up
+
+    @property
+    def foreground_seconds(self) -> float:
+        """How long missing summaries may be waited for when the view does not fit."""
+        seconds = self.settings.condensation.foreground_seconds
+        if seconds is None:
+            seconds = 0.0 if self.settings.tree.background else _FOREGROUND_SECONDS
+        return 0.0 if self.forced else seconds
+
+    @property
+    def room(self) -> int:
+        """Raw tokens for goal, pins, cover and recent messages together."""
+        return self.policy.hard - self.policy.fixed - self.margin
+
+    def billed(self, view_tokens: int) -> int:
+        """Billed tokens of a request whose view takes so many raw ones: fixed part and recall's room besides."""
+        return math.ceil((self.policy.fixed + view_tokens + self.policy.recall) * self.ratio)
+
+    def raw_room(self, billed_tokens: int) -> int:
+        """Raw tokens for the view in a request of so many billed ones."""
+        return math.floor(billed_tokens / self.ratio) - self.policy.fixed - self.policy.recall
+
+    def at(self, ratio: float) -> Inputs:
+        """The same where a raw token is billed as `ratio`: all share one library."""
+        return replace(self, ratio=ratio, policy=_policy_of(self, ratio, self.recall_budget))
+
+    def with_recall(self, given: RecallBudget) -> Inputs:
+        """The same with another room for recall."""
+        return replace(self, recall_budget=given, policy=_policy_of(self, self.ratio, given))
+
+    def without_recall(self) -> Inputs:
+        """The same with recall's room given to the view: a history that fits is shown whole. The rest is recall's."""
+        return replace(self, policy=self.policy.without_recall())
 
 
 def with_learnt_window(runtime: Runtime, told: ModelProfile) -> ModelProfile:
-    """What a model tells of itself, and what its refusals told."""
-    if told.name is None:
-        return told
-    learned = runtime.store.windows.read(told.name)
-    return replace(told, learned=learned)
+    """The model's profile, with the window that its refusals told."""
+    return told if told.name is None else replace(told, learned=runtime.store.windows.read(told.name))
 
 
-def request_inputs_of(
-    runtime: Runtime, ref: SessionRef | None, request: Request, told: ModelProfile, budget: Budget
-) -> RequestInputs:
-    """Read what is the same at each attempt."""
-    calibration = _calibration(runtime, told.name)
+def read_inputs(runtime: Runtime, session_id: str, request: Request) -> Inputs:
+    """Read what a request is made from. Where the session has no message yet, all of it is empty (`is_new`)."""
+    found = runtime.store.transcript.find(session_id)
+    ref = found if found is not None else SessionRef(key=_UNKNOWN, session_id=session_id)
+    told = with_learnt_window(runtime, request.model)
+    budget = budget_of(request.max_tokens, told, settings=runtime.settings)
     system = system_message(request.system)
     fixed = PRIMING_TOKENS + runtime.counter.count_tools(request.tools)
     fixed += runtime.counter.count_message(system) if system is not None else 0
-    off = request.off or frozenset[int]()
-    if ref is not None and request.branch is not None:
-        off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
-    required = (
-        read_required(runtime, ref, request.track, off=off, alone=request.alone)
-        if ref is not None
-        else RequiredMessages()
-    )
+    off, required, touched = request.off or frozenset[int](), RequiredMessages(), list[int]()
+    if found is not None:
+        if request.branch is not None:
+            off = runtime.store.transcript.off_branch(ref, request.branch, track=request.track)
+        required = read_required(runtime, ref, request.track, off=off, alone=request.alone)
+        if runtime.settings.files.enabled:
+            read = runtime.store.files.worked_on
+            touched = list(read(ref, track=request.track, before=_ANY, limit=NUMBERS.busy_messages))
     query = required.last_user_text if request.query is None else request.query
-    files, touched = runtime.settings.files, list[int]()
-    if ref is not None and files.enabled:
-        touched = list(runtime.store.files.worked_on(ref, track=request.track, before=_ANY, limit=files.busy_messages))
-    name = plan_name(
-        request.view,
-        request.track,
-        max_tokens=budget.max_tokens,
-        has_query=bool(query.strip()),
-        own_query=request.asks,
-        model=told.name,
-        settings=runtime.settings.context,
-        off=off,
-        alone=request.alone,
-    )
-    said = RecallBudget()
-    looks_up = request.query is None and "semantic_results" not in runtime.sections.chosen.replaced
-    if ref is not None and looks_up and request.view not in ("recall", "minimal"):
-        said = recall_budget_of(
-            runtime, ref, name, required, total=budget.max_tokens, track=request.track if request.alone else None
-        )
-    chosen = runtime.sections.chosen
+    name = plan_name(request, off, max_tokens=budget.max_tokens, looks_up=bool(query.strip()) + request.asks,
+                     settings=runtime.settings.context)  # fmt: skip
+    chosen, given = runtime.sections.chosen, RecallBudget()
+    looks_up = request.query is None and "semantic_results" not in chosen.replaced
+    if found is not None and looks_up and request.view not in ("recall", "minimal"):
+        track = request.track if request.alone else None
+        given = recall_budget_of(runtime, ref, name, required, total=budget.max_tokens, track=track)
     crosses = request.user is not None and any(getattr(one, "crosses_sessions", False) for one in chosen.own)
-    return RequestInputs(
+    known = runtime.store.plans.calibration(told.name, runtime.counter.fingerprint) if told.name is not None else None
+    ratio = known[0] if known is not None else 1.0
+    mode = read_mode(
+        request,
+        query=query,
+        touched=touched,
+        last_seq=required.last_seq,
+        asks=given.share is not None and given.stands,
+    )
+    return Inputs(
+        runtime=runtime,
+        ref=ref,
+        request=request,
+        budget=budget,
         system=system,
         fixed=fixed,
-        ratio=calibration.ratio,
+        ratio=ratio,
         required=required,
         query=query,
         off=off,
-        mode=read_mode(
-            request,
-            query=query,
-            touched=touched,
-            last_seq=required.last_seq,
-            asks=said.share is not None and said.stands,
-            files=files,
-        ),
+        mode=mode,
         name=name,
-        recall_budget=said,
+        recall_budget=given,
         sections=chosen,
-        elsewhere=runtime.store.across.stamp(str(request.user), besides=ref.session_id) if crosses and ref else None,
-    )
-
-
-def question_of(runtime: Runtime, request: Request, budget: Budget, request_inputs: RequestInputs) -> ViewQuestion:
-    """What the guard is asked about this request's view."""
-    settings = runtime.settings
-    seconds = settings.condensation.foreground_seconds
-    if seconds is None:
-        seconds = 0.0 if settings.tree.background else _FOREGROUND_SECONDS
-    return ViewQuestion(
-        name=request_inputs.name,
-        track=request.track,
-        window=budget.window,
-        profile=request.profile or request.model.name,
-        ratio=request_inputs.ratio,
-        foreground_seconds=seconds,
-        look=settings.context.views.get(request.view),
-        mode=request_inputs.mode,
-        langgraph_checkpoint_id=request.langgraph_checkpoint_id,
-    )
-
-
-def inputs_maker(
-    runtime: Runtime, ref: SessionRef, request: Request, budget: Budget, request_inputs: RequestInputs, *, margin: int
-) -> Callable[[float], AssemblyInputs]:
-    """Makes the inputs of an assembly for a ratio of billed to raw tokens; all of them share one library."""
-    library = Library()
-
-    def inputs_for(ratio: float) -> AssemblyInputs:
-        rooms = request_inputs.rooms(runtime, request, budget, ratio)
-        return AssemblyInputs(
-            runtime=runtime,
-            ref=ref,
-            rooms=rooms,
-            required=request_inputs.required,
-            track=request.track,
-            room=rooms.hard - rooms.fixed - margin,
+        policy=resolved(
+            budget.max_tokens,
+            fixed=fixed,
             ratio=ratio,
-            library=library,
-            off=request_inputs.off,
-            alone=request.alone,
-            provider=request.model.provider,
-            look=runtime.settings.context.views.get(request.view),
-            reworded=request.reworded,
-        )
-
-    return inputs_for
+            mode=mode,
+            settings=runtime.settings,
+            given=given,
+            sections=chosen,
+        ),
+        elsewhere=runtime.store.across.stamp(str(request.user), besides=session_id) if crosses and found else None,
+    )
 
 
-def _calibration(runtime: Runtime, model: str | None) -> Calibration:
-    if model is None:
-        return Calibration()
-    known = runtime.store.plans.calibration(model, runtime.counter.fingerprint)
-    return Calibration(ratio=known[0], samples=known[1]) if known is not None else Calibration()
+def _policy_of(inputs: Inputs, ratio: float, given: RecallBudget) -> ViewPolicy:
+    return resolved(
+        inputs.budget.max_tokens,
+        fixed=inputs.fixed,
+        ratio=ratio,
+        mode=inputs.mode,
+        settings=inputs.settings,
+        given=given,
+        sections=inputs.sections,
+    )

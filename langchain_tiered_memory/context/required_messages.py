@@ -13,7 +13,7 @@ from langchain_tiered_memory.context.compaction.pruning import priority_of_kind
 from langchain_tiered_memory.context.compaction.pruning_items import task_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, SessionRef
@@ -92,7 +92,7 @@ _ALWAYS = 1
 _LEAVES_FIRST = 4
 
 
-def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int, ...]:
+def kept_by_kind(inputs: Inputs, previous: ViewPlan | None) -> tuple[int, ...]:
     """`seq`s of the messages that their kinds keep in view, the most important last.
 
     Args:
@@ -110,7 +110,7 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
         return ()
     current = store.runs.current_task(inputs.ref, inputs.track)
     tasks = store.runs.tasks(inputs.ref, newest_finished=_FINISHED_TASKS) if current is not None else []
-    room = inputs.rooms.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
+    room = inputs.policy.of("pinned") - sum(one.tokens for one in inputs.required.pinned)
     chosen: list[Entry] = []
     for one in sorted(entries, key=lambda one: (_priority(one), -one.seq)):
         if current is not None and task_of([one], tasks) not in (None, current):
@@ -121,14 +121,14 @@ def kept_by_kind(inputs: AssemblyInputs, previous: ViewPlan | None) -> tuple[int
     return tuple(one.seq for one in reversed(chosen))
 
 
-def _by_row(inputs: AssemblyInputs) -> dict[int, list[int]]:
+def _by_row(inputs: Inputs) -> dict[int, list[int]]:
     """`seq`s of the newest messages of each row of the matrix, in order.
 
     Each message is looked at once, whatever its row: many of one row would else hide the few of another.
     """
     cache, ref = inputs.runtime.view_cache, inputs.ref
     name = f"kinds:{inputs.track}"
-    known: tuple[int, dict[int, list[int]]] | None = cache.standing(ref.key, name, ref.epoch)
+    known: tuple[int, dict[int, list[int]]] | None = cache.recalled(ref.key, name, ref.epoch)
     last, rows = known if known is not None else (0, {})
     new = inputs.runtime.store.transcript.kinds(ref, track=inputs.track, after=last)
     if not new:
@@ -138,7 +138,7 @@ def _by_row(inputs: AssemblyInputs) -> dict[int, list[int]]:
         if (row := priority_of_kind(kind)) is not None:
             rows.setdefault(row, []).append(seq)
     rows = {row: seqs[-_MOST:] for row, seqs in rows.items()}
-    cache.keep_standing(ref.key, name, ref.epoch, (new[-1][0], rows))
+    cache.keep_recalled(ref.key, name, ref.epoch, (new[-1][0], rows))
     return rows
 
 

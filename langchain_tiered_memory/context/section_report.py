@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from langchain_tiered_memory.summaries.tree.cover import CoverItem, Gap, GapReason, Joint, gaps_of, in_order
+from langchain_tiered_memory.summaries.tree.cover import (
+    CoverItem,
+    Gap,
+    GapReason,
+    Joint,
+    gaps_of,
+    in_order,
+    nodes_of,
+    summary_ids_of,
+)
 from langchain_tiered_memory.types.contexts import Section
 from langchain_tiered_memory.types.outcomes import ShownView, Stretch
 from langchain_tiered_memory.types.records import LeftOut
@@ -13,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.context.layout import Piece
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.sections.rendering import RenderedSection
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.policies import ViewPolicy
@@ -29,6 +40,8 @@ _CUT = "too large: shown head and tail"
 
 COMPACTED = "compacted by the provider"
 """Why nothing of ours tells of what is before a provider's own compaction."""
+_OTHER_TRACKS = 16
+_OTHER_SUMMARIES = 64
 POINTED = "its text stands there"
 """Ends the reason of a result in whose place a view has a pointer."""
 
@@ -65,6 +78,37 @@ def _stretch(item: CoverItem) -> Stretch:
     shown: Literal["whole", "short", "headline", "joined"] = "joined" if isinstance(item, Joint) else item.resolution
     ids = item.ids if isinstance(item, Joint) else (item.id,)
     return Stretch(first_seq=first, last_seq=last, messages=messages, shown=shown, summary_ids=ids, tokens=item.tokens)
+
+
+def not_shown(packing: Packing) -> tuple[LeftOut, ...]:
+    """What no item of the plan names: what a compaction stands for, what this request cut, and other tracks."""
+    inputs, plan = packing.inputs, packing.rendered.plan
+    if not inputs.has_view:
+        return ()
+    left = [LeftOut(what=f"1-{plan.since - 1}", reason=COMPACTED)] if plan.since > 1 else []
+    if packing.is_cut:
+        shown = {entry.seq for piece in packing.pieces for entry in (*piece.whole_entries, *piece.passages)}
+        standing = {one for piece in packing.pieces for one in piece.summary_ids}
+        tokens = {node.id: node.tokens for node in nodes_of(plan.items)}
+        untold = [one for one in summary_ids_of(plan.items) if one not in standing]
+        beside, gone = "no room beside what must be shown", packing.rendered.tail
+        left += [LeftOut(what=one, reason=beside, tokens=tokens.get(one, 0)) for one in untold]
+        left += [LeftOut(what=e.id, reason="not essential", tokens=e.tokens) for e in gone if e.seq not in shown]
+    return (*left, *_other_tracks(inputs, plan))
+
+
+def _other_tracks(inputs: Inputs, plan: ViewPlan) -> list[LeftOut]:
+    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
+    if inputs.alone:
+        return []
+    found = inputs.runtime.store.transcript.other_tracks(
+        inputs.ref, track=inputs.track, after=plan.border, tracks=_OTHER_TRACKS, limit=_OTHER_SUMMARIES
+    )
+    left = [LeftOut(what=f"track {one}", reason="another track, not condensed yet") for one in found.waiting]
+    left += [LeftOut(what=one, reason="another track, condensed after this view") for one in found.later]
+    if found.is_cut:
+        left.append(LeftOut(what=f"{plan.border + 1}-", reason="other tracks, more than are named here"))
+    return left
 
 
 def account(

@@ -49,7 +49,6 @@ class ViewCache:
         self._views: dict[tuple[int, str], ViewStanding] = {}
         self._said: dict[Hashable, None] = {}
         self._recalls: dict[tuple[int, str], tuple[Hashable, Any]] = {}
-        self._standing: dict[tuple[int, str], tuple[Hashable, Any]] = {}
         self._wishes: dict[str, None] = {}
         self._asides: dict[Hashable, Any] = {}
         self._writes_paused_until = float("-inf")
@@ -72,7 +71,7 @@ class ViewCache:
             return new
 
     def recalled(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
-        """What was kept for the last question to a view, if it was asked under the same `key`."""
+        """What was kept for a view under a name, if that was under the same `key`."""
         with self._lock:
             found = self._recalls.get((session_key, name))
             return found[1] if found is not None and found[0] == key else None
@@ -81,17 +80,6 @@ class ViewCache:
         """Keep what was recalled."""
         with self._lock:
             _put(self._recalls, (session_key, name), (key, value))
-
-    def standing(self, session_key: int, name: str, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
-        """What was kept of earlier questions to a view, if that was under the same `key`."""
-        with self._lock:
-            found = self._standing.get((session_key, name))
-            return found[1] if found is not None and found[0] == key else None
-
-    def keep_standing(self, session_key: int, name: str, key: Hashable, value: object) -> None:
-        """Keep what stands in a view from earlier questions."""
-        with self._lock:
-            _put(self._standing, (session_key, name), (key, value))
 
     def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept of earlier requests under a key."""
@@ -130,7 +118,6 @@ class ViewCache:
         with self._lock:
             self._views.clear()
             self._recalls.clear()
-            self._standing.clear()
 
 
 def _put(kept: dict[Any, Any], key: object, value: object) -> None:

@@ -5,14 +5,6 @@ from langchain_tiered_memory.conversations.nouns import Conversation, ImportRepo
 from langchain_tiered_memory.conversations.reading import read_conversation, read_conversations, sample_conversation
 
 __all__ = [
-    "Conversation",
-    "ImportReport",
-    "Question",
-    "Refused",
-    "Sitting",
-    "Turn",
-    "parse_date",
-    "read_conversation",
-    "read_conversations",
-    "sample_conversation",
-]
+    "Conversation", "ImportReport", "Question", "Refused", "Sitting", "Turn", "parse_date", "read_conversation",
+    "read_conversations", "sample_conversation",
+]  # fmt: skip

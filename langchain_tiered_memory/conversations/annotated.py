@@ -24,11 +24,7 @@ _TIME_KEYS = ("at", "timestamp", "created_at", "date")
 
 
 def annotated_conversation(document: Located, *, name: str) -> Conversation:
-    """The conversation of one document; `name` is its id where it has none.
-
-    Raises:
-        InvalidInputError: when the document is something else; the message says where.
-    """
+    """The conversation of one document; `name` is its id where it has none."""
     sessions = document.at("sessions").items()
     rows = [session.at("turns").items() for session in sessions]
     starts = [_date(session, "date") for session in sessions]
@@ -55,11 +51,7 @@ def annotated_conversation(document: Located, *, name: str) -> Conversation:
 
 
 def unique_ids(ids: Iterable[str], place: str) -> frozenset[str]:
-    """The set of `ids`.
-
-    Raises:
-        InvalidInputError: when one comes twice.
-    """
+    """The set of `ids`."""
     known: set[str] = set()
     for turn_id in ids:
         if turn_id in known:
@@ -114,11 +106,7 @@ def _text_or_none(value: object) -> str | None:
 def listed_conversation(
     rows: list[Located], *, name: str, questions: Located | None, title: str | None = None
 ) -> Conversation:
-    """The conversation of a list of messages; pauses of half an hour part its sittings.
-
-    Raises:
-        InvalidInputError: when a row is no message, an id comes twice, or a question is malformed.
-    """
+    """The conversation of a list of messages; pauses of half an hour part its sittings."""
     if not rows:
         fail(name, "the list of messages is empty")
     times = [_time_of(row) for row in rows]
@@ -133,15 +121,14 @@ def listed_conversation(
     return Conversation(
         id=name,
         turns=turns,
-        sittings=tuple(_sitting(number, turns, numbers) for number in range(numbers[-1] + 1)),
+        sittings=tuple(
+            Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
+            for number in range(numbers[-1] + 1)
+            for began in [turns[numbers.index(number)].at]
+        ),
         questions=tuple(question_of(row, number, known) for number, row in enumerate(asked)),
         title=title,
     )
-
-
-def _sitting(number: int, turns: tuple[Turn, ...], numbers: list[int]) -> Sitting:
-    began = turns[numbers.index(number)].at
-    return Sitting(id=str(number + 1), date=f"{began:%Y-%m-%d %H:%M}" if began else None, at=began)
 
 
 def _turn_said(row: Located, *, index: int, at: dt.datetime | None, sitting: int) -> Turn:

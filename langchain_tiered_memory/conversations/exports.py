@@ -10,12 +10,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located, fail
+from langchain_tiered_memory.conversations.nouns import Conversation, Located, fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from langchain_tiered_memory.conversations.nouns import Conversation
 
 _UNSEEN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error")
 _TO_EVERYBODY = (None, "", "all", "user")

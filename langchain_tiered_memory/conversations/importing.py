@@ -9,22 +9,16 @@ import json
 from collections.abc import Callable  # noqa: TC003 - read at the border, as are the next
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.conversations.nouns import ImportReport, Refused
+from langchain_tiered_memory.conversations.nouns import Conversation, ImportReport, Refused, Turn
 from langchain_tiered_memory.conversations.reading import open_conversations
 from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.memory import TieredMemory  # noqa: TC001 - read at the border
 from langchain_tiered_memory.reports import Progress
 from langchain_tiered_memory.types.arguments import FilePath, SessionId  # noqa: TC001
-from langchain_tiered_memory.types.records import DEFAULT_TRACK, utc
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.conversations.nouns import Conversation, Turn
-    from langchain_tiered_memory.types.records import Entry
-
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry, utc
 
 _BATCH = 200
 """Messages per write: what an interrupted import may have to repeat."""

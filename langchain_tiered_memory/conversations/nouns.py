@@ -131,11 +131,7 @@ class Located:
     value: Any
 
     def at(self, key: str) -> Located:
-        """The member `key`, which must be there.
-
-        Raises:
-            InvalidInputError: when it is not, or this is no object.
-        """
+        """The member `key`, which must be there."""
         if not isinstance(self.value, dict):
             fail(self.place, f"expected an object, found {type(self.value).__name__}")
         if key not in self.value:
@@ -143,21 +139,13 @@ class Located:
         return Located(place=f"{self.place} {key}", value=self.value[key])
 
     def items(self) -> list[Located]:
-        """The items of a list.
-
-        Raises:
-            InvalidInputError: when this is none.
-        """
+        """The items of a list."""
         if not isinstance(self.value, list):
             fail(self.place, f"expected a list, found {type(self.value).__name__}")
         return [Located(place=f"{self.place}[{index}]", value=item) for index, item in enumerate(self.value)]
 
     def text(self, key: str) -> str:
-        """The member `key` as text; a number is taken as one.
-
-        Raises:
-            InvalidInputError: when it is missing or something else.
-        """
+        """The member `key` as text; a number is taken as one."""
         found = self.at(key)
         if isinstance(found.value, bool) or not isinstance(found.value, str | int | float):
             fail(found.place, f"expected a text, found {type(found.value).__name__}")
@@ -169,10 +157,6 @@ class Located:
 
 
 def fail(place: str, what: str) -> NoReturn:
-    """Raise the error for `place`.
-
-    Raises:
-        InvalidInputError: always.
-    """
+    """Raise the error for `place`."""
     msg = f"{place}: {what}"
     raise InvalidInputError(msg)

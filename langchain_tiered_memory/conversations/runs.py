@@ -11,19 +11,16 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import convert_to_openai_messages
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located
+from langchain_tiered_memory.conversations.nouns import Conversation, Located
 from langchain_tiered_memory.conversations.speaking import message_of
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
-
-    from langchain_tiered_memory.conversations.nouns import Conversation
 
 _THREADS = ("thread_id", "session_id", "conversation_id")
 """Keys of a run's metadata that LangSmith groups threads by."""
@@ -37,11 +34,7 @@ def is_run(row: Mapping[str, Any]) -> bool:
 
 
 def conversations_of_runs(rows: Sequence[Located]) -> Iterator[Conversation]:
-    """The conversations of exported runs, each in the order of their starts.
-
-    Raises:
-        InvalidInputError: when one of the rows is no run, or no run carries messages.
-    """
+    """The conversations of exported runs, each in the order of their starts."""
     for row in rows:
         if not isinstance(row.value, dict) or not is_run(row.value):
             msg = f"{row.place}: expected a run with `run_type` and `inputs`, like the first"
@@ -78,7 +71,8 @@ def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
         shared = next((n for n in range(min(len(before), len(words)), 0, -1) if before[-n:] == words[:n]), 0)
         for said, message in came[shared:]:
             when = run.get("start_time") if message.type in ("human", "system") else run.get("end_time")
-            row = {"message": _openai(message), "id": message.id, "at": when or run.get("start_time")}
+            told: dict[str, Any] = convert_to_openai_messages([message])[0]
+            row = {"message": told | {"id": message.id}, "id": message.id, "at": when or run.get("start_time")}
             held.append((said, Located(place=run.place, value=row)))
     seen: Counter[str] = Counter()
     for said, located in held:
@@ -87,11 +81,6 @@ def _stitched(runs: Sequence[Located], thread: str) -> list[Located]:
             located.value["id"] = hashlib.sha256(f"{thread}\0{said}\0{seen[said]}".encode()).hexdigest()[:16]
     unique = {located.value["id"]: located for _, located in held}
     return list(unique.values())
-
-
-def _openai(message: BaseMessage) -> dict[str, Any]:
-    row: dict[str, Any] = convert_to_openai_messages([message])[0]
-    return row | {"id": message.id}
 
 
 def _words(message: BaseMessage) -> str:

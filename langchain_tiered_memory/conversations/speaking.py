@@ -50,9 +50,6 @@ def message_of(row: Mapping[str, Any]) -> BaseMessage:
     """The message of an OpenAI-style dict, of LangChain's `{"type": ..., "data": ...}`, or of our export.
 
     Of an OpenAI-style dict only what makes the message is read: files keep times, models and remarks beside it.
-
-    Raises:
-        InvalidInputError: for an unknown role, or fields that make no message.
     """
     if {"v", "class", "fields"} <= row.keys():
         return decode(json.dumps(row))

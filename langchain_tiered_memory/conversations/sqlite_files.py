@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.conversations.annotated import listed_conversation
-from langchain_tiered_memory.conversations.nouns import Located, Refused, attempted, fail
+from langchain_tiered_memory.conversations.nouns import Conversation, Located, Refused, attempted, fail
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.messages.codec import coerce, encode
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from langchain_tiered_memory.conversations.nouns import Conversation
 
 SQLITE = b"SQLite format 3\0"
 """How a database begins."""

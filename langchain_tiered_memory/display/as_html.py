@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import difflib
 import html
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from langchain_tiered_memory.display.sheet import (
     COLOURS,
     SPARE_COLOURS,
     Bar,
+    Block,
+    Cell,
     Changes,
     Fold,
+    Node,
+    Sheet,
     Table,
     Tree,
     Words,
@@ -24,9 +28,6 @@ from langchain_tiered_memory.display.sheet import (
     number,
     shallow,
 )
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Block, Cell, Node, Sheet
 
 _LINE = "1px solid rgba(128,128,128,.35)"
 _SHEET = f"font:13px/1.5 system-ui,sans-serif;text-align:left;max-width:60em;border:{_LINE};border-radius:6px;"
@@ -81,7 +82,8 @@ def _block(block: Block) -> str:
 
 
 def _bar(bar: Bar) -> str:
-    colours = _colours(bar)
+    spare = iter(SPARE_COLOURS * (len(bar.parts) // len(SPARE_COLOURS) + 1))
+    colours = [COLOURS.get(part.colour or part.name) or next(spare) for part in bar.parts]
     parts = "".join(
         f'<div title="{_told(part.name)}: {number(part.amount)}" style="width:{100 * part.amount / bar.width:.2f}%;'
         f'background:{colour};box-sizing:border-box;border-right:1px solid rgba(255,255,255,.8)"></div>'
@@ -105,19 +107,15 @@ def _bar(bar: Bar) -> str:
     )
 
 
-def _colours(bar: Bar) -> list[str]:
-    spare = iter(SPARE_COLOURS * (len(bar.parts) // len(SPARE_COLOURS) + 1))
-    return [COLOURS.get(part.colour or part.name) or next(spare) for part in bar.parts]
-
-
 def _table(block: Table) -> str:
     head = "".join(
         f'<th scope="col" style="{_CELL}{_side(block, place)}">{_told(name)}</th>'
         for place, name in enumerate(block.columns)
     )
+    marks = [_mark(COLOURS.get(colour, colour)) for colour in block.colours] or [""] * len(block.rows)
     rows = "".join(
         f'<tr style="background:none">{"".join(_cell(block, row, place, mark) for place in range(len(row)))}</tr>'
-        for row, mark in zip(block.rows, _row_marks(block), strict=True)
+        for row, mark in zip(block.rows, marks, strict=True)
     )
     more = f'<div style="opacity:.85">and {block.more:,} more</div>' if block.more > 0 else ""
     return (
@@ -125,10 +123,6 @@ def _table(block: Table) -> str:
         f'<caption style="{_CAPTION}">{_told(block.caption)}</caption>'
         f'<thead><tr style="background:none">{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}'
     )
-
-
-def _row_marks(block: Table) -> list[str]:
-    return [_mark(COLOURS.get(colour, colour)) for colour in block.colours] or [""] * len(block.rows)
 
 
 def _mark(colour: str) -> str:

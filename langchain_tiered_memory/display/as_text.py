@@ -7,21 +7,32 @@ import re
 from typing import TYPE_CHECKING, assert_never
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 from rich.tree import Tree as Lines
 
 from langchain_tiered_memory.display.as_html import changed_lines
-from langchain_tiered_memory.display.sheet import Bar, Changes, Fold, Table, Tree, Words, harmless, number, shallow
+from langchain_tiered_memory.display.sheet import (
+    Bar,
+    Block,
+    Cell,
+    Changes,
+    Fold,
+    Node,
+    Sheet,
+    Table,
+    Tree,
+    Words,
+    harmless,
+    number,
+    shallow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import RenderableType
-
-    from langchain_tiered_memory.display.sheet import Block, Cell, Node, Sheet
 
 WIDTH = 80
 _WORDS_SHOWN = 1200
@@ -60,7 +71,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
             rest = (_said(f" and {block.more:,} more"),) if block.more > 0 else ()
             yield Group(_grid(block), *rest)
         case Tree():
-            yield _tree(block)
+            root = Lines(_said(block.caption))
+            _hang(root, shallow(block, _LINES_SHOWN).nodes)
+            yield root
         case Words():
             more = f"\n... and {len(block.text) - _WORDS_SHOWN:,} more characters"
             yield Padding(_said(block.text[:_WORDS_SHOWN] + (more if len(block.text) > _WORDS_SHOWN else "")), (0, 2))
@@ -108,12 +121,6 @@ def _grid(block: Table) -> Grid:
 
 def _cell(value: Cell) -> Text:
     return _said("-" if value is None or value == "" else value if isinstance(value, str) else number(value))
-
-
-def _tree(block: Tree) -> Lines:
-    root = Lines(_said(block.caption))
-    _hang(root, shallow(block, _LINES_SHOWN).nodes)
-    return root
 
 
 def _hang(above: Lines, nodes: tuple[Node, ...]) -> None:

@@ -10,6 +10,7 @@ from langchain_tiered_memory.display.sheet import (
     COLOURS,
     SPARE_COLOURS,
     Bar,
+    Block,
     Changes,
     Fold,
     Part,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.display.sheet import Block, Table
     from langchain_tiered_memory.types.contexts import Context, Section
     from langchain_tiered_memory.types.files import ContextSize
     from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ViewDiff
@@ -71,7 +71,7 @@ def context(one: Context) -> Sheet:
         notes=tuple(notes),
         blocks=(
             bar,
-            _coloured(sections, coloured),
+            replace(sections, colours=coloured[: len(sections.rows)]),
             *left_out([(section.name, left) for section in shown for left in section.left_out]),
             Fold(caption="what the model sees", blocks=_messages(one.messages)),
         ),
@@ -99,10 +99,6 @@ def left_out(found: Sequence[tuple[str, LeftOut]]) -> tuple[Block, ...]:
 def _briefly(what: str) -> str:
     """A span, or as much of an id as `expand` and `pin` need to find it."""
     return brief(what, 40) if "-" in what else what[:_ID]
-
-
-def _coloured(one: Table, colours: tuple[str, ...]) -> Table:
-    return replace(one, colours=colours[: len(one.rows)])
 
 
 def _shows(one: Section) -> str:
@@ -203,7 +199,9 @@ def costs(one: CostLedger) -> Sheet:
             row.saved_tokens_per_call,
             row.calls_since,
             row.saved_tokens,
-            _paid(row.breaks_even_after, paid=row.paid),
+            "saves nothing"
+            if row.breaks_even_after is None
+            else f"{'yes' if row.paid else 'not yet'}, after {number(row.breaks_even_after)} calls",
         )
         for row in one.rows
     ]
@@ -218,10 +216,6 @@ def costs(one: CostLedger) -> Sheet:
         notes=(f"prompt caches began anew {plural(one.prefix_breaks, 'time')}",),
         blocks=(table("condensations, newest first, in tokens", columns, rows, most=12),),
     )
-
-
-def _paid(after: float | None, *, paid: bool) -> str:
-    return "saves nothing" if after is None else f"{'yes' if paid else 'not yet'}, after {number(after)} calls"
 
 
 def window_use(found: Sequence[ContextSize]) -> Sheet:

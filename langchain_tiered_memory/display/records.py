@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from langchain_tiered_memory.display.sheet import (
+    Cell,
     Node,
     Sheet,
     Tree,
@@ -20,7 +22,6 @@ from langchain_tiered_memory.display.sheet import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.display.sheet import Cell
     from langchain_tiered_memory.reports import DoctorReport, MemoryStatus, Receipt, SessionMetrics, VerifyReport
     from langchain_tiered_memory.types.records import Entry, Fact, Hit, Summary
     from langchain_tiered_memory.types.trees import SummaryTree
@@ -38,17 +39,19 @@ def entry(one: Entry) -> Sheet:
 
 def summary(one: Summary) -> Sheet:
     """A summary with what it covers, and what became of it."""
+    saved = percent(_saved([one]) if one.tokens else 0.0)
+    sizes = f"{one.tokens:,} of {one.source_tokens:,} tokens, {saved} saved"
     return Sheet(
         kind="Summary",
         about=f"level {one.level}, messages {one.first_seq}-{one.last_seq}, {one.state}",
-        notes=(f"{_sizes(one)}; written by {one.model or 'nobody yet'}{_flaws(one)}",),
+        notes=(f"{sizes}; written by {one.model or 'nobody yet'}{_flaws(one)}", *_verdict(one)),
         blocks=(Words(text=one.text),) if one.text else (),
     )
 
 
-def _sizes(one: Summary) -> str:
-    saved = 1 - one.tokens / one.source_tokens if one.source_tokens and one.tokens else 0.0
-    return f"{one.tokens:,} of {one.source_tokens:,} tokens, {percent(saved)} saved"
+def _verdict(one: Summary) -> list[str]:
+    note = f": {one.verdict_note}" if one.verdict_note else ""
+    return [f"a person called it {one.verdict}{note}"] if one.verdict else []
 
 
 def _flaws(one: Summary) -> str:
@@ -65,10 +68,14 @@ def tree(one: SummaryTree) -> Sheet:
             sum(item.source_tokens for item in found),
             sum(item.tokens for item in found),
             percent(_saved(found)),
-            ", ".join(f"{count} {state}" for state, count in _counted(found)),
+            ", ".join(f"{count} {state}" for state, count in Counter(one.state.value for one in found).items()),
         )
         for level, found in ((level, one.level(level)) for level in range(1, one.height + 1))
     ]
+    below: dict[str, list[Summary]] = {}
+    for item in one.summaries:
+        if item.parent_id is not None:
+            below.setdefault(item.parent_id, []).append(item)
     columns = ("", "summaries", "of tokens", "in tokens", "saved", "states")
     raw = f", {plural(one.raw_messages, 'message')} not condensed yet" if one.raw_messages else ""
     return Sheet(
@@ -76,19 +83,11 @@ def tree(one: SummaryTree) -> Sheet:
         about=f"{one.session_id!r}: {plural(len(one.summaries), 'summary')} over {one.messages:,} messages{raw}",
         blocks=(
             table("levels", columns, rows),
-            Tree(caption="from the top", nodes=tuple(_node(root, _below(one)) for root in one.roots)),
+            Tree(caption="from the top", nodes=tuple(_node(root, below) for root in one.roots)),
         )
         if one.summaries
         else (),
     )
-
-
-def _below(of: SummaryTree) -> dict[str, list[Summary]]:
-    found: dict[str, list[Summary]] = {}
-    for one in of.summaries:
-        if one.parent_id is not None:
-            found.setdefault(one.parent_id, []).append(one)
-    return found
 
 
 def _node(one: Summary, all_below: dict[str, list[Summary]]) -> Node:
@@ -106,11 +105,6 @@ def _node(one: Summary, all_below: dict[str, list[Summary]]) -> Node:
 def _saved(found: Sequence[Summary]) -> float:
     sources = sum(one.source_tokens for one in found)
     return 1 - sum(one.tokens for one in found) / sources if sources else 0.0
-
-
-def _counted(found: Sequence[Summary]) -> list[tuple[str, int]]:
-    states = [one.state.value for one in found]
-    return [(state, states.count(state)) for state in dict.fromkeys(states)]
 
 
 def fact(one: Fact) -> Sheet:
@@ -171,17 +165,16 @@ def hits(found: Sequence[Hit]) -> Sheet:
 
 def detail(found: Sequence[Summary | Entry]) -> Sheet:
     """What a summary stands for."""
-    rows = [_below_row(one) for one in found]
+    rows: list[tuple[Cell, ...]] = []
+    for one in found:
+        if hasattr(one, "level"):
+            above = cast("Summary", one)
+            place: tuple[str, str] = (f"{above.first_seq}-{above.last_seq}", f"level {above.level}")
+        else:
+            place = (str(one.seq), _who(one.role, one.name))
+        rows.append((*place, one.tokens, brief(one.text, _CELL)))
     blocks = (table("in their order", ("messages", "by", "tokens", "text"), rows),) if rows else ()
     return Sheet(kind="Expanded", about=f"{len(found)} below it", blocks=blocks)
-
-
-def _below_row(one: Summary | Entry) -> tuple[Cell, ...]:
-    if hasattr(one, "level"):
-        above = cast("Summary", one)
-        return f"{above.first_seq}-{above.last_seq}", f"level {above.level}", above.tokens, brief(above.text, _CELL)
-    said = one
-    return str(said.seq), _who(said.role, said.name), said.tokens, brief(said.text, _CELL)
 
 
 def _who(role: str, name: str | None) -> str:
@@ -199,10 +192,13 @@ def metrics(one: SessionMetrics) -> Sheet:
     notes = [f"condensing took {calls}, {one.spent.output_tokens:,} written{money}"]
     if one.kept_identifiers is not None:
         notes.append(f"level 1 still states {percent(one.kept_identifiers)} of identifiers, figures and paths")
-    flaws = ((one.failed, "failed"), (one.degraded, "degraded"), (one.stale, "stale"))
-    notes += (
-        [", ".join(f"{count} {name}" for count, name in flaws if count)] if any(count for count, _ in flaws) else []
-    )
+    counts = ((one.failed, "failed"), (one.degraded, "degraded"), (one.stale, "stale"))
+    flaws = ", ".join(f"{count} {name}" for count, name in counts if count)
+    notes += [flaws] if flaws else []
+    notes += [
+        f"level {one.level} by {one.writer}: {one.good} called good, {one.wrong} wrong, {one.incomplete} incomplete"
+        for one in one.ratings
+    ]
     return Sheet(
         kind="SessionMetrics",
         about=f"{one.session_id!r}: {plural(one.messages, 'message')}, {one.tokens:,} tokens; the highest "
@@ -215,14 +211,11 @@ def metrics(one: SessionMetrics) -> Sheet:
 def receipt(one: Receipt) -> Sheet:
     """What was removed, and where bytes of it may remain."""
     rows = [
-        (name, count)
-        for name, count in (
-            ("messages", one.entries),
-            ("earlier revisions", one.revisions),
-            ("summaries above them", one.summaries),
-            ("passages of the text index", one.passages),
-            ("vectors", one.vectors),
-        )
+        ("messages", one.entries),
+        ("earlier revisions", one.revisions),
+        ("summaries above them", one.summaries),
+        ("passages of the text index", one.passages),
+        ("vectors", one.vectors),
     ]
     remains = tuple(f"may remain: {place}" for place in one.may_remain)
     return Sheet(

@@ -1,19 +1,92 @@
-"""What an opened memory and its sessions show of themselves: they are looked up when somebody looks at them."""
+"""What runs with their files, sessions and memories show of themselves; the last two are looked up then."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.display import contexts, records
-from langchain_tiered_memory.display.sheet import Sheet, table
+from langchain_tiered_memory.display.sheet import Bar, Part, Sheet, brief, moment, percent, plural, table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.session import Session
+    from langchain_tiered_memory.types.files import KeptFile, RunReport, TierSizes
 
+_KB = 1000
 _SESSIONS = 20
 _FACTS = 5
 _OUTCOMES = 5
+
+
+def tiers(one: TierSizes) -> Sheet:
+    """How many files each tier holds, and how densely."""
+    rows = [
+        (tier, count, one.bytes.get(tier, 0) / _KB, percent(one.shares[tier]) if tier in one.shares else None)
+        for tier, count in one.files.items()
+    ]
+    packed = f", compressed {one.compression:.1f} to 1" if one.compression else ""
+    about = f"{plural(sum(one.files.values()), 'file')}, hot and warm {percent(one.utilisation)} full{packed}"
+    bar = Bar(
+        caption="files by tier",
+        parts=tuple(Part(name=tier, amount=n) for tier, n in one.files.items()),
+        unit="files",
+        is_named_below=True,
+    )
+    return Sheet(
+        kind="TierSizes",
+        about=about,
+        blocks=(bar, replace(table("tiers", ("tier", "files", "kB", "full"), rows), colours=tuple(one.files))),
+    )
+
+
+def report(one: RunReport) -> Sheet:
+    """Tiers, moves, times, zones, alerts."""
+    sizes = tiers(one.sizes)
+    times = [
+        (name, timing.count, timing.p50 * _KB, timing.p99 * _KB, timing.largest * _KB)
+        for name, timing in one.timings.items()
+    ]
+    moved = f"{one.counts.get('promotions', 0)} promotions, {one.counts.get('demotions', 0)} demotions"
+    alerts = [(moment(alert.at), alert.name, alert.reason) for alert in reversed(one.alerts)]
+    return Sheet(
+        kind="RunReport",
+        about=f"{one.session_id!r}: {sizes.about}, {moved}",
+        notes=tuple(f"could not be loaded: {path}" for path in one.not_loaded),
+        blocks=(
+            *sizes.blocks,
+            *contexts.zones(one.contexts),
+            *((table("times in ms", ("", "times", "median", "99 %", "largest"), times),) if times else ()),
+            *((table("alerts, newest first", ("when (UTC)", "alert", "why"), alerts, most=10),) if alerts else ()),
+        ),
+    )
+
+
+def file(one: KeptFile) -> Sheet:
+    """A file and its tier."""
+    marks = "".join(f", {name}" for name, is_so in (("pinned", one.pinned), ("deleted", one.deleted)) if is_so)
+    return Sheet(kind="KeptFile", about=f"{one.tier}, {one.size:,} bytes{marks}: {brief(one.path, 60)}")
+
+
+def files(found: Sequence[KeptFile]) -> Sheet:
+    """Files with their tiers, the last opened first."""
+    rows = [
+        (
+            brief(one.path, 200),
+            one.tier + (", pinned" if one.pinned else "") + (", deleted" if one.deleted else ""),
+            one.kind,
+            one.size,
+            one.accesses,
+        )
+        for one in found
+    ]
+    return Sheet(
+        kind="Files",
+        about=plural(len(found), "file"),
+        blocks=(table("last opened first", ("file", "tier", "kind", "bytes", "opened"), rows),) if found else (),
+    )
 
 
 def session(one: Session) -> Sheet:

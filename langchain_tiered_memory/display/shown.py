@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.display.sheet import Sheet
@@ -17,13 +17,25 @@ _CHARACTERS = 160
 
 
 class Shown:
-    """A value with a short `repr`, a `str` for a terminal of 80 columns, and HTML for notebooks."""
+    """A value with a short `repr`, a `str` for a terminal of 80 columns, and HTML for notebooks.
+
+    A class names what makes its sheet, `module.function` of this folder: `class Hit(Shown, sheet="records.hit")`. It is
+    imported where a value is shown, so that nobody pays for it who only works with values.
+    """
 
     __slots__ = ()
+    _made_by: ClassVar[str] = ""
 
-    @abstractmethod
+    def __init_subclass__(cls, *, sheet: str = "") -> None:
+        """Note what makes the sheets of this class."""
+        super().__init_subclass__()
+        cls._made_by = sheet or cls._made_by
+
     def _sheet(self) -> Sheet:
-        """What it shows. Imports its module in here, so that nobody pays for it who only works with the value."""
+        """What it shows."""
+        module, _, name = self._made_by.partition(".")
+        made: Sheet = getattr(importlib.import_module(f"langchain_tiered_memory.display.{module}"), name)(self)
+        return made
 
     def __repr__(self) -> str:
         """One short line."""

@@ -37,13 +37,8 @@ _KEPT_FILES = (file_tiers, kept_files, file_contents, file_dictionaries)
 def drop_emptied_tasks(connection: Connection, key: int, belonged: Collection[tuple[str, str]]) -> list[int]:
     """Remove tasks of a session that have no message left; nothing of their track waits for them any more.
 
-    Args:
-        connection: The transaction; what is removed of the session's messages is gone already.
-        key: The session.
-        belonged: Names of the tasks that removed messages belonged to, and their tracks, as they are stored.
-
-    Returns:
-        Since which messages the names may stand in checkpoints, for each task that had one.
+    The messages are gone already; `belonged` names their tasks and the tracks of those, as they are stored. Gives,
+    for each task that had one, since which message its name may stand in checkpoints.
     """
     left: set[tuple[str, str]] = set()
     for part in chunks(list({name for name, _ in belonged})):

@@ -6,7 +6,7 @@ the next open, forget or doctor; until then `verify` names it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory import telemetry
@@ -98,26 +98,16 @@ def _on_other_tracks(session_id: str, copies: Sequence[Entry]) -> tuple[str, ...
 def forget_sessions(
     runtime: Runtime,
     *,
-    session_id: str | None,
-    user: str | None,
+    session_id: str | None = None,
+    user: str | None = None,
     checkpointer: Any = None,  # noqa: ANN401 - LangGraph's own
     store: Any = None,  # noqa: ANN401 - as above
     namespaces: Sequence[Sequence[str]] = (),
 ) -> Flow[Receipt]:
     """Remove a session whole, or every session of a user with their items. What is not there any more is no error.
 
-    Args:
-        runtime: The memory.
-        session_id: Which session.
-        user: Whose sessions.
-        checkpointer: LangGraph's, whose threads of these names are to go too.
-        store: LangGraph's, whose items in `namespaces` and below are to go too.
-        namespaces: What of it is the user's.
-
-    Raises:
-        InvalidInputError: when neither or both are named, the checkpointer cannot delete a thread, or of the store it
-            is not said what is the user's.
-        StorageError: when the database cannot remove them now; the removal is finished later.
+    The arguments, and what it refuses, are those of `TieredMemory.forget`. Where the database cannot remove them
+    now, it raises `StorageError`, and the removal is finished later.
     """
     if session_id is not None and store is not None:
         msg = "items of a store belong to users, not to sessions: forget(user=...) takes a store"
@@ -210,20 +200,8 @@ def _removed(
         sessions=len(session_ids),
         entries=removed.entries,
     )
-    return Receipt(
-        session_ids=session_ids,
-        entries=removed.entries,
-        revisions=removed.revisions,
-        summaries=removed.summaries,
-        passages=removed.passages,
-        vectors=vectors,
-        may_remain=remains + left,
-        at=runtime.now(),
-        facts=removed.facts,
-        files=removed.files,
-        checkpoints=removed.checkpoints,
-        items=removed.items,
-    )
+    what = {"session_ids": session_ids, "vectors": vectors, "may_remain": remains + left, "at": runtime.now()}
+    return Receipt(**asdict(removed) | what)
 
 
 def _carried_out(runtime: Runtime, *, first: int | None = None) -> tuple[int, tuple[str, ...]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.driver import Flow, HostCall
-from langchain_tiered_memory.errors import InvalidInputError
+from langchain_tiered_memory.driver import Flow, HostCall, off_loop
+from langchain_tiered_memory.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,15 +36,49 @@ class DeleteItems(HostCall):
     namespace: tuple[str, ...]
 
 
-PAGE_OF_ITEMS = 100
+_PAGE_OF_ITEMS = 100
+
+
+def take_out(call: DeleteThread | DeleteItems) -> int:
+    """Delete a thread, or the items of a namespace; says how many."""
+    if isinstance(call, DeleteThread):
+        call.saver.delete_thread(call.thread_id)
+        return 1
+    deleted = 0
+    while found := call.store.search(call.namespace, limit=_PAGE_OF_ITEMS):
+        for item in found:
+            call.store.delete(item.namespace, item.key)
+        _require_gone(found, call.store.get(found[0].namespace, found[0].key))
+        deleted += len(found)
+    return deleted
+
+
+async def atake_out(call: DeleteThread | DeleteItems) -> int:
+    """As `take_out`, without blocking the event loop; a checkpointer without async runs in an executor."""
+    if isinstance(call, DeleteThread):
+        try:
+            await call.saver.adelete_thread(call.thread_id)
+        except NotImplementedError:
+            await off_loop(call.saver.delete_thread, call.thread_id)
+        return 1
+    deleted = 0
+    while found := await call.store.asearch(call.namespace, limit=_PAGE_OF_ITEMS):
+        for item in found:
+            await call.store.adelete(item.namespace, item.key)
+        _require_gone(found, await call.store.aget(found[0].namespace, found[0].key))
+        deleted += len(found)
+    return deleted
+
+
+def _require_gone(deleted: Sequence[Any], left: object) -> None:
+    """Go on where a store deletes: one that does not would be asked for the same items for ever."""
+    if left is not None:
+        msg = f"the item {deleted[0].key!r} was deleted and is still there"
+        raise StorageError(msg)
 
 
 def refuse_what_is_no_store(store: object, namespaces: Sequence[Sequence[str]]) -> None:
-    """Refuse what cannot delete items, and a deletion that names nothing, before anything is removed.
-
-    Raises:
-        InvalidInputError: when it has no `search` and `delete`, or it is not said what is the user's in it.
-    """
+    """Refuse what cannot delete items, and a deletion that names nothing, before anything is removed."""
     if store is None and not namespaces:
         return
     if not (callable(getattr(store, "search", None)) and callable(getattr(store, "delete", None))):
@@ -76,11 +110,7 @@ def delete_items(store: Any, namespaces: Sequence[Sequence[str]]) -> Flow[tuple[
 
 
 def refuse_what_is_no_checkpointer(saver: object) -> None:
-    """Refuse what cannot delete a thread, before anything is removed.
-
-    Raises:
-        InvalidInputError: when it has no `delete_thread`.
-    """
+    """Refuse what cannot delete a thread, before anything is removed."""
     if saver is not None and not callable(getattr(saver, "delete_thread", None)):
         msg = (
             f"a {type(saver).__name__} is no checkpointer of LangGraph that can delete a thread: hand in the one that "
@@ -115,12 +145,7 @@ def delete_threads(runtime: Runtime, saver: Any, session_ids: Sequence[str]) -> 
 
 
 def left_in_threads(found: Mapping[str, str | None], *, whole: bool) -> tuple[str, ...]:
-    """What LangGraph's checkpointers keep of what was forgotten here.
-
-    Args:
-        found: Sessions, each with the class of the checkpointer that was seen with it; `None` for none.
-        whole: Whether the sessions were forgotten, or messages of theirs.
-    """
+    """What the LangGraph checkpointers that were seen with these sessions keep of what was forgotten here."""
     by_name: dict[str, list[str]] = {}
     for session_id, name in found.items():
         if name is not None:

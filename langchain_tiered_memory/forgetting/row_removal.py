@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select, update
 
 from langchain_tiered_memory.context.outcome_store import cut_outcomes
 from langchain_tiered_memory.errors import StorageError
@@ -54,8 +54,6 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef, Sum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.sql.database import Database
 
@@ -274,16 +272,8 @@ def uproot(connection: Connection, summary_ids: Sequence[str]) -> tuple[int, int
 
 def _remove_entries(connection: Connection, ref: SessionRef, wanted: Sequence[int]) -> Removed:
     mine = and_(entries.c.session_key == ref.key, entries.c.seq.in_(list(wanted)))
-    columns = (
-        entries.c.seq,
-        entries.c.message_id,
-        entries.c.tokens,
-        entries.c.summary_id,
-        entries.c.group_seq,
-        entries.c.task,
-        entries.c.track,
-    )
-    found = connection.execute(select(*columns).where(mine)).all()
+    columns = ("seq", "message_id", "tokens", "summary_id", "group_seq", "task", "track")
+    found = connection.execute(select(*(entries.c[name] for name in columns)).where(mine)).all()
     if not found:
         return Removed()
     seqs = [row.seq for row in found]

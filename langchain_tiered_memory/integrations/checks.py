@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from langchain_tiered_memory.border import checked_fields
 from langchain_tiered_memory.errors import ArgumentError, SettingsError, explain_validation
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.session_engine import check_view
 from langchain_tiered_memory.types.arguments import Such
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _OPENED = "a TieredMemory, as TieredMemory.open(...) gives one"
 Memory: TypeAlias = Annotated[TieredMemory, Such(_OPENED)]
@@ -27,11 +24,7 @@ what it opened (`functools.cache`)."""
 
 
 def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple[str, ...] = ()) -> None:
-    """That the memory of an integration knows a view; of one that is opened later nobody can say yet.
-
-    Raises:
-        SettingsError: when it does not.
-    """
+    """That the memory of an integration knows a view; of one that is opened later nobody can say yet."""
     if not isinstance(memory, TieredMemory):
         return
     try:
@@ -42,11 +35,7 @@ def check_known_view(where: str, memory: MemorySource, view: str, *, more: tuple
 
 
 def set_up(model: BaseModel, choices: Mapping[str, Any], make: Callable[..., None]) -> None:
-    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are.
-
-    Raises:
-        SettingsError: for a choice that cannot be used.
-    """
+    """Make an integration that is a model of pydantic, by its base class, with its fields checked as arguments are."""
     kind = type(model)
     taken = checked_fields(kind, choices, SettingsError)
     try:

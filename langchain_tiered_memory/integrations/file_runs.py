@@ -22,7 +22,7 @@ from langchain_tiered_memory.integrations.file_tool import open_file_tool
 from langchain_tiered_memory.integrations.graph.memory_node import MemoryNode, at_once
 from langchain_tiered_memory.integrations.graph.node_journeys import Done
 from langchain_tiered_memory.integrations.graph.node_wiring import opened
-from langchain_tiered_memory.integrations.graph.run_identity import place_of
+from langchain_tiered_memory.integrations.graph.run_identity import Place, place_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.arguments import Count, FilePaths, Name  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.bounded import keep_newest
@@ -37,7 +37,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.sessions.file_run import Run
 

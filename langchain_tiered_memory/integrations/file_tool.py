@@ -78,7 +78,9 @@ def page_of(
     """
     state = f"{_STATES[opened.state]}\n" if _STATES[opened.state] else ""
     which = f"{state}{_quoted(opened.path)}{', shown once more' if again else ''}"
-    lines = _lines(opened.text)
+    # As editors and compilers number them: a form feed or another character of Unicode's ends no line.
+    lines = opened.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = lines[:-1] if lines[-1] == "" else lines
     first = max(start_line, 1)
     rest = lines[first - 1 :]
 
@@ -106,12 +108,6 @@ def page_of(
     more = f" Go on with start_line {first + 1}." if len(rest) > 1 else ""
     shown = f"line {first} of {len(lines)}, the first {len(long)} of its {len(rest[0])} characters"
     return f"{which}, {shown}.{more}\n{long}"
-
-
-def _lines(text: str) -> list[str]:
-    """Lines as editors and compilers number them: a form feed or another character of Unicode's ends none."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _quoted(path: str) -> str:

@@ -25,12 +25,11 @@ from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.integrations.legacy.turns import their_own
 from langchain_tiered_memory.messages.codec import coerce, encode
 from langchain_tiered_memory.session import Session  # noqa: TC001
-from langchain_tiered_memory.types.arguments import Name, Such
+from langchain_tiered_memory.types.arguments import Checkpointer, Name, Such
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from langchain_tiered_memory.types.arguments import Checkpointer
 else:  # LangGraph may not be installed
     Checkpointer = Annotated[Any, Such("a checkpointer of LangGraph", lambda given: hasattr(given, "get_tuple"))]
 History: TypeAlias = Annotated[

@@ -16,7 +16,7 @@ from collections.abc import Sequence  # noqa: TC003 - annotations are read at th
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from langchain_tiered_memory.border import checked
@@ -43,7 +43,7 @@ from langchain_tiered_memory.integrations.agent.request import (
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices, unstreamed
-from langchain_tiered_memory.integrations.state import branch_in, merged, update_with
+from langchain_tiered_memory.integrations.state import BranchRecord, branch_in, merged, update_with
 from langchain_tiered_memory.models.profiles import profile_of
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
@@ -67,11 +67,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.state import BranchRecord
 
 _EXTENDED: Any = getattr(agents, "ExtendedModelResponse", None)
 """Absent in the first releases of langchain 1: there, how the messages stood is worked out anew at each call."""
@@ -184,11 +181,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             InvalidInputError: when the config has no `thread_id`.
             TieredMemoryError: when the messages cannot be stored, or no context can be made.
         """
-        held = held_by(request)
-        if not held:
+        asked, config = self._asked(request)
+        if asked is None:
             return handler(request)
-        config = running_config()
-        asked = self._asked(request, place_of(config, self._user_key), held)
 
         def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
@@ -207,11 +202,9 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:  # noqa: ANN401 - as above
         """See `wrap_model_call`."""
-        held = held_by(request)
-        if not held:
+        asked, config = self._asked(request)
+        if asked is None:
             return await handler(request)
-        config = running_config()
-        asked = self._asked(request, place_of(config, self._user_key), held)
 
         async def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
@@ -249,10 +242,14 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             track=self._choices.track,
         )
 
-    def _asked(self, request: ModelRequest[Any], place: Place, held: list[BaseMessage]) -> Asked:
+    def _asked(self, request: ModelRequest[Any]) -> tuple[Asked | None, RunnableConfig]:
+        """The request as the journey sees it, `None` where it has no message; and the config of the running step."""
+        held, config = held_by(request), running_config()
+        if not held:
+            return None, config
         changes = changes_of(held, request.messages)
-        return Asked(
-            place=place,
+        asked = Asked(
+            place=place_of(config, self._user_key),
             held=held,
             changes=changes,
             system=request.system_message,
@@ -265,6 +262,7 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             hints=self._hints(request),
             calls=called_by(request),
         )
+        return asked, config
 
     def _hints(self, request: ModelRequest[Any]) -> Provider | None:
         settings = request.model_settings or {}

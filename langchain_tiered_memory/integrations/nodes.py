@@ -17,8 +17,8 @@ none of them a `cache_policy`: a cached step remembers nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations are read at the border, as are the next
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
 from langchain_core.runnables import Runnable  # noqa: TC002
@@ -27,6 +27,7 @@ from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError
 from langchain_tiered_memory.integrations.checks import MemorySource, check_known_view
 from langchain_tiered_memory.integrations.graph.memory_node import (
+    ContextChoices,
     MemoryNode,
     acheckpoint_run,
     amodel_input,
@@ -36,7 +37,7 @@ from langchain_tiered_memory.integrations.graph.memory_node import (
 )
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_of
 from langchain_tiered_memory.integrations.graph.node_journeys import Done, assembled, evicted, guarded, kept
-from langchain_tiered_memory.integrations.graph.node_wiring import Wiring, found_in, opened, write_turn
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Wiring, found_in, opened, write_turn
 from langchain_tiered_memory.integrations.state import branch_in, update_with
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
@@ -53,17 +54,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "MemoryNode",
-    "acheckpoint_run",
-    "amodel_input",
-    "checkpoint_run",
-    "condense_node",
-    "context_node",
-    "evict_node",
-    "guard_node",
-    "model_input",
-    "remember_node",
-]
+    "MemoryNode", "acheckpoint_run", "amodel_input", "checkpoint_run", "condense_node", "context_node",
+    "evict_node", "guard_node", "model_input", "remember_node",
+]  # fmt: skip
 
 
 @checked(SettingsError)
@@ -184,10 +177,9 @@ def context_node(
         user_key: As of `remember_node`.
         name: The node's, where `add_node` gets none.
     """
-    check_known_view("context_node", memory, view)
-    asked = {"model": model, "system": system, "max_tokens": max_tokens, "query": query, "profile": profile}
-    call, handover = _announced(memory, **asked, tools=tuple(tools), view=view, scope=scope)
-    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    asked = {"model": model, "system": system, "tools": tools, "max_tokens": max_tokens, "query": query, "view": view}
+    wires = {"messages_key": messages_key, "track": track, "user_key": user_key}
+    call, handover, wiring = _announced(memory, asked | {"profile": profile, "scope": scope} | wires, "context_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
@@ -199,22 +191,7 @@ def context_node(
 
 
 @checked(SettingsError)
-def guard_node(
-    memory: MemorySource,
-    *,
-    model: str | Runnable[Any, Any] | None = None,
-    system: str | BaseMessage | None = None,
-    tools: Sequence[Tool] = (),
-    max_tokens: Count | None = None,
-    query: str | None = None,
-    view: str = "default",
-    profile: Name | None = None,
-    messages_key: Name | None = "messages",
-    track: Name | None = None,
-    scope: Scope | None = None,
-    user_key: Name = "user_id",
-    name: Name = "guard",
-) -> MemoryNode:
+def guard_node(memory: MemorySource, *, name: Name = "guard", **asked: Unpack[ContextChoices]) -> MemoryNode:
     """A node that measures the next request: its zone, outcome and alert go into the state as figures.
 
     Route with `add_conditional_edges("guard", zone_in, {...})`. Alerts, outcomes and checkpoints also go to the
@@ -222,10 +199,7 @@ def guard_node(
     the id of the LangGraph checkpoint that the step began with. A `context_node` for the same call, right behind it,
     takes over the context that was made here. The arguments are those of `context_node`.
     """
-    check_known_view("guard_node", memory, view)
-    asked = {"model": model, "system": system, "max_tokens": max_tokens, "query": query, "profile": profile}
-    call, handover = _announced(memory, **asked, tools=tuple(tools), view=view, scope=scope)
-    wiring = Wiring(messages_key=messages_key, track=track, user_key=user_key)
+    call, handover, wiring = _announced(memory, asked, "guard_node")
 
     def journey(state: Any, config: RunnableConfig) -> Flow[Done]:  # noqa: ANN401 - any state
         found = found_in(opened(memory), wiring, state, config)
@@ -234,11 +208,13 @@ def guard_node(
     return MemoryNode(name, journey)
 
 
-def _announced(memory: MemorySource, **how: Any) -> tuple[ModelCall, Handover]:  # noqa: ANN401 - fields of a call
-    """A model's call, known to the nodes behind by its fingerprint, and where contexts for it are handed on."""
-    call, handover = ModelCall(**how), handover_of(memory)
+def _announced(memory: MemorySource, given: Mapping[str, Any], where: str) -> tuple[ModelCall, Handover, Wiring]:
+    """A model's call, known to the nodes behind by its fingerprint; where contexts for it are handed on; the wiring."""
+    check_known_view(where, memory, given.get("view", "default"))
+    asked = {name: value for name, value in given.items() if name not in WIRES}
+    call, handover = ModelCall(**asked | {"tools": tuple(given.get("tools", ()))}), handover_of(memory)
     handover.announce(call)
-    return call, handover
+    return call, handover, Wiring(**{name: given[name] for name in WIRES if name in given})
 
 
 @checked(SettingsError)

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, model_validator
 from langchain_tiered_memory.integrations.checks import Memory, set_up
 from langchain_tiered_memory.text.fencing import neutralised, plain_label, plain_name
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, SessionId  # noqa: TC001 - pydantic reads them
-from langchain_tiered_memory.types.records import utc
+from langchain_tiered_memory.types.records import Hit, utc
 
 if TYPE_CHECKING:
     from typing import Self
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 
     from langchain_tiered_memory.session import Session
-    from langchain_tiered_memory.types.records import Hit
 
 
 class TieredMemoryRetriever(BaseRetriever):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +18,6 @@ from typing_extensions import TypedDict
 from langchain_tiered_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from langchain_core.messages import BaseMessage
 
 
@@ -171,11 +169,7 @@ class TieredState(TypedDict, total=False):
 
 
 def current(written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a state's key holds, brought to the present version; empty where nothing was written yet.
-
-    Raises:
-        InvalidInputError: when a later version of this package wrote it, or something else altogether.
-    """
+    """What a state's key holds, brought to the present version; empty where nothing was written yet."""
     if not written:
         return {}
     version = written.get("v") if isinstance(written, Mapping) else None

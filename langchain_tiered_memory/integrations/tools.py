@@ -29,11 +29,10 @@ from langchain_tiered_memory.types.arguments import Count, Name, Scope, SessionI
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.session import Session
-    from langchain_tiered_memory.types.records import Summary
 
 _LEAST_TOKENS = 200
 _MOST_FINDS = 50
@@ -226,7 +225,8 @@ class _Verbs:
         for name in _names(id):
             try:
                 found = session.expand(name, depth=1)
-                if not _is_message(name, found):
+                # A summary gives what it stands for.
+                if len(found) != 1 or not isinstance(found[0], Entry) or not found[0].id.startswith(name):
                     return f"{_quoted(id)} is a summary. `expand` it, and pin one of its messages."
                 if keep:
                     session.pin(found[0].id)
@@ -281,11 +281,6 @@ class _Verbs:
     @property
     def _count(self) -> Callable[[str], int]:
         return self.memory.core.runtime.counter.count_text
-
-
-def _is_message(wanted: str, found: Sequence[Summary | Entry]) -> bool:
-    """Whether `wanted` names the one message found: a summary gives what it stands for."""
-    return len(found) == 1 and isinstance(found[0], Entry) and found[0].id.startswith(wanted)
 
 
 def _names(wanted: str) -> list[str]:

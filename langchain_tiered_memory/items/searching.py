@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_tiered_memory.errors import IndexUnavailableError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.items.matching import is_meant
-from langchain_tiered_memory.items.values import as_json
+from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem, as_json
 from langchain_tiered_memory.recall.fusion import bm25
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.sql.schema import digest_of
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-    from langchain_tiered_memory.items.values import ItemDraft, Namespace, Place, Reach, StoredItem
     from langchain_tiered_memory.runtime import Runtime
 
 Scored: TypeAlias = "tuple[StoredItem, float | None]"
@@ -201,11 +200,7 @@ def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
 
 
 def _unit(vector: Sequence[float]) -> Any:  # noqa: ANN401 - numpy is loaded lazily
-    """A vector of length 1, as the database keeps it.
-
-    Raises:
-        IndexUnavailableError: when it has other than finite numbers.
-    """
+    """A vector of length 1, as the database keeps it."""
     numpy = importlib.import_module("numpy")
     made = numpy.asarray(vector, dtype=numpy.float32)
     if made.ndim != 1 or not numpy.isfinite(made).all():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, delete, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, true, update
 
 from langchain_tiered_memory.items.values import (
     SECONDS_OF_A_MINUTE,
     ItemDraft,
+    Namespace,
+    Place,
+    Reach,
     StoredItem,
     as_json,
     expiry_of,
@@ -28,9 +31,6 @@ from langchain_tiered_memory.transcript.append import chunks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, RowMapping
-
-    from langchain_tiered_memory.items.values import Namespace, Place, Reach
     from langchain_tiered_memory.sql.database import Database
 
 _NEWEST_FIRST = (items.c.updated_at.desc(), items.c.key.desc())
@@ -91,12 +91,8 @@ class Items:
     ) -> None:
         """Put items, and take out those without a value, all or none; what has expired goes too.
 
-        Args:
-            reach: Whose they are.
-            drafts: Each place once.
-            vectors: Of the texts of each, in their order; `None`: they are to be made later.
-            embedder: Who made them.
-            now: What time it is.
+        Each place comes once. `vectors` are of the texts of each, in their order, by `embedder`; `None`: they
+        are to be made later.
         """
         by_digest = {reach.digest_at((one.namespace, one.name)): one for one in drafts}
         payloads = {digest: as_json(one) for digest, one in by_digest.items() if one.value is not None}

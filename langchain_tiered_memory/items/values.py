@@ -90,11 +90,7 @@ def range_below(namespace: Namespace) -> tuple[str, str]:
 
 
 def as_json(draft: ItemDraft) -> str:
-    """The value of an item as it is kept.
-
-    Raises:
-        InvalidInputError: when it is no JSON.
-    """
+    """The value of an item as it is kept."""
     try:
         return json.dumps(draft.value, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -6,7 +6,7 @@ Facts are read again from messages and summaries without a model, and written an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -29,8 +29,6 @@ from langchain_tiered_memory.summaries.tree.fact_reading import facts_of_summary
 from langchain_tiered_memory.types.drafts import counter_mark, digest_of_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Entry, Fact, SessionRef, Summary
 
@@ -64,11 +62,7 @@ class Tally:
     recount_summaries: list[Summary] = field(default_factory=list)
 
 
-def _nobody(_: int) -> None:
-    """Nobody asks how far it is."""
-
-
-def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[Tally, int]:
+def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
     """`examined`, looked at twice where something seems wrong: what others are just writing is no fault."""
     tally, count = examined(runtime, ref, seen=seen)
     if tally.problems:
@@ -81,7 +75,7 @@ def agreed(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[
     return tally, count
 
 
-def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = _nobody) -> tuple[Tally, int]:
+def examined(runtime: Runtime, ref: SessionRef, *, seen: Seen = lambda _: None) -> tuple[Tally, int]:
     """What one session's rows add up to and what is wrong with them; and its number of summaries."""
     inspection = runtime.store.inspection
     kept = inspection.summary_rows(ref)
@@ -258,14 +252,7 @@ def note_of_unread(runtime: Runtime, refs: Iterable[SessionRef]) -> tuple[str, .
 
 
 def mend_facts(runtime: Runtime, ref: SessionRef, problems: Iterable[Problem], *, every: bool = False) -> None:
-    """Read facts again where they differ, and those that wait.
-
-    Args:
-        runtime: The memory.
-        ref: The session.
-        problems: What was found wrong with it.
-        every: Whether to read those of all its summaries.
-    """
+    """Read facts again where they differ, and those that wait; `every`: those of all the session's summaries."""
     wrong = [problem.about for problem in problems if problem.kind == "wrong_facts" and problem.about]
     runtime.store.facts.unsettle(ref, None if every else wrong)
     read_all(runtime, ref)

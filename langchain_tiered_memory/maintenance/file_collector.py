@@ -20,12 +20,7 @@ _STOP_SECONDS = 10.0
 
 
 class FileCollector:
-    """Calls `tend` from time to time, until it is stopped or its owner is gone.
-
-    Args:
-        tend: Does what is due; a bound method, held weakly.
-        look_seconds: How often it is called.
-    """
+    """Calls `tend`, a bound method that it holds weakly, until it is stopped or the owner of that is gone."""
 
     def __init__(self, tend: Callable[[], object], *, look_seconds: float = _LOOK_SECONDS) -> None:
         self._stopped = threading.Event()

@@ -23,8 +23,6 @@ from langchain_tiered_memory.types.records import Draft, Entry, Passage, Passage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import RowMapping
-
     from langchain_tiered_memory.sql.database import Database
 
 _PAGE = 500
@@ -32,14 +30,6 @@ _PAGE = 500
 
 DERIVED = ("role", "name", "text", "tokens", "counter", "calls", "answers")
 """Columns of a message that follow from its payload."""
-
-
-def _counted_entry(row: RowMapping) -> tuple[Entry, int | None]:
-    return entry_rows.entry(row), row["counter"]
-
-
-def _counted_summary(row: RowMapping) -> tuple[Summary, str, int | None]:
-    return derived_rows.summary(row), row["text_digest"], row["counter"]
 
 
 @retried
@@ -75,7 +65,7 @@ class Inspection:
             found = (
                 connection.execute(select(entries).where(mine).order_by(entries.c.seq).limit(_PAGE)).mappings().all()
             )
-            page = readable(connection, found, _counted_entry)
+            page = readable(connection, found, lambda row: (entry_rows.entry(row), row["counter"]))
         return page, found[-1]["seq"] if found and isinstance(found[-1]["seq"], int) else None
 
     def open_calls(self, ref: SessionRef) -> dict[int, tuple[str, ...]]:
@@ -92,7 +82,9 @@ class Inspection:
         query = select(summaries).where(summaries.c.session_key == ref.key)
         with self.database.read() as connection:
             found = connection.execute(query.order_by(summaries.c.level, summaries.c.first_seq)).mappings().all()
-            return readable(connection, found, _counted_summary)
+            return readable(
+                connection, found, lambda row: (derived_rows.summary(row), row["text_digest"], row["counter"])
+            )
 
     def passages_of(
         self, ref: SessionRef, *, seqs: Sequence[int] = (), summary_ids: Sequence[str] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import Connection, RowMapping, select
 
 from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
 from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, mend
@@ -19,8 +19,6 @@ from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, u
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from sqlalchemy import Connection, RowMapping
 
 
 def of_items(connection: Connection) -> Iterator[Fault]:

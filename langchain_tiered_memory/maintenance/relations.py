@@ -47,7 +47,7 @@ from langchain_tiered_memory.maintenance.run_relations import (
 from langchain_tiered_memory.maintenance.summary_relations import of_facts, of_passages, of_plans, of_summaries
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.column_forms import damage_in, key_of
+from langchain_tiered_memory.sql.column_forms import Columns, damage_in, key_of
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (
@@ -65,7 +65,6 @@ from langchain_tiered_memory.transcript.tombstones import as_bytes, digest_of_se
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
 
@@ -133,10 +132,8 @@ class Relations:
     ) -> list[Fault]:
         """What one session's rows say of each other.
 
-        Args:
-            ref: The session.
-            plan_border: The border in a plan's JSON; `None` where it cannot be read.
-            payload_digest: The digest of what a payload says; `None` where it cannot be read.
+        The two functions give the border in a plan's JSON, and the digest of what a payload says; `None` where
+        it cannot be read.
         """
         with self.database.read() as connection:
             query = select(schema.sessions).where(schema.sessions.c.key == ref.key)

@@ -12,13 +12,11 @@ from sqlalchemy import Boolean, Connection, DefaultClause, Integer, Select, Tabl
 
 from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.column_forms import damage_in
+from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.entry_rows import seal_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.ingest import passage_drafts
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
 from langchain_tiered_memory.recall.indexing import brought_up, index_pending, report_outage, usable_index
-from langchain_tiered_memory.reports import DoctorReport, Problem
+from langchain_tiered_memory.reports import DoctorReport, Problem, Progress, VerifyReport
 from langchain_tiered_memory.summaries.derived_checks import derived_again
 from langchain_tiered_memory.types.drafts import TOUCHING_ROLES
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.maintenance.remedies import Fault
     from langchain_tiered_memory.protocols import VectorIndex
-    from langchain_tiered_memory.reports import Progress, VerifyReport
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import SessionRef, Summary
 
@@ -173,10 +172,10 @@ def _mend_files(runtime: Runtime, ref: SessionRef) -> None:
                 runtime.store.inspection.mend_touches(ref, entry, touches)
 
 
-def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] | None = None) -> None:
+def _mend_rows(runtime: Runtime, *, recount: bool = False, seen: Callable[[int], None] = lambda _: None) -> None:
     inspection = runtime.store.inspection
     for ref, _ in inspection.sessions():
-        tally, _ = agreed(runtime, ref, seen=seen) if seen is not None else agreed(runtime, ref)
+        tally, _ = agreed(runtime, ref, seen=seen)
         _mend_session(runtime, ref, tally)
         if recount:
             _recount(runtime, ref, tally)

@@ -8,21 +8,18 @@ from sqlalchemy import select
 
 from langchain_tiered_memory.context.outcome_store import outcome_of
 from langchain_tiered_memory.errors import CheckpointError, DamagedFileError, DamagedRowError
-from langchain_tiered_memory.maintenance.remedies import Fault, Remedy, as_kept, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, as_kept, mend
 from langchain_tiered_memory.runs.checkpoint_store import copies_of
 from langchain_tiered_memory.runs.files.compression import checksum_of
 from langchain_tiered_memory.runs.files.content_rows import unpack_row
 from langchain_tiered_memory.runs.files.disk import kind_of
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.column_forms import damage_in
+from langchain_tiered_memory.sql.column_forms import Columns, damage_in
 from langchain_tiered_memory.sql.schema import digest_of, digest_of_task, unpacked
 from langchain_tiered_memory.types.drafts import FINDING, TOUCHING_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from langchain_tiered_memory.maintenance.remedies import Known
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 
 _KEYS_OF_CALLS = ('"tool_calls":[', '"invalid_tool_calls":[', '"function_call":')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.maintenance.remedies import Fault, mend
+from langchain_tiered_memory.maintenance.remedies import Fault, Known, mend
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.rows import names_from_json
 from langchain_tiered_memory.sql.schema import unpacked
@@ -16,7 +16,6 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.maintenance.remedies import Known
     from langchain_tiered_memory.types.records import Fact
 
 

@@ -43,6 +43,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
     vectors, vector_problems = _vector_problems(runtime)
     passages = runtime.store.inspection.passage_count()
     pending = runtime.store.vector_queue.count(levels_above_0=runtime.settings.tree.embed_summaries)
+    by_another = f"made by another counter than {runtime.counter.fingerprint}: rebuild_index() counts them anew"
     return VerifyReport(
         sessions=len(sessions),
         entries=entries,
@@ -52,7 +53,7 @@ def verify(runtime: Runtime, *, progress: Callable[[Progress], object] | None = 
         pending_vectors=pending,
         problems=tuple(dict.fromkeys(problems + vector_problems)),
         notes=(
-            *_note_of_counts(runtime, other_counts),
+            *([f"{other_counts} counts were {by_another}"] if other_counts else []),
             *_note_of_vectors(runtime, pending=pending, passages=passages),
             *note_of_unread(runtime, [ref for ref, _ in sessions]),
         ),
@@ -111,13 +112,6 @@ def _digest_or_none(payload: str) -> str | None:
         return digest_of_payload(payload)
     except UnknownMessageError:
         return None
-
-
-def _note_of_counts(runtime: Runtime, count: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    ours = runtime.counter.fingerprint
-    return (f"{count} counts were made by another counter than {ours}: rebuild_index() counts them anew",)
 
 
 def _note_of_vectors(runtime: Runtime, *, pending: int, passages: int) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from langchain_tiered_memory.reports import FlushReport
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.summaries.tree.condense import condense, is_due
 from langchain_tiered_memory.summaries.tree.fact_reading import read_what_waits
+from langchain_tiered_memory.types.bounded import keep_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,19 +58,12 @@ class Greeted(forks.AtFork):
         """Whether it was not used lately; it is from now on."""
         with self._lock:
             known = session_id in self._known
-            self._known.pop(session_id, None)
-            self._known[session_id] = None
-            if len(self._known) > _SESSIONS_REMEMBERED:
-                del self._known[next(iter(self._known))]
+            keep_newest(self._known, session_id, None, most=_SESSIONS_REMEMBERED)
         return not known
 
 
 class Worker(forks.AtFork):
-    """Tends sessions in the background.
-
-    Args:
-        runtime: The memory.
-    """
+    """Tends sessions in the background."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -201,14 +195,11 @@ _LOOK_FOR_OTHERS_SECONDS = 0.02
 def tend(
     runtime: Runtime, session_id: str, *, embeds: bool = True, is_over: Callable[[], bool] = lambda: False
 ) -> Flow[tuple[int, int]]:
-    """Read a session's facts and make its summaries and vectors that are due. Returns how many summaries and vectors.
+    """Read a session's facts and make its summaries and vectors that are due. Returns how many of both.
 
-    Args:
-        runtime: The memory.
-        session_id: Whose.
-        embeds: Whether to make vectors: not where the index was found down a moment ago.
-        is_over: Asked behind each piece of work: whether to leave the rest for later. One piece of each kind is done
-            in any case, so that calls without time to spare come to an end together.
+    Without `embeds`, where the index was found down a moment ago, no vectors are made. `is_over` is asked behind
+    each piece of work. One piece of each kind is done in any case, so that calls without time to spare come to an
+    end together.
     """
     ref = runtime.store.transcript.find(session_id)
     if ref is None:
@@ -226,11 +217,8 @@ def tend(
 def flush(runtime: Runtime, session_id: str | None, *, timeout: float | None) -> Flow[FlushReport]:
     """Do now what the background would do, for one session or all; wait for what others have in hand.
 
-    Args:
-        runtime: The memory.
-        session_id: One session; `None` for all.
-        timeout: Seconds after which to return with work still pending, once the piece in hand is done: a summary, a
-            batch of a model's, a batch of vectors. `None` waits for leases to end or run out.
+    After `timeout` seconds it returns with work still pending, once the piece in hand is done: a summary, a batch
+    of a model's, a batch of vectors. `None` waits for leases to end or run out.
     """
     deadline = None if timeout is None else runtime.monotonic() + timeout
 

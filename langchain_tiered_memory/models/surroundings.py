@@ -69,6 +69,7 @@ def look_around(
     counter: TokenCounter | None,
     path: Path | None,
     in_memory: bool,
+    is_encrypted: bool = False,
 ) -> Surroundings:
     """See what is there, without loading any of it.
 
@@ -78,6 +79,7 @@ def look_around(
         counter: The counter that was found, where none was asked for; else `None`: what a user chose is no gap.
         path: The SQLite file, if the database is one.
         in_memory: Whether the database ends with the process.
+        is_encrypted: Whether the database has a key, which Chroma's folder has not.
     """
     gaps: list[Gap] = []
     embedder = _embedder_name(embeddings)
@@ -97,6 +99,16 @@ def look_around(
                 why="a memory on PostgreSQL has no folder beside it for embedded Chroma",
                 remedy="name one with chroma='path', or a server with chroma='http://host:port'; "
                 "embeddings=None says that words are enough",
+            )
+        )
+    if embedder is not None and chroma is None and is_encrypted:
+        embedder = None
+        gaps.append(
+            Gap(
+                what="search is by words alone",
+                why="the database is encrypted, and vectors, which tell something of the texts, would not be",
+                remedy="chroma='path', a client or a server, says that vectors may stand there; embeddings=None says "
+                "that words are enough",
             )
         )
     if isinstance(counter, EstimatingCounter):

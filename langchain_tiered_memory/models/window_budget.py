@@ -31,6 +31,10 @@ class ModelProfile:
     """Whose compactions it reads: `anthropic`, `openai`, or some other class of models; `None` where not known."""
 
 
+_ANSWER_SHARE = 0.5
+"""The most of a window that is kept free for its answer: a model may tell a maximum as large as its window."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What bounds one context."""
@@ -60,7 +64,7 @@ def budget_of(asked: int | None, told: ModelProfile, *, settings: Settings) -> B
     reserved = told.answer or settings.context.reserved_output_tokens
     window = Window(
         tokens=known,
-        reserved_tokens=min(reserved, round(known * settings.context.answer_share)),
+        reserved_tokens=min(reserved, round(known * _ANSWER_SHARE)),
         buffer_share=buffer,
         source=source,
     )

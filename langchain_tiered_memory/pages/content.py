@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_core.messages import messages_from_dict
+from langchain_core.messages import BaseMessage, messages_from_dict
 
 from langchain_tiered_memory._version import __version__
 from langchain_tiered_memory.errors import CheckpointError, InvalidInputError, NotFoundError
@@ -15,8 +15,6 @@ from langchain_tiered_memory.sessions.file_run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.session import Session
     from langchain_tiered_memory.types.contexts import Context
@@ -38,7 +36,7 @@ _ENTRY_COLUMNS = (
 _SUMMARY_FIELDS = (
     "id", "level", "track", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
     "parent_id", "strategy", "text", "tokens", "degraded", "stale", "by_rules", "error", "model",
-    "kept_identifiers", "information_loss", "from_tools", "created_at",
+    "kept_identifiers", "information_loss", "from_tools", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 _FACT_FIELDS = (
     "id", "kind", "text", "seq", "at", "by", "speaker", "sources", "by_model", "mentions", "status", "superseded_by",
@@ -49,23 +47,14 @@ _FILE_FIELDS = (
 
 
 def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int = 0) -> Json:
-    """Everything that a page shows of a session.
-
-    Args:
-        session: It; without a scope.
-        contexts: What model calls got, to be shown word for word with their accounts.
-        after: Of the messages only those with a higher number.
-
-    Raises:
-        NotFoundError: when it has no message.
-    """
+    """Everything that a page shows of a session without a scope; of its messages those numbered behind `after`."""
     metrics = session.metrics()
     if not metrics.messages:
         msg = f"the session {session.session_id!r} has no message: there is nothing to show"
         raise NotFoundError(msg)
     entries = session.entries(after=after)
     known = {(one.track, one.id): one for one in (entries if not after else session.entries())}
-    views, outcomes = _outcomes(session)
+    (views, outcomes), costs = _outcomes(session), session.costs()
     return {
         "about": {"session": session.session_id, "track": session.track, "version": __version__},
         "tracks": session.tracks(),
@@ -80,7 +69,7 @@ def content_of(session: Session, *, contexts: Sequence[Context] = (), after: int
         "checkpoints": [_checkpoint(session, info, known) for info in session.checkpoints()],
         "contexts": [_context(one, session.track, known) for one in contexts],
         "tasks": [asdict(one) for one in session.tasks()],
-        "costs": _costs(session),
+        "costs": asdict(costs) | {"rows": [asdict(one) | {"paid": one.paid} for one in costs.rows]},
         **_files(session),
     }
 
@@ -192,8 +181,3 @@ def _files(session: Session) -> Json:
         "touched": [asdict(one) for one in session.accessed_files(limit=_MOST_TOUCHED)],
         "sizes": [asdict(one) for one in report.contexts],
     }
-
-
-def _costs(session: Session) -> Json:
-    costs = session.costs()
-    return asdict(costs) | {"rows": [asdict(one) | {"paid": one.paid} for one in costs.rows]}

@@ -27,12 +27,7 @@ _ESCAPED = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\
 
 
 def document(content: Mapping[str, Any], *, live: bool = False) -> str:
-    """The page of a session.
-
-    Args:
-        content: As `content_of` gives it.
-        live: Whether `serve` shows it: it may then ask where it came from for more.
-    """
+    """The page of what `content_of` gives; a `live` one, which `serve` shows, may ask where it came from for more."""
     return _template("page.html").render(
         content=content,
         script=script(),

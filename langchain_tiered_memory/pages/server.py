@@ -203,7 +203,7 @@ class _Pages:
         return StreamingResponse(told(), media_type="text/event-stream")
 
     async def act(self, request: Request) -> Response:
-        """Pin, unpin, forget or undo, as a person asks."""
+        """Pin, unpin, forget, undo or rate, as a person asks."""
         if self.writing is None:
             return JSONResponse({"error": "these pages are for reading alone: start `serve` without --read-only"}, 403)
         if request.headers.get("content-type") != "application/json":
@@ -230,11 +230,7 @@ def _existing(memory: TieredMemory, name: str, **chosen: Any) -> Session:  # noq
 
 
 def _wanted(body: bytes) -> dict[str, str]:
-    """What a request asks for: texts by name.
-
-    Raises:
-        InvalidInputError: when it is something else.
-    """
+    """What a request asks for: texts by name."""
     try:
         found = json.loads(body)
     except ValueError as error:
@@ -259,8 +255,11 @@ def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
             return {"receipt": asdict(session.forget(message_ids=[message]))}
         elif verb == "undo":
             session.undo(wanted.get("outcome", ""))
+        elif verb == "rate":
+            verdict: Any = wanted.get("verdict")  # the session's border refuses what is none
+            session.rate(wanted.get("summary", ""), verdict, note=wanted.get("note") or None)
         else:
-            msg = f"{verb!r} is nothing that a page can do: pin, unpin, forget or undo"
+            msg = f"{verb!r} is nothing that a page can do: pin, unpin, forget, undo or rate"
             raise InvalidInputError(msg)
     return {}
 

@@ -8,8 +8,9 @@ from langchain_tiered_memory.display.sheet import COLOURS, SPARE_COLOURS
 from langchain_tiered_memory.plots.drawing import INKS, MARKERS, drawn, legend, require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from langchain_tiered_memory.types.outcomes import CostLedger
@@ -64,11 +65,7 @@ def recall(curves: Mapping[str, Mapping[int, float]], *, dark: bool = False) -> 
     require(curves, "curves", "the shares by budget of at least one")
     budgets = sorted({budget for curve in curves.values() for budget in curve})
     with drawn("Recall by budget", "token budget", "answers in view, %", dark=dark) as (figure, axes):
-        for place, (name, curve) in enumerate(curves.items()):
-            points = sorted(curve.items())
-            marker, colour = MARKERS[place % len(MARKERS)], SPARE_COLOURS[place % len(SPARE_COLOURS)]
-            shares = [100 * share for _, share in points]
-            axes.plot([budget for budget, _ in points], shares, marker=marker, color=colour, label=name)
+        _draw(axes, {name: curve.items() for name, curve in curves.items()})
         axes.set_xscale("log", base=2)
         axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
         axes.minorticks_off()
@@ -121,14 +118,19 @@ def in_view_against_billed(points: Mapping[str, Sequence[tuple[float, float]]], 
     """
     require(points, "curves", "points of billed tokens and shares")
     with drawn("In view against billed", "billed tokens", "needed and in view, %", dark=dark) as (figure, axes):
-        for place, (name, curve) in enumerate(points.items()):
-            marker, colour = MARKERS[place % len(MARKERS)], SPARE_COLOURS[place % len(SPARE_COLOURS)]
-            ordered = sorted(curve)
-            shares = [100 * share for _, share in ordered]
-            axes.plot([billed for billed, _ in ordered], shares, marker=marker, color=colour, label=name)
+        _draw(axes, points)
         axes.set(xlim=(0, None), ylim=(0, 105))
         legend(axes, loc="best")
     return figure
+
+
+def _draw(axes: Axes, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+    """Curves of shares (0 to 1), each with a marker and a colour of its own."""
+    for place, (name, curve) in enumerate(curves.items()):
+        marker, colour = MARKERS[place % len(MARKERS)], SPARE_COLOURS[place % len(SPARE_COLOURS)]
+        ordered = sorted(curve)
+        shares = [100 * share for _, share in ordered]
+        axes.plot([at for at, _ in ordered], shares, marker=marker, color=colour, label=name)
 
 
 def _paid_after(saved: Sequence[int], spent: Sequence[int]) -> int | None:

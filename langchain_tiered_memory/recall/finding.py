@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 _LABELS = frozenset({"user", "assistant", "human", "ai", "system", "tool"})
 """Names that are labels, not persons."""
+CANDIDATES = 300
+"""Passages taken from each index before ranking."""
+NEIGHBOURS = 2
+"""Entries on each side of a candidate that are looked at too."""
+_CATCH_UP = 64
+"""Passages that a question embeds itself if the vector index lags. More are left to the background."""
 _ASKED_CHARS = 2000
 _ASKED_TERMS = 64
 """A question may be a document that somebody pasted: more than this of it is not looked up."""
@@ -82,7 +88,7 @@ def find(
         asked_at: `seq` of the message that is the question: it is not its own answer, and what nobody else said tells
             nothing of what is asked.
     """
-    limit = runtime.settings.recall.candidates
+    limit = CANDIDATES
     query = asked(query)
     terms = search_terms(query)
     statistics = runtime.store.text_index.statistics(ref, terms)
@@ -91,7 +97,7 @@ def find(
     similar = similar_passages(runtime, ref, query, level=0, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
     hits = (lexical | {passage.seq for passage in dense if passage.level == 0}) - {asked_at}
-    reach = runtime.settings.recall.neighbours
+    reach = NEIGHBOURS
     around = {seq + step for seq in hits for step in range(-reach, reach + 1)}
     around |= {asked_at} if asked_at is not None else set()
     transcript = runtime.store.transcript
@@ -235,7 +241,7 @@ def _index_to_ask(runtime: Runtime, ref: SessionRef | None) -> VectorIndex | Non
     session_id = ref.session_id if ref is not None else None
     try:
         if may_write(runtime):
-            return brought_up(runtime, ref=ref, limit=runtime.settings.recall.catch_up, newest_first=True)[1]
+            return brought_up(runtime, ref=ref, limit=_CATCH_UP, newest_first=True)[1]
     except StorageError as error:
         note_unwritten(runtime, session_id, error)
     try:

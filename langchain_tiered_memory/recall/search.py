@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.models.traces import traced
-from langchain_tiered_memory.recall.finding import asked, find, search_terms, similar_passages, telling
+from langchain_tiered_memory.recall.finding import CANDIDATES, asked, find, search_terms, similar_passages, telling
 from langchain_tiered_memory.recall.questions import repeats
 from langchain_tiered_memory.recall.ranking import DEFAULT_WEIGHTS
 from langchain_tiered_memory.text.terms import analyse
@@ -51,7 +51,7 @@ def find_summaries(
     absent = [term for term in dict.fromkeys(terms_asked) if not statistics.document_frequency.get(term)]
     said = runtime.store.text_index.statistics(ref, absent, ceiling=1).document_frequency if absent else {}
     unsaid = sum(count > 0 for count in said.values()) * math.log(1 + (statistics.passages + 0.5) / 0.5)
-    limit = runtime.settings.recall.candidates
+    limit = CANDIDATES
     lexical = runtime.store.text_index.find(ref, weights, level=level, limit=limit, filters=filters)
     similar = similar_passages(runtime, ref, query, level=level, limit=limit)
     dense = runtime.store.text_index.by_id(ref, list(similar), filters=filters)
@@ -227,6 +227,26 @@ def _unknown(session_id: str, wanted: str, track: str | None) -> NotFoundError:
     """The same words whether nobody has it, or another track than the one that is asked."""
     where = f"the track {track!r} of the session {session_id!r}" if track is not None else f"the session {session_id!r}"
     return NotFoundError(f"{where} has no summary and no message {wanted!r}")
+
+
+def summary_named(runtime: Runtime, session_id: str, wanted: str, *, track: str, alone: bool) -> Summary:
+    """The one summary that is named as of `expand`.
+
+    Raises:
+        NotFoundError: when the session has no such summary.
+        InvalidInputError: when several are named so.
+    """
+    ref = runtime.store.transcript.find(session_id)
+    found = _of_span(runtime, ref, wanted, track=track if alone else None) if ref is not None else []
+    if ref is not None and not found:
+        found = [_named(runtime, ref, wanted, track=track, alone=alone)]
+    if len(found) > 1:
+        msg = f"{wanted!r} names {len(found)} summaries: give the id of one, as tree() has it"
+        raise InvalidInputError(msg)
+    if not found or not isinstance(found[0], Summary):
+        msg = f"{_unknown(session_id, wanted, track if alone else None)} that is a summary: tree() lists them"
+        raise NotFoundError(msg)
+    return found[0]
 
 
 def expand(

@@ -31,16 +31,14 @@ from langchain_tiered_memory.runs.files.collecting import (
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar, report_from_json
 from langchain_tiered_memory.runs.files.opening import keep_file, open_file, roots_of
 from langchain_tiered_memory.sessions.shown_handle import ShownHandle
-from langchain_tiered_memory.types.arguments import FilePath, as_paths
-from langchain_tiered_memory.types.files import Files, KeptFile, OpenedFile, RunReport, Tier
+from langchain_tiered_memory.types.arguments import FilePath, FilePaths, as_paths
+from langchain_tiered_memory.types.files import CollectionReport, Files, KeptFile, OpenedFile, RunReport, Tier
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.session_engine import SessionEngine
-    from langchain_tiered_memory.types.arguments import FilePaths
-    from langchain_tiered_memory.types.files import CollectionReport
     from langchain_tiered_memory.types.records import SessionRef
 
 
@@ -92,9 +90,7 @@ class Run(ShownHandle):
         self._start_collector()
         return self
 
-    async def astart(self) -> Self:
-        """See `start`."""
-        return await off_loop(self.start)
+    astart = off_loop_twin(start)
 
     def resume(self) -> Self:
         """Go on with the session's run that nobody ended, whichever process began it; where none is, start one.
@@ -116,9 +112,7 @@ class Run(ShownHandle):
         self._start_collector()
         return self
 
-    async def aresume(self) -> Self:
-        """See `resume`."""
-        return await off_loop(self.resume)
+    aresume = off_loop_twin(resume)
 
     def pause(self) -> None:
         """Leave the run to whoever resumes it: do what is due, save what is known of it, stop the collector."""
@@ -362,7 +356,8 @@ class Run(ShownHandle):
         return f"of {self.session_id!r}"
 
     def _looked_up(self) -> Sheet:
-        if self._runtime.store.transcript.find(self.session_id) is None:
+        self.core.check_owner()
+        if self.core.ref is None:
             return Sheet(kind="Run", about=f"{self._name()}: not begun yet")
         return self.report()._sheet()  # noqa: SLF001 - a run shows itself as its report
 
@@ -372,12 +367,9 @@ class Run(ShownHandle):
 
     def _ref(self) -> SessionRef:
         """The session, made where it is not there yet."""
-        runtime = self._runtime
-        ref = runtime.store.transcript.find(self.session_id)
-        if ref is not None:
-            return ref
-        core, append = self.core, runtime.store.transcript.append
-        return append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
+        core, runtime = self.core, self._runtime
+        append = runtime.store.transcript.append
+        return core.ref or append(self.session_id, (), user=core.user, title=core.title, now=runtime.now()).ref
 
     def _report(self, name: EventName, reason: str, **details: object) -> None:
         self.core.engine.report(name, reason, session_id=self.session_id, **details)

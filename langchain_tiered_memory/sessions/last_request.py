@@ -57,13 +57,8 @@ def bound(
 ) -> Runnable[Any, Any] | None:
     """A model as an agent calls it; `None` where it could not answer with a text, or is wrapped in something else.
 
-    Args:
-        runtime: The memory.
-        session_id: Whose request it is.
-        model: A chat model, or one with tools or settings bound to it already.
-        tools: What is bound to it besides.
-        tool_choice: With them.
-        settings: Of the call.
+    Tools or settings may be bound to the chat model already; `tools` and `tool_choice` are bound besides,
+    `settings` are the call's.
     """
     told = {**(settings or {}), **({"tool_choice": tool_choice} if tool_choice is not None else {})}
     inner: object = model
@@ -97,12 +92,8 @@ def keep(
 ) -> None:
     """Keep a request that was answered, unless the session was changed since it was put together.
 
-    Args:
-        runtime: The memory.
-        session_id: Whose.
-        request: With the tokens that were counted for it.
-        usage: What the answer reports.
-        was_seen: Whether it is known that just this was sent; else what the provider counted has to be about as much.
+    `usage` is what the answer reports. Unless it is known that just this was sent (`was_seen`), what the provider
+    counted has to be about as much as was counted for the request.
     """
     try:
         ref = runtime.store.transcript.find(session_id)

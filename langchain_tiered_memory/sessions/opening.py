@@ -6,13 +6,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_tiered_memory.errors import SettingsError, TieredMemoryError, UnknownMessageError
+from langchain_tiered_memory.errors import DamagedRowError, SettingsError, TieredMemoryError, UnknownMessageError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
@@ -32,15 +32,13 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-    from langchain_tiered_memory.errors import DamagedRowError
     from langchain_tiered_memory.protocols import TokenCounter, VectorIndex
     from langchain_tiered_memory.settings import Settings
+    from langchain_tiered_memory.sql.encryption import KeySource
     from langchain_tiered_memory.summaries.writers.jobs import Condenser
     from langchain_tiered_memory.types.records import Draft
 
@@ -64,6 +62,7 @@ def open_runtime(
     clock: Callable[[], float] | None,
     engine: CondensationEngine | None = None,
     read_only: bool = False,
+    encryption_key: KeySource | None = None,
 ) -> Runtime:
     """Open the database and choose the judges; the index and the embedder wait for their first use.
 
@@ -79,23 +78,23 @@ def open_runtime(
     if engine is not None and chain:
         msg = "an engine has writers of its own: pass either model or engine"
         raise SettingsError(msg)
-    first = chain[0] if chain else None
-    counter = (
-        best_counter(first if isinstance(first, str) else None)
-        if token_counter is None
-        else adapt_counter(token_counter)
-    )
-    fallback = ExtractiveCondenser(counter.count_text)
+    named = next((one for one in chain[:1] if isinstance(one, str)), None)
+    counter = best_counter(named) if token_counter is None else adapt_counter(token_counter)
     if engine is None:
         engine = CondensationEngine.create(
             settings.condensation,
             models=_condensers(chain, counter, settings),
-            extractive=fallback,
+            extractive=ExtractiveCondenser(counter.count_text),
             attempts=settings.tree.attempts,
             max_open_seconds=settings.tree.max_backoff_seconds,
         )
     if isinstance(embeddings, str) and embeddings != "auto":
         embeddings = named_embeddings(embeddings)
+    if encryption_key is not None and settings.recall.chroma_documents:
+        msg = (
+            "recall.chroma_documents has Chroma keep the texts, which stand there unencrypted: leave it off with a key"
+        )
+        raise SettingsError(msg)
     store = SqlStore.open(
         where,
         busy_seconds=settings.busy_seconds,
@@ -105,8 +104,10 @@ def open_runtime(
         file_mode=settings.file_mode,
         vectors=_vector_folder(chroma),
         wait=time.sleep,
+        encryption_key=encryption_key,
     )
     chosen_embeddings = cache(lambda: resolve_embeddings(embeddings))
+    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
     runtime = Runtime(
         store=store,
         settings=settings,
@@ -116,19 +117,26 @@ def open_runtime(
         open_index=_Once(lambda: _open_index(store, chosen_embeddings(), chroma, settings)),
         embeddings=chosen_embeddings,
         embedder=cache(lambda: fingerprint_of(chosen_embeddings())),
-        sign=_signature(),
+        # In a forked child another one: it must not take its parent's leases for its own.
+        sign=lambda: f"{host}:{os.getpid()}:{token}",
         surroundings=look_around(
             embeddings,
             chroma,
             counter=counter if token_counter is None else None,
             path=store.database.path,
             in_memory=store.database.in_memory,
+            is_encrypted=store.database.is_encrypted,
         ),
         monotonic=time.monotonic,
     )
-    store.database.damage.tell = partial(tell_of_damage, runtime)
-    store.database.damage.reread = partial(reread, runtime)
-    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=_embed_with(chosen_embeddings))
+    store.database.damage.tell = partial(_tell_of_damage, runtime)
+    store.database.damage.reread = partial(_reread, runtime)
+
+    def embed(texts: list[str]) -> list[list[float]] | None:
+        chosen = chosen_embeddings()
+        return chosen.embed_documents(texts) if chosen is not None else None
+
+    engine.attach(count_text=counter.count_text, clock=now, report=runtime.report, embed=embed)
     runtime.sections.attach(report=runtime.report, seconds=settings.condensation.plugin_seconds)
     if store.database.unwritable_because is not None:
         runtime.report(
@@ -140,12 +148,6 @@ def open_runtime(
 
 _LOADING = forks.Section("the loading of the vector index")
 """A module whose import a fork cut is never imported in the child: the import waits for its thread."""
-
-
-def _signature() -> Callable[[], str]:
-    """Names this opened memory; in a forked child, which must not take its parent's leases for its own, another way."""
-    host, token = socket.gethostname()[:24], uuid.uuid4().hex[:12]
-    return lambda: f"{host}:{os.getpid()}:{token}"
 
 
 class _Once:
@@ -181,16 +183,6 @@ def close_runtime(runtime: Runtime) -> None:
     runtime.store.database.close()
 
 
-def _embed_with(choose: Callable[[], Embeddings | None]) -> Callable[[list[str]], list[list[float]] | None]:
-    """Vectors by the memory's embedder, which is chosen when it is first needed; `None` where there is none."""
-
-    def embed(texts: list[str]) -> list[list[float]] | None:
-        chosen = choose()
-        return chosen.embed_documents(texts) if chosen is not None else None
-
-    return embed
-
-
 def _vector_folder(chroma: ChromaChoice) -> Path | None:
     """The folder of the Chroma that was chosen, where it has one and that is known."""
     if isinstance(chroma, str | Path):
@@ -210,6 +202,8 @@ def _open_index(
     from langchain_tiered_memory.recall.chroma.index import ChromaIndex  # noqa: PLC0415 - chromadb is slow to import
 
     where = chroma
+    if where is None and store.database.is_encrypted:
+        return None  # vectors tell of the texts that they were made from; `look_around` has said so
     if where is None and store.database.path is not None:
         where = store.database.path.with_name(store.database.path.name + ".chroma")
     if where is None and not store.database.in_memory:
@@ -219,6 +213,7 @@ def _open_index(
         where,
         namespace=store.database.identity,
         documents=settings.recall.chroma_documents,
+        bare=store.database.is_encrypted,
         timeout_seconds=settings.recall.chroma_seconds,
         disposable=chroma is None,
         file_mode=settings.file_mode,
@@ -261,13 +256,9 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
     from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
 
-    tool_tokens = settings.condensation.tool_tokens
-    shortening = (
-        Shortening(tool_tokens=tool_tokens, tree=settings.tree, count_text=counter.count_text)
-        if tool_tokens is not None
-        else None
-    )
-
+    tool_tokens, shortening = settings.condensation.tool_tokens, None
+    if tool_tokens is not None:
+        shortening = Shortening(tool_tokens=tool_tokens, tree=settings.tree, count_text=counter.count_text)
     names: dict[str, int] = {}
     condensers: list[Condenser] = []
     for one in chain:
@@ -308,13 +299,13 @@ def _chat_model(name: str) -> BaseChatModel:
     return model
 
 
-def tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
+def _tell_of_damage(runtime: Runtime, error: DamagedRowError) -> None:
     """Report a row that cannot be read, once for each opened memory."""
     if runtime.view_cache.first_time((error.table, error.row, error.column)):
         runtime.report(EventName.DAMAGED_ROW, str(error), table=error.table, row=error.row, column=error.column)
 
 
-def reread(runtime: Runtime, payload: str) -> Draft | None:
+def _reread(runtime: Runtime, payload: str) -> Draft | None:
     """What a stored message gives when it is read anew; `None` where it cannot be."""
     try:
         message = decode(payload)

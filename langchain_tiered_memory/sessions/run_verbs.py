@@ -59,16 +59,14 @@ class RunVerbs(SessionCore):
         Args:
             limit: How many at most.
         """
-        runtime = self.core.checked
-        ref = runtime.store.transcript.find(self.session_id)
+        runtime, ref = self.core.checked, self.core.ref
         return accessed_files(runtime, ref, track=self.track, limit=limit) if ref is not None else []
 
     aaccessed_files = off_loop_twin(accessed_files)
 
     def _begin_task(self, task_id: Name, depends_on: Sequence[Name] | None, *, waits: bool) -> Task:
-        runtime = self.core.checked
         return start_task(
-            runtime,
+            self.core.checked,
             self.session_id,
             task_id,
             user=self.core.user,
@@ -158,9 +156,8 @@ class RunVerbs(SessionCore):
             NotFoundError: when the session has nothing to save yet.
             StorageError: when it cannot be written; nothing was.
         """
-        runtime = self.core.checked
         return checkpoint(
-            runtime,
+            self.core.checked,
             self.session_id,
             track=self.track,
             reasons=(reason,),
@@ -173,9 +170,7 @@ class RunVerbs(SessionCore):
 
     def checkpoints(self) -> list[CheckpointInfo]:
         """The session's checkpoints without their contents, newest first; with a scope those of its track alone."""
-        runtime = self.core.checked
-        ref = runtime.store.transcript.find(self.session_id)
-        return checkpoint_infos(runtime, ref, track=self.core.only_track)
+        return checkpoint_infos(self.core.checked, self.core.ref, track=self.core.only_track)
 
     acheckpoints = off_loop_twin(checkpoints)
 

@@ -33,11 +33,7 @@ OneOnTrack = TypeVar("OneOnTrack", bound=OnTrack)
 
 
 def refuse_whole_session(core: SessionEngine, what: str) -> None:
-    """Refuse what concerns the whole session where the handle is for one track of it.
-
-    Raises:
-        InvalidInputError: where it is.
-    """
+    """Refuse what concerns the whole session where the handle is for one track of it."""
     if core.scope is not None:
         msg = (
             f"{what} concerns the whole session {core.session_id!r}, and this handle is for the track {core.track!r} "
@@ -47,15 +43,10 @@ def refuse_whole_session(core: SessionEngine, what: str) -> None:
 
 
 def require_own(core: SessionEngine, message_ids: Sequence[str]) -> None:
-    """Where the handle has a scope: that each of these messages is on its own track.
-
-    Raises:
-        NotFoundError: when one is not; it is not said whether another track has it.
-    """
+    """Where the handle has a scope: that each of these messages is on its own track."""
     if core.scope is None:
         return
-    store = core.checked.store
-    ref = store.transcript.find(core.session_id)
+    store, ref = core.found()
     there = store.transcript.by_id(ref, list(message_ids), track=core.track) if ref is not None else []
     known = {entry.id for entry in there}
     missing = [one for one in message_ids if one not in known]
@@ -95,19 +86,14 @@ def has_sole_track(core: SessionEngine) -> bool:
 
     To be asked after what it is to answer for was read, for a session only gains tracks.
     """
-    transcript = core.checked.store.transcript
-    ref = transcript.find(core.session_id)
-    return ref is None or set(transcript.tracks(ref)) <= {core.track}
+    store, ref = core.found()
+    return ref is None or set(store.transcript.tracks(ref)) <= {core.track}
 
 
 def search_within(
     core: SessionEngine, query: str, *, k: int, levels: Sequence[int] | None, filters: SearchFilters
 ) -> list[Hit]:
-    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for.
-
-    Raises:
-        InvalidInputError: when it asks for a track that it has no sight of, or `k` is below 1.
-    """
+    """The best hits of a handle's own track, and of its parent's as many as its sight has tokens for."""
     runtime, scope = core.checked, core.scope
     if scope is None:
         return search(runtime, core.session_id, query, k=k, levels=levels, filters=filters)
@@ -150,13 +136,11 @@ def _within(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
 
 def tree_within(core: SessionEngine) -> SummaryTree:
     """The summaries that a handle may see: all, or with a scope its own track's."""
-    runtime = core.checked
-    ref = runtime.store.transcript.find(core.session_id)
+    store, ref = core.found()
     if ref is None:
         return SummaryTree(session_id=core.session_id, summaries=(), messages=0, tokens=0)
-    with runtime.store.database.snapshot():
-        totals = runtime.store.transcript.totals(ref, track=core.only_track)
-        found = runtime.store.tree.all(ref)
+    with store.database.snapshot():
+        totals, found = store.transcript.totals(ref, track=core.only_track), store.tree.all(ref)
     seen = found if core.scope is None or has_sole_track(core) else of_own_track(core, found)
     return SummaryTree(
         session_id=core.session_id,
@@ -167,11 +151,7 @@ def tree_within(core: SessionEngine) -> SummaryTree:
 
 
 class SessionCore:
-    """Base of the public method sets.
-
-    Args:
-        core: The session behind them.
-    """
+    """Base of the public method sets."""
 
     def __init__(self, core: SessionEngine) -> None:
         self.core = core

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence  # noqa: TC003 - annotations are read at the border, as are the next
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import BaseMessage  # noqa: TC002
 from langchain_core.runnables import Runnable  # noqa: TC002
@@ -23,16 +23,18 @@ from langchain_tiered_memory.sessions.scoped_verbs import (
     refuse_whole_session,
 )
 from langchain_tiered_memory.types.arguments import Amount, Count, Name, Tool  # noqa: TC001
-from langchain_tiered_memory.types.contexts import Detail
+from langchain_tiered_memory.types.contexts import Context, Detail
 from langchain_tiered_memory.types.files import WindowUse
-from langchain_tiered_memory.types.outcomes import Ledger, Outcomes
+from langchain_tiered_memory.types.outcomes import (
+    CostLedger,
+    Ledger,
+    LedgerRow,
+    Outcome,
+    Outcomes,
+    ThresholdAdvice,
+    ViewDiff,
+)
 from langchain_tiered_memory.types.records import DEFAULT_TRACK, Entry
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.contexts import Context
-    from langchain_tiered_memory.types.outcomes import CostLedger, LedgerRow, Outcome, ThresholdAdvice, ViewDiff
-    from langchain_tiered_memory.types.records import SessionRef
 
 _MOST_NAMED = 10
 """Tracks that are named in a warning."""
@@ -47,13 +49,12 @@ class TrackVerbs(SessionCore):
 
         Where `main` has none, and other tracks have, a Python warning and the event `messages_elsewhere` name them.
         """
-        runtime = self.core.checked
-        ref = runtime.store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         if ref is None:
             return []
-        found = runtime.store.transcript.entries(ref, track=self.track, skip_damaged=False)
+        found = store.transcript.entries(ref, track=self.track, skip_damaged=False)
         if not found and self.track == DEFAULT_TRACK and self.core.scope is None:
-            self._tell_of_tracks(runtime, ref)
+            self._tell_of_tracks(store.transcript.tracks(ref))
         return [_decoded(entry) for entry in found]
 
     amessages = off_loop_twin(messages)
@@ -67,12 +68,10 @@ class TrackVerbs(SessionCore):
             after: Only those with a higher number (`Entry.seq`): what came since.
             limit: The most to give; `None`: all.
         """
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         if ref is None:
             return []
-        found: list[Entry] = store.transcript.entries(ref, track=self.core.only_track, after=after, limit=limit)
-        return found
+        return store.transcript.entries(ref, track=self.core.only_track, after=after, limit=limit)
 
     aentries = off_loop_twin(entries)
 
@@ -81,8 +80,7 @@ class TrackVerbs(SessionCore):
 
         `main` is the conversation itself; a sub-graph or sub-agent has a track that is named by its nodes.
         """
-        store = self.core.checked.store
-        ref = store.transcript.find(self.session_id)
+        store, ref = self.core.found()
         tracks = store.transcript.tracks(ref) if ref is not None else []
         return tracks if self.core.scope is None else [track for track in tracks if track == self.track]
 
@@ -100,17 +98,15 @@ class TrackVerbs(SessionCore):
             NotFoundError: when the session has no such summary or message, or the handle's scope does not show it.
             InvalidInputError: when several ids begin so, or an argument cannot be used.
         """
-        runtime = self.core.checked
         found = expand_within(self.core, summary_id, depth=None)
-        ref = runtime.store.transcript.find(self.session_id)
+        runtime, ref = self.core.checked, self.core.ref
         entries = [one for one in found if isinstance(one, Entry)]
         return detail_of(runtime, ref, entries, query=query, max_tokens=max_tokens) if ref is not None else Detail()
 
     areread = off_loop_twin(reread)
 
-    def _tell_of_tracks(self, runtime: Runtime, ref: SessionRef) -> None:
+    def _tell_of_tracks(self, tracks: Sequence[str]) -> None:
         """Say where the messages are of a session whose main track has none: an empty list alone would mislead."""
-        tracks = runtime.store.transcript.tracks(ref)
         if not tracks:
             return
         named = ", ".join(map(repr, tracks[:_MOST_NAMED])) + (", ..." if len(tracks) > _MOST_NAMED else "")
@@ -118,16 +114,12 @@ class TrackVerbs(SessionCore):
             f"the session {self.session_id!r} has no message on its main track, and some on {len(tracks)} others "
             f"({named}): read one with memory.session({self.session_id!r}, track={tracks[0]!r})"
         )
-        runtime.report(EventName.MESSAGES_ELSEWHERE, told, session_id=self.session_id, tracks=tracks)
+        self.core.runtime.report(EventName.MESSAGES_ELSEWHERE, told, session_id=self.session_id, tracks=tracks)
         warnings.warn(told, stacklevel=2)
 
 
 def _decoded(entry: Entry) -> BaseMessage:
-    """The stored message.
-
-    Raises:
-        UnknownMessageError: when it is damaged; it names the message.
-    """
+    """The stored message."""
     try:
         return decode(entry.payload)
     except UnknownMessageError as error:
@@ -269,8 +261,7 @@ class ViewVerbs(SessionCore):
 
         It is followed by itself where `settings.condensation.thresholds.adaptive` is on.
         """
-        runtime = self.core.checked
-        ref = runtime.store.transcript.find(self.session_id)
+        runtime, ref = self.core.checked, self.core.ref
         return advised(runtime, ref, profile, track=self.core.only_track) if ref is not None else None
 
     asuggest_threshold = off_loop_twin(suggest_threshold)

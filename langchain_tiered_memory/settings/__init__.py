@@ -24,7 +24,7 @@ from langchain_tiered_memory.settings.context import (
     SectionShares,
     ViewSettings,
 )
-from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings, MaskSettings
+from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSettings, GuardSettings
 from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
@@ -33,9 +33,7 @@ SettingsName: TypeAlias = Literal["economy", "frugal", "balanced", "thorough"]
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
         "room": {
-            "least_share": 0.2,
             "working_tokens": 1_500,
-            "least_tokens": 24_000,
             "extra_share": 0.05,
             "grows_to": "cheapest",
         },
@@ -44,24 +42,20 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
             "talk_recall_share": 0.02,
             "cover_share": 0.06,
             "facts_share": 0.14,
-            "spare_for_cover": 0.0,
-            "spare_for_facts": 0.0,
             "shares": {"level_1_summaries": 0.0},
         },
         "condensation": {"model_from_level": 3},
     },
     "frugal": {
         "room": {
-            "least_share": 0.15,
             "working_tokens": 5_000,
-            "least_tokens": 24_000,
             "extra_share": 0.25,
             "grows_to": "cheapest",
         },
         "condensation": {"model_from_level": 2},
     },
     "balanced": {},
-    "thorough": {"room": {"least_share": 0.95, "extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
+    "thorough": {"room": {"extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
 }
 """By name, what differs from the defaults, group by group.
 
@@ -78,7 +72,6 @@ __all__ = [
     "FileSettings",
     "GuardSettings",
     "LevelSettings",
-    "MaskSettings",
     "MonitoringSettings",
     "PriceSettings",
     "RecallSettings",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.base import Frozen, fixed
 
 _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 """Whatever cannot be used is warned of, and taken for what is inherited: a profile keeps no memory from opening."""
@@ -15,21 +15,16 @@ _Percent: TypeAlias = Annotated[float, Field(allow_inf_nan=True)]
 class ThresholdSettings(Frozen):
     """When a view is condensed, in percent of the model's window."""
 
+    former = fixed("minimum", "maximum", "adaptive_minimum", "adaptive_maximum")
+
     percent: _Percent = 75.0
     """Threshold where no profile says otherwise: 5 to 100. Anything else is warned of once and taken for the
     default."""
     profiles: dict[str, _Percent] = Field(default_factory=dict)
     """Thresholds by model name, or by the `profile` that a request names. -1 inherits `percent`."""
-    minimum: float = Field(default=5.0, ge=0, le=100)
-    """Lowest threshold that a profile may set."""
-    maximum: float = Field(default=100.0, ge=0, le=100)
-    """Highest threshold that a profile may set."""
     adaptive: bool = False
-    """Follow what past condensations of the session saved and cost (`Session.suggest_threshold()`)."""
-    adaptive_minimum: float = Field(default=50.0, ge=0, le=100)
-    """Lowest threshold that `adaptive` chooses."""
-    adaptive_maximum: float = Field(default=90.0, ge=0, le=100)
-    """Highest threshold that `adaptive` chooses."""
+    """Follow what past condensations of the session saved and cost (`Session.suggest_threshold()`), from 50 to 90
+    percent."""
 
 
 class StrategySettings(Frozen):
@@ -109,6 +104,8 @@ class MonitoringSettings(Frozen):
 class CondensationSettings(Frozen):
     """When and how views are condensed, and by whom summaries are written."""
 
+    former = fixed("least_progress_share", "early_share")
+
     automatic: bool = True
     """Condense by summaries. Off: only the sliding window keeps a view within its limit."""
     eager: bool = False
@@ -140,9 +137,6 @@ class CondensationSettings(Frozen):
     """Share of the window that is kept free because counts are not exact."""
     keep_messages: int = Field(default=3, ge=1)
     """Newest messages that are never condensed or dropped."""
-    least_progress_share: float = Field(default=0.05, ge=0, lt=1)
-    """Share of the allowed tokens that a condensation must free. If it would free less, it is not made while the view
-    fits."""
     foreground_seconds: float | None = Field(default=None, ge=0)
     """How long a request waits for missing summaries when its view no longer fits. `None`: not at all while the
     background worker runs, else 30 seconds."""
@@ -155,7 +149,6 @@ class CondensationSettings(Frozen):
     plugin_seconds: float = Field(default=30.0, gt=0)
     """How long a plugin, validator, hook or collector may take before it is passed over."""
     cache_lifetime_seconds: float | None = Field(default=None, gt=0)
-    """How long the provider keeps a prompt cache. If it is known, a view past `early_share` is condensed when the cache
-    has run out anyway, instead of a little later. `None`: five minutes count, for `on_last_request` alone."""
-    early_share: float = Field(default=0.75, gt=0, le=1)
-    """Share of the threshold from which an expired cache is reason enough to condense."""
+    """How long the provider keeps a prompt cache. If it is known, a view past three quarters of its threshold is
+    condensed when the cache has run out anyway, instead of a little later. `None`: five minutes count, for
+    `on_last_request` alone."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen
+from langchain_tiered_memory.settings.base import Frozen, fixed
 
 
 class ViewSettings(Frozen):
@@ -48,6 +48,15 @@ class SectionShares(Frozen):
 class ContextSettings(Frozen):
     """How a context is put together."""
 
+    former = fixed(
+        "keep_recent_share",
+        "spare_for_cover",
+        "spare_for_facts",
+        "minimal_recall_share",
+        "question_share",
+        "answer_share",
+    )
+
     max_tokens: int = Field(default=8000, ge=1)
     """Budget of one context if the call names none. A model with a smaller window gets less."""
     window_share: float | None = Field(default=None, gt=0, le=1)
@@ -56,9 +65,8 @@ class ContextSettings(Frozen):
     reserved_output_tokens: int = Field(default=4096, ge=0)
     """Kept free in a model's window for its answer, if the model does not tell its own maximum."""
     keep_recent_tokens: int = Field(default=2000, ge=0)
-    """Recent messages that remain after a condensation. They grow from there to the hard limit."""
-    keep_recent_share: float = Field(default=0.25, gt=0, le=1)
-    """The most that `keep_recent_tokens` takes of the budget."""
+    """Recent messages that remain after a condensation, up to a quarter of the budget. They grow from there to the hard
+    limit."""
     keep_user_messages: int = Field(default=3, ge=1)
     """Latest user messages that are always shown."""
     recall_share: float = Field(default=0.5, ge=0, lt=1)
@@ -67,27 +75,15 @@ class ContextSettings(Frozen):
     """Share of the budget that recall may take beside the user's last message: what it brings back is sent uncached at
     every turn. A brief question that matches much may take twice that, within `recall_share`; small talk and long
     messages take a twentieth."""
-    cover_share: float = Field(default=0.12, ge=0, lt=1)
-    """The most that summaries of what is older take beside a `query` of the caller."""
-    facts_share: float = Field(default=0.08, ge=0, lt=1)
-    """The most that the list of facts takes beside a `query` of the caller; recall brings the others."""
-    spare_for_cover: float = Field(default=0.10, ge=0, le=1)
-    """Share of `recall_share` that summaries get besides in contexts without a `query`."""
-    spare_for_facts: float = Field(default=0.45, ge=0, le=1)
-    """Share of `recall_share` that facts get besides in contexts without a `query`. With more, views are condensed more
-    often."""
-    minimal_recall_share: float = Field(default=0.15, ge=0, le=1)
-    """The most that recall takes in the view `minimal`."""
+    cover_share: float = Field(default=0.17, ge=0, lt=1)
+    """The most that summaries of what is older take; beside a `query` of the caller 12 %, beside work on files 6 %."""
+    facts_share: float = Field(default=0.305, ge=0, lt=1)
+    """The most that the list of facts takes; beside a `query` of the caller 8 %, for recall brings the others, and
+    beside work on files `files.facts_share`. With more, views are condensed more often."""
     goal_share: float = Field(default=0.10, ge=0, le=1)
     """The most that the goal takes."""
     pins_share: float = Field(default=0.20, ge=0, le=1)
     """The most that pinned messages take. Those beyond it are named, and can be expanded."""
-    question_share: float = Field(default=0.25, gt=0, le=1)
-    """The most that the last user message takes if it is shown apart from the recent ones. Longer ones are shown head
-    and tail."""
-    answer_share: float = Field(default=0.5, gt=0, lt=1)
-    """The most of a model's window that is kept free for its answer. A model may tell a maximum as large as its
-    window."""
     older: Literal["cover", "selection"] = "cover"
     """What stands for older history: the cover (no gap), or the original selection by level and recency."""
     selection_threshold_tokens: int = Field(default=2000, ge=0)
@@ -105,6 +101,8 @@ class ContextSettings(Frozen):
 class RecallSettings(Frozen):
     """Search and recall."""
 
+    former = fixed("candidates", "neighbours", "related_score", "catch_up")
+
     quota_messages: int = Field(default=10, ge=0)
     """Most messages that `search` takes into the ranking across levels."""
     quota_level_1: int = Field(default=5, ge=0)
@@ -113,14 +111,6 @@ class RecallSettings(Frozen):
     """The same for summaries of level 2."""
     quota_higher: int = Field(default=1, ge=0)
     """The same for each level from 3 on."""
-    candidates: int = Field(default=300, ge=10)
-    """Passages taken from each index before ranking."""
-    neighbours: int = Field(default=2, ge=0)
-    """Entries on each side of a candidate that are looked at too."""
-    related_score: float = Field(default=0.5, ge=0, le=1)
-    """A summary that matches the question less is not shown beside the quotes."""
-    catch_up: int = Field(default=64, ge=0)
-    """Passages that a query embeds itself if the vector index lags. More are left to the background."""
     passage_words: int = Field(default=100, ge=10)
     """Longest passage of a message, in words."""
     sitting_gap_seconds: float = Field(default=14400.0, gt=0)
@@ -133,21 +123,20 @@ class RecallSettings(Frozen):
 
 
 class RoomSettings(Frozen):
-    """What a view is filled to when it is condensed, and when that pays (`context/compaction/growth.py`).
+    """What a view is filled to when it is condensed, and when that pays (`context/compaction/prices.py`).
 
     The fuller a view is left, the more is in it, the more tokens are read from the cache at each turn, and the sooner
     the whole of it has to be sent uncached again.
     """
 
+    former = fixed("least_share", "least_tokens")
+
     cached_price: float = Field(default=0.1, gt=0, le=1)
     """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.
     A model in `prices` that names its own is weighed by that."""
-    least_share: float = Field(default=0.85, gt=0, le=1)
-    """Share of a view's room that file work may fill in any case, up to `least_tokens`."""
-    least_tokens: int = Field(default=8000, ge=0)
-    """See `least_share`."""
     working_tokens: int = Field(default=0, ge=0)
-    """Tokens that file work may fill beside that share: what an agent has at hand is not smaller in a small window."""
+    """Tokens that file work may fill in any case, beside a share of the room: what an agent has at hand is not smaller
+    in a small window."""
     extra_share: float = Field(default=0.5, ge=0)
     """How much dearer a turn may be than the cheapest one for what is kept besides, on average until the next
     condensation. 0 keeps no more than the least."""

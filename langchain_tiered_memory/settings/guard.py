@@ -6,28 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from langchain_tiered_memory.settings.base import Frozen, Paths
-
-
-class MaskSettings(Frozen):
-    """Tool outputs that leave a view before anything else does; their calls stay."""
-
-    enabled: bool = True
-    """Mask tool outputs at all."""
-    giant_tokens: int = Field(default=2000, ge=32)
-    """An output larger than this and than `giant_share` is masked when room is needed, oldest first, unless the model
-    has not seen it yet."""
-    giant_share: float = Field(default=0.5, ge=0, le=1)
-    """Share of the limit. A smaller output is no giant, however many tokens it has."""
-    giant_keep_share: float = Field(default=0.25, ge=0, le=1)
-    """Share of the limit that stays of a giant: its beginning and end, around a pointer."""
-    keep_tokens: int = Field(default=60, ge=0)
-    """What stays of an output that was repeated or replaced."""
-    repeated: bool = True
-    """Mask an output that a later one repeats word for word, or that a later call of the same file or arguments
-    replaced."""
-    batch_share: float = Field(default=0.1, ge=0, le=1)
-    """Share of the limit that a batch of masks must free to be worth a broken prompt cache."""
+from langchain_tiered_memory.settings.base import Frozen, Paths, fixed
 
 
 class GuardSettings(Frozen):
@@ -35,6 +14,8 @@ class GuardSettings(Frozen):
 
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
+
+    former = fixed("newest_share", "masks")
 
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
@@ -48,11 +29,8 @@ class GuardSettings(Frozen):
     """An undecided item stays while its score is higher."""
     score_step: int = Field(default=5, ge=1)
     """Step by which the threshold is raised while the context is too large."""
-    newest_share: float = Field(default=0.35, ge=0, le=1)
-    """Share of a pruned view for its newest groups, whatever their scores: what an agent needs next is more often there
-    than a score can tell."""
-    masks: MaskSettings = Field(default_factory=MaskSettings)
-    """Tool outputs that leave a view first."""
+    masks_outputs: bool = True
+    """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
     """The model's window, if its profile does not tell it, or tells it wrongly."""
 
@@ -129,6 +107,15 @@ _COMMON_FILE_TOOLS: dict[str, Literal["read", "write", "search", "list"]] = {
 class FileSettings(Frozen):
     """Which files a run touched: taken from its tool calls."""
 
+    former = fixed(
+        "busy_messages",
+        "busy_among",
+        "cover_share",
+        "least_cover_tokens",
+        "least_cover_share",
+        "filled_share",
+    )
+
     enabled: bool = True
     """Look for touched files in tool calls."""
     tools: dict[str, Literal["read", "write", "search", "list"]] = Field(
@@ -155,23 +142,8 @@ class FileSettings(Frozen):
     room for its work, and has tools to ask for more."""
     share: float = Field(default=0.05, ge=0, le=1)
     """Share of the budget for the list of files that the recent messages do not show."""
-    busy_messages: int = Field(default=3, ge=1)
-    """An agent is at work on files when so many messages have file work among the newest `busy_among`."""
-    busy_among: int = Field(default=60, ge=1)
-    """See `busy_messages`. One message with file work is enough for a condensation to keep parts of files in the room
-    that it leaves."""
     facts_share: float = Field(default=0.04, ge=0, le=1)
     """Share of the budget for facts of what is older while an agent works on files."""
-    cover_share: float = Field(default=0.06, ge=0, le=1)
-    """Share of the budget for summaries of what is older while an agent works on files. What they take is lost to the
-    files' own words."""
-    least_cover_tokens: int = Field(default=800, ge=0)
-    """Tokens that `cover_share` leaves to summaries at least, up to `least_cover_share` of the budget."""
-    least_cover_share: float = Field(default=0.12, ge=0, le=1)
-    """See `least_cover_tokens`."""
-    filled_share: float = Field(default=0.85, gt=0, le=1)
-    """Share of a view's room that file work fills word for word after a condensation. With less, too little stays; with
-    more, the view is condensed again too soon."""
     ignore: tuple[str, ...] = (
         "*.pyc",
         "*/__pycache__/*",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping  # noqa: TC003 - pydantic resolves it at run time
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,11 +11,6 @@ from langchain_tiered_memory.settings.base import Frozen, Paths
 
 Eviction: TypeAlias = Literal["least_recently_used", "least_often_used", "largest"]
 Strategy: TypeAlias = Literal["compress_warm", "demote_unused", "archive_checkpoints", "clear_obsolete"]
-_FORMER = {
-    "companions": "a run takes in what is opened, and nothing beside it",
-    "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
-}
-"""Settings of older releases, and why they went."""
 
 
 class TierRule(Frozen):
@@ -39,6 +33,11 @@ class TierRule(Frozen):
 
 class TierSettings(Frozen):
     """The table by which the files of a run are kept: limits, times, order of eviction, what is done and when."""
+
+    former: ClassVar[Mapping[str, str]] = {
+        "companions": "a run takes in what is opened, and nothing beside it",
+        "recent_tasks": "warm keeps a file for its time, whichever task worked on it",
+    }
 
     hot: TierRule = Field(default_factory=lambda: TierRule(files=20, seconds=600.0, files_after_cleanup=10))
     """The tier of files as text."""
@@ -70,16 +69,6 @@ class TierSettings(Frozen):
     """Size of a dictionary that is trained on a session's files to compress them. 0: none is trained."""
     critical: Paths = ()
     """Files that a run loads and pins when it starts."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_settings(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
-        former = [name for name in _FORMER if isinstance(values, Mapping) and name in values]
-        if not former:
-            return values
-        said = "; ".join(f"tiers.{name}: not used any more, {_FORMER[name]}" for name in former)
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
-        return {name: value for name, value in values.items() if name not in former}
 
     @field_validator("strategies")
     @classmethod

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -59,12 +57,13 @@ def _higher_levels() -> LevelSettings:
     return LevelSettings(sources=3, tokens=6000, strategy="executive", target_ratio=0.2, max_tokens=400, min_tokens=200)
 
 
-_FORMER = ("facts_tokens", "facts_growth", "max_facts_tokens")
-"""Settings that there were, and that mean nothing any more."""
-
-
 class TreeSettings(Frozen):
     """The summary tree: when each level is made, how large its summaries may be, and what happens to failures."""
+
+    former = dict.fromkeys(
+        ("facts_tokens", "facts_growth", "max_facts_tokens"),
+        "facts are kept in a store of their own, and a summary has no list of them any more",
+    )
 
     enabled: bool = True
     """Make summaries at all. Off: the transcript, search and recent messages still work."""
@@ -99,16 +98,6 @@ class TreeSettings(Frozen):
     """Make summaries anew when a message under them is edited. Off: they are marked as stale, and still used."""
     embed_summaries: bool = True
     """Put summaries into the vector index, beside the messages."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_settings(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
-        former = [name for name in _FORMER if isinstance(values, Mapping) and name in values]
-        if not former:
-            return values
-        said = "facts are kept in a store of their own, and a summary has no list of them any more"
-        warnings.warn(f"tree.{', tree.'.join(former)}: not used any more; {said}", DeprecationWarning, stacklevel=2)
-        return {name: value for name, value in values.items() if name not in former}
 
     def level(self, number: int) -> LevelSettings:
         """The settings of level `number` (1 and up)."""

@@ -13,21 +13,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from pydantic import TypeAdapter
-from sqlalchemy import Boolean
+from sqlalchemy import Boolean, Column, RowMapping, Table
 
 from langchain_tiered_memory.errors import DamagedRowError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.types.files import FILE_KINDS, Tier
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, Zone
-from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState
+from langchain_tiered_memory.types.records import Fact, FactKind, FactStatus, Role, SummaryState, Verdict
 from langchain_tiered_memory.types.runs import FileOperation, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-    from sqlalchemy import Column, RowMapping, Table
-
-    Columns: TypeAlias = Mapping[str, Any] | RowMapping
+Columns: TypeAlias = "Mapping[str, Any] | RowMapping"
 
 
 _SURROGATE = "\\ud"
@@ -36,11 +34,7 @@ _DAMAGED = "is not the JSON that is kept there"
 
 
 def read_json(value: object, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
-    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`.
-
-    Raises:
-        ValueError: when it is no text (SQLite lets bytes stand in a column of text), no JSON, or not of that type.
-    """
+    """`value` read as `kind`, such as `dict[str, int]` or `tuple[Fact, ...]`."""
     if not isinstance(value, str):
         msg = "is no text"
         raise ValueError(msg)  # noqa: TRY004 - one error for whatever damage did
@@ -161,7 +155,7 @@ _FORM_OF_COLUMNS: tuple[tuple[Form, str], ...] = (
     (_AMOUNT, "ratio seconds ttl_minutes"),
     (_SHARE, "weight kept_identifiers information_loss"),
     (_WORDS, "value attribute subject text payload checkpointer lease_owner error model strategy reason scope"),
-    (_WORDS, "namespace embedder"),
+    (_WORDS, "namespace embedder verdict_note verdict_writer"),
     (_WORDS, "vector passages.terms calibrations.counter id meta.name migrations.name events.name"),
     (_NAME, "session_id owner title begun_by message_id track name kind task answers call speaker phase task_id"),
     (_NAME, "langgraph_id path tool"),
@@ -183,6 +177,7 @@ _FORM_OF_COLUMNS: tuple[tuple[Form, str], ...] = (
     (_one_of((schema.WAITS,)), "open_calls"),
     (_one_of(tuple(SummaryState)), "summaries.state"),
     (_one_of(tuple(FailureReason)), "summaries.reason"),
+    (_one_of(get_args(Verdict)), "verdict"),
     (_one_of(get_args(FactKind)), "facts.kind"),
     (_one_of(get_args(FactStatus)), "status"),
     (_one_of(get_args(TaskState)), "tasks.state"),

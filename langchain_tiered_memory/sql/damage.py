@@ -21,25 +21,16 @@ OPTION = "damage"
 """The execution option under which every connection of a database carries its `Damage`."""
 
 
-def _nobody(_error: DamagedRowError) -> None:
-    """Tell nobody: a store on its own has no listeners."""
-
-
-def _no_reading(_payload: str) -> Draft | None:
-    """Read nothing again: a store on its own knows no messages."""
-    return None
-
-
 class Damage:
     """What becomes of damage in one database.
 
     Whoever opens the memory sets `tell` (a person wants to know) and `reread` (a message's derived columns are made
-    again from its payload, for the moment).
+    again from its payload, for the moment). A store on its own has no listeners, and knows no messages.
     """
 
     def __init__(self) -> None:
-        self.tell: Callable[[DamagedRowError], None] = _nobody
-        self.reread: Callable[[str], Draft | None] = _no_reading
+        self.tell: Callable[[DamagedRowError], None] = lambda _: None
+        self.reread: Callable[[str], Draft | None] = lambda _: None
         self._noted = threading.local()
 
     def note(self, error: DamagedRowError) -> None:

@@ -29,6 +29,7 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.sql import forks, schema
 from langchain_tiered_memory.sql.damage import OPTION, Damage
+from langchain_tiered_memory.sql.encryption import FileKey
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.migrations import STEPS, migrate, missing_steps
 from langchain_tiered_memory.sql.postgresql import begin_writing, create_postgresql, outcome_of
@@ -41,6 +42,8 @@ from langchain_tiered_memory.sql.urls import url_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+    from langchain_tiered_memory.sql.encryption import KeySource
 
 _MIGRATION_LOCK = 7161717
 """PostgreSQL's advisory lock for migrations: any number that other programs are unlikely to take."""
@@ -82,9 +85,10 @@ class Database(forks.AtFork):
         read_only: Whether nothing may be written: not to the database, and beside an SQLite file nothing but what its
             own reading needs.
         file_mode: Of an SQLite file that is made; `None`: as the umask has it.
+        encryption_key: Gives the key of an SQLite file that is encrypted.
 
     Raises:
-        SettingsError: for a URL that cannot be used.
+        SettingsError: for a URL that cannot be used, and for a key without an SQLite file.
         StorageError: when the database cannot be opened; its subclasses say why.
     """
 
@@ -96,6 +100,7 @@ class Database(forks.AtFork):
         now: Callable[[], float],
         read_only: bool = False,
         file_mode: int | None = PRIVATE,
+        encryption_key: KeySource | None = None,
     ) -> None:
         self._url = url_of(where)
         self.dialect: str = self._url.get_backend_name()
@@ -113,6 +118,13 @@ class Database(forks.AtFork):
         if read_only and self.in_memory:
             msg = "a memory in this process's memory is empty when it is opened: read_only needs a path or a URL"
             raise SettingsError(msg)
+        if encryption_key is not None and self.path is None:
+            msg = (
+                f"a key encrypts an SQLite file, and {self.label} is none. PostgreSQL is encrypted where it runs (its "
+                "disk, or the server's own means); what is in memory ends with the process"
+            )
+            raise SettingsError(msg)
+        self._key = FileKey(encryption_key) if encryption_key is not None else None
         self._make_locks()
         try:
             self._open(now, read_only=read_only)
@@ -126,11 +138,17 @@ class Database(forks.AtFork):
         self.read_only = read_only
         self._file = (
             SqliteFile(
-                self.path, label=self.label, busy_seconds=self.busy_seconds, mode=self.file_mode, read_only=read_only
+                self.path,
+                label=self.label,
+                busy_seconds=self.busy_seconds,
+                mode=self.file_mode,
+                read_only=read_only,
+                key=self._key,
             )
             if self.path is not None
             else None
         )
+        self._driver_errors = (sqlite3.Error if self._file is None else self._file.driver.Error,)
         try:
             self.engine = self._create_engine()
         except ModuleNotFoundError as error:
@@ -147,7 +165,7 @@ class Database(forks.AtFork):
         try:
             until_it_passes(lambda: self._prepare(now), seconds=self.busy_seconds, passes=_is_conflict)
         except BaseException:
-            self.engine.dispose()
+            self._let_go()
             raise
 
     def _make_locks(self) -> None:
@@ -204,7 +222,7 @@ class Database(forks.AtFork):
                         self._file.confirm(connection.info)
                     is_ending = True
             except DBAPIError as error:
-                found = storage_error(error.orig, self.label)
+                found = self._error_of(error)
                 if not (is_ending and number and isinstance(found, StorageUnreachableError)):
                     raise found from error
                 self._look_after_commit(number, found)
@@ -223,6 +241,14 @@ class Database(forks.AtFork):
         if became == "unknown":
             msg = f"{error} It broke during a commit: whether this call was written is not known. It may be made again"
             raise OutcomeUnknownError(msg) from error
+
+    def _error_of(self, error: DBAPIError) -> StorageError:
+        if self._file is None or error.orig is None:
+            return storage_error(error.orig, self.label)
+        found = self._file.error_of(error.orig)
+        if isinstance(found, StorageConflictError):  # connections that have the key of before
+            self.engine.dispose()
+        return found
 
     def _all_in_use(self) -> StorageBusyError:
         msg = f"{self.label}: every connection stayed in use for {self.busy_seconds} s; try again"
@@ -263,6 +289,11 @@ class Database(forks.AtFork):
             if lock is not None:
                 lock.release()
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the file has a key."""
+        return self._key is not None
+
     def read(self) -> AbstractContextManager[Connection]:
         """A transaction that only reads; within a `snapshot`, the one that its thread's reads share."""
         if self.read_only and self._file is not None:
@@ -279,7 +310,7 @@ class Database(forks.AtFork):
             yield connection
         except DBAPIError as error:
             self._shared.fail(error)
-            raise storage_error(error.orig, self.label) from error
+            raise self._error_of(error) from error
         except BaseException as error:
             if connection.invalidated:  # Ctrl-C within a statement: nothing but a rollback can be done with it
                 self._shared.fail(error)
@@ -362,17 +393,35 @@ class Database(forks.AtFork):
                     cursor.execute("VACUUM")
                     cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     busy = (cursor.fetchone() or (0,))[0]
-            except (DBAPIError, sqlite3.Error) as error:
+            except (DBAPIError, *self._driver_errors) as error:
                 raise storage_error(getattr(error, "orig", error), self.label) from error
             except PoolTimeoutError as error:
                 raise self._all_in_use() from error
         return bool(busy) and not self.in_memory
 
+    def rotate_key(self, ask: KeySource) -> bool:
+        """Encrypt the file with another key. See `SqliteFile.rotate_key`."""
+        self.require_writable()
+        self._shared.end()
+        if self._file is None:
+            msg = f"{self.label} is no file that has a key"
+            raise SettingsError(msg)
+        with self._alone(self._writing):
+            try:
+                return self._file.rotate_key(ask)
+            finally:
+                self.engine.dispose()
+
     def close(self) -> None:
         """Let go of all connections. Any later use raises `ClosedError`."""
         self._closed = True
         self._shared.end()
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.engine.dispose()
+        if self._file is not None:
+            self._file.close()
 
     def before_fork(self) -> None:
         """Close what is idle: SQLite must not be carried across a fork, nor may two processes share a socket."""

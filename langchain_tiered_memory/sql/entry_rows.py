@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any, get_args
 
 from langchain_tiered_memory.errors import InvalidInputError
-from langchain_tiered_memory.sql.column_forms import check, damage_in
+from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in
 from langchain_tiered_memory.sql.rows import names_in, names_to_json, packed_or_none
-from langchain_tiered_memory.sql.schema import digest_of, entries, packed, seal_of, storable, unpacked
+from langchain_tiered_memory.sql.schema import digest_of, entries, packed, storable, unpacked
 from langchain_tiered_memory.types.drafts import counter_mark
 from langchain_tiered_memory.types.records import Draft, Entry, Role
 
@@ -16,32 +18,15 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 ROLES = frozenset(get_args(Role))
 
-ENTRY_COLUMNS = (
-    entries.c.seq,
-    entries.c.message_id,
-    entries.c.role,
-    entries.c.text,
-    entries.c.payload,
-    entries.c.digest,
-    entries.c.tokens,
-    entries.c.at,
-    entries.c.name,
-    entries.c.track,
-    entries.c.kind,
-    entries.c.task,
-    entries.c.calls,
-    entries.c.answers,
-    entries.c.group_seq,
-    entries.c.pinned,
-    entries.c.revision,
-    entries.c.summary_id,
-)
+_ENTRY_NAMES = (
+    "seq", "message_id", "role", "text", "payload", "digest", "tokens", "at", "name", "track", "kind", "task", "calls",
+    "answers", "group_seq", "pinned", "revision", "summary_id",
+)  # fmt: skip
+ENTRY_COLUMNS = tuple(entries.c[name] for name in _ENTRY_NAMES)
 """What `entry_of` wants, in its order: a context reads hundreds of entries, and places are faster than names."""
-_ENTRY_NAMES = tuple(column.name for column in ENTRY_COLUMNS)
 
 
 def entry(row: RowMapping) -> Entry:
@@ -50,11 +35,7 @@ def entry(row: RowMapping) -> Entry:
 
 
 def entry_of(row: Iterable[Any]) -> Entry:
-    """A row of `ENTRY_COLUMNS`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ENTRY_COLUMNS`."""
     values = tuple(row)
     seq, message_id, role, text, payload, digest, tokens, at, *rest = values
     name, track, kind, task, calls, answers, group, pinned, revision, summary_id = rest
@@ -160,14 +141,11 @@ def entry_values(draft: Draft) -> dict[str, Any]:
 
 
 def seal_of_row(session_digest: str, row: Columns) -> str:
-    """The seal over what a message was given with, from the columns of its row."""
-    return seal_of(
-        session_digest,
-        row["seq"],
-        row["message_id"],
-        track=row["track"],
-        at=row["at"],
-        kind=row["kind"],
-        task=row["task"],
-        digest=row["digest"],
-    )
+    """What proves that a message still stands where, when and as what it was given.
+
+    Over values as they are stored. None of them follows from another: only what was noted when the message came says
+    which of two that disagree was damaged.
+    """
+    given = ("seq", "message_id", "track", "at", "kind", "task", "digest")
+    said = [session_digest, *(float(row[name]) if name == "at" else row[name] for name in given)]
+    return hashlib.sha256(json.dumps(said, default=repr).encode("ascii")).hexdigest()[:32]

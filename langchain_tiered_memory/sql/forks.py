@@ -117,11 +117,7 @@ class Section:
         self._heals = heals
 
     def __enter__(self) -> None:
-        """Wait for a fork that is on.
-
-        Raises:
-            ForkedError: when this process was forked in the middle of such a section.
-        """
+        """Wait for a fork that is on."""
         if self._what in _cut and not self._heals:
             msg = (
                 f"this process was forked while another thread had been in {self._what} for more than "

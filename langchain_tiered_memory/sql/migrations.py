@@ -131,12 +131,6 @@ def _ids_per_track(connection: Connection) -> None:
         index.create(connection)
 
 
-def _tracks(connection: Connection) -> None:
-    """Ids are unique on a track; a session knows which sub-agent began it on its main track."""
-    _ids_per_track(connection)
-    _add_columns(connection, schema.sessions, "begun_by TEXT")
-
-
 def _open_calls(connection: Connection) -> None:
     """A row for each call without a result, in the place of a list in the row of the message that made it."""
     schema.open_calls.create(connection, checkfirst=True)
@@ -149,28 +143,21 @@ def _open_calls(connection: Connection) -> None:
         connection.execute(update(entries).where(mine).values(open_calls=written))
 
 
-def _forgetting(connection: Connection) -> None:
-    """What was forgotten as keyed digests, and their key; removals that were begun; two columns of sessions."""
+def _soundness(connection: Connection) -> None:
+    """What counted a message or a summary, and a seal over what a message was given with: empty for those before.
+
+    Ids are unique on a track; a session knows which sub-agent began it on its main track; each open call has a row.
+    What was forgotten stands as keyed digests, with their key; removals that were begun, and events that nobody heard.
+    """
+    _add_columns(connection, schema.entries, "counter INTEGER", "seal VARCHAR(32)")
+    _add_columns(connection, schema.summaries, "counter INTEGER")
+    _ids_per_track(connection)
+    _add_columns(connection, schema.sessions, "begun_by TEXT")
+    _open_calls(connection)
     _add_columns(connection, schema.sessions, "checkpointer TEXT", "forgotten BIGINT")
     _create_tables(connection, schema.forgotten_sessions, schema.forgotten, schema.removals, schema.removal_targets)
     connection.execute(insert(schema.meta).values(name=schema.FORGETTING_KEY, value=secrets.token_hex(32)))
-
-
-def _events(connection: Connection) -> None:
-    """Add the table of events not yet acknowledged."""
     _create_tables(connection, schema.events)
-
-
-def _proofs(connection: Connection) -> None:
-    """What counted a message or a summary, and a seal over what a message was given with: empty for those before."""
-    _add_columns(connection, schema.entries, "counter INTEGER", "seal VARCHAR(32)")
-    _add_columns(connection, schema.summaries, "counter INTEGER")
-
-
-def _soundness(connection: Connection) -> None:
-    """Ids per track, a row for each open call, what was forgotten, events that nobody heard, proofs."""
-    for part in (_proofs, _tracks, _open_calls, _forgetting, _events):
-        part(connection)
 
 
 def _facts(connection: Connection) -> None:
@@ -183,25 +170,18 @@ def _facts(connection: Connection) -> None:
     _create_tables(connection, schema.facts)
 
 
-def _file_tiers(connection: Connection) -> None:
-    """Files of a run with their tiers and contents; whether a checkpoint is archived."""
-    _add_columns(connection, schema.checkpoints, "archived BOOLEAN DEFAULT false NOT NULL")
-    _create_tables(connection, schema.file_tiers, schema.kept_files, schema.file_contents, schema.file_dictionaries)
+def _long_runs(connection: Connection) -> None:
+    """Files of a run with their tiers and contents; whether a checkpoint is archived.
 
-
-def _cost(connection: Connection) -> None:
-    """A summary says whether rules wrote it until a model does, and whether a view wants that. Of those before: no."""
+    A summary says whether rules wrote it until a model does, and whether a view wants that. Of those before: no.
+    """
     flag = "BOOLEAN DEFAULT false NOT NULL"
+    _add_columns(connection, schema.checkpoints, f"archived {flag}")
+    _create_tables(connection, schema.file_tiers, schema.kept_files, schema.file_contents, schema.file_dictionaries)
     _add_columns(connection, schema.summaries, f"by_rules {flag}", f"wanted {flag}")
     for index in schema.summaries.indexes:
         if index.name == schema.BY_RULES_INDEX:
             index.create(connection, checkfirst=True)
-
-
-def _long_runs(connection: Connection) -> None:
-    """Everything that came with the fifth schema."""
-    for part in (_file_tiers, _cost):
-        part(connection)
 
 
 def _scopes(connection: Connection) -> None:
@@ -235,6 +215,11 @@ def _across_sessions(connection: Connection) -> None:
     _create_tables(connection, schema.items, schema.item_vectors)
 
 
+def _verdicts(connection: Connection) -> None:
+    """What a person calls a summary, why, and who had written it; of those before, nothing."""
+    _add_columns(connection, schema.summaries, "verdict VARCHAR(16)", "verdict_note TEXT", "verdict_writer TEXT")
+
+
 STEPS: tuple[tuple[str, Step], ...] = (
     ("first schema", _first_schema),
     ("guard", _guard),
@@ -243,16 +228,13 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("long runs", _long_runs),
     ("scopes and statements", _scopes),
     ("across sessions", _across_sessions),
+    ("verdicts", _verdicts),
 )
 """Name and step, oldest first."""
 
 
 def refuse_foreign_tables(present: set[str]) -> None:
-    """Refuse an SQLite file of another program.
-
-    Raises:
-        NotOurDatabaseError: when there are tables, and ours are not among them.
-    """
+    """Refuse an SQLite file of another program."""
     if present and schema.migrations.name not in present:
         msg = (
             f"this SQLite file belongs to another program (it has the table {min(present)!r} and none of ours): "
@@ -262,11 +244,7 @@ def refuse_foreign_tables(present: set[str]) -> None:
 
 
 def missing_steps(connection: Connection) -> int:
-    """How many steps the database lacks: 0 when it is up to date.
-
-    Raises:
-        NewerSchemaError: when a later version of the package wrote the database.
-    """
+    """How many steps the database lacks: 0 when it is up to date."""
     if not inspect(connection).has_table(schema.migrations.name):
         return len(STEPS)
     applied = int(connection.scalar(select(func.coalesce(func.max(schema.migrations.c.number), 0))) or 0)

@@ -55,12 +55,9 @@ def create_postgresql(url: URL, *, seconds: float, read_only: bool) -> Engine:
 def begin_writing(connection: Connection, line: str | None) -> int:
     """The transaction's number; after waiting for one's turn where there is a `line` of writers.
 
-    A row's lock goes to whoever asks first when it is free, and who has waited longest may be passed over for long. An
-    advisory lock is handed on in the order of asking, so a line of them bounds the wait.
-
-    Args:
-        connection: The transaction, in which nothing was done yet.
-        line: Hexadecimal digits that name the line.
+    Nothing was done in it yet; hexadecimal digits name the line. A row's lock goes to whoever asks first when it is
+    free, and who has waited longest may be passed over for long. An advisory lock is handed on in the order of
+    asking, so a line of them bounds the wait.
     """
     if line is None:
         return int(connection.exec_driver_sql("SELECT txid_current()").scalar_one())
@@ -70,15 +67,10 @@ def begin_writing(connection: Connection, line: str | None) -> int:
 
 
 def vacuum(connection: Connection, tables: Sequence[str]) -> list[str]:
-    """Free the dead rows of tables, waiting for nobody.
+    """Free the dead rows of tables, waiting for nobody; each statement stands alone on that connection.
 
-    Args:
-        connection: One on which each statement stands alone.
-        tables: Their names.
-
-    Returns:
-        Those that somebody else holds a lock of that does not go with it, such as another `VACUUM`, `ANALYZE` or a
-        dump of the schema: they keep their dead rows for now.
+    Gives those that somebody else holds a lock of that does not go with it, such as another `VACUUM`, `ANALYZE` or
+    a dump of the schema: they keep their dead rows for now.
     """
     skipped: list[str] = []
 

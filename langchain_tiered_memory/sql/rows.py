@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.errors import DamagedRowError
-from langchain_tiered_memory.sql.column_forms import check, damage_in, key_of, read_json
+from langchain_tiered_memory.sql.column_forms import Columns, check, damage_in, key_of, read_json
 from langchain_tiered_memory.sql.damage import damage_of
 from langchain_tiered_memory.sql.schema import packed, sessions, unpacked
 from langchain_tiered_memory.types.records import SessionRef
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Connection, RowMapping, Table
-
-    from langchain_tiered_memory.sql.column_forms import Columns
 
 
 def unpacked_or_none(value: str | None) -> str | None:
@@ -44,11 +42,7 @@ def names_from_json(value: str | None) -> list[str]:
 
 
 def from_json(table: Table, row: Columns, column: str, kind: Any) -> Any:  # noqa: ANN401 - a value of `kind`
-    """The JSON in a column of a row, read as `kind`. Every parse of stored JSON goes through here.
-
-    Raises:
-        DamagedRowError: when it cannot be read as that.
-    """
+    """The JSON in a column of a row, read as `kind`. Every parse of stored JSON goes through here."""
     try:
         return read_json(row[column], kind)
     except ValueError as error:
@@ -67,11 +61,7 @@ def names_in(table: Table, row: Columns, column: str) -> tuple[str, ...]:
 
 
 def session_ref(row: RowMapping) -> SessionRef:
-    """A row of `ltm_sessions`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_sessions`."""
     check(sessions, {name: row[name] for name in ("key", "epoch", "ended_at")})
     return SessionRef(
         key=row["key"],

@@ -225,6 +225,9 @@ summaries = Table(
     Column("lease_owner", Text),
     Column("lease_until", Float),
     Column("retry_at", Float),
+    Column("verdict", String(16)),
+    Column("verdict_note", Text),
+    Column("verdict_writer", Text),
     Index("ltm_summaries_waiting", "session_key", "level", "parent_id", "first_seq"),
     Index("ltm_summaries_border", "session_key", "level", "track", "last_seq"),
     Index("ltm_summaries_level", "session_key", "level", "last_seq"),
@@ -569,26 +572,6 @@ def digest_of(value: str) -> str:
 def digest_of_task(track: str, task_id: str) -> str:
     """The identity of a task: its name is one on its track, and may be another task's on another."""
     return digest_of(json.dumps([track, task_id]))
-
-
-def seal_of(
-    session_digest: str,
-    seq: int,
-    message_id: str,
-    *,
-    track: str,
-    at: float,
-    kind: str | None,
-    task: str | None,
-    digest: str,
-) -> str:
-    """What proves that a message still stands where, when and as what it was given.
-
-    Over values as they are stored. None of them follows from another: only what was noted when the message came says
-    which of two that disagree was damaged.
-    """
-    said = [session_digest, seq, message_id, track, float(at), kind, task, digest]
-    return hashlib.sha256(json.dumps(said, default=repr).encode("ascii")).hexdigest()[:32]
 
 
 def beside_index(column: ColumnElement[int]) -> ColumnElement[int]:

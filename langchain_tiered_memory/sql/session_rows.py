@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Insert, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, RowMapping, Table, and_, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langchain_tiered_memory.errors import MixedOwnersError, StorageBusyError
@@ -19,8 +19,6 @@ from langchain_tiered_memory.types.records import SummaryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from sqlalchemy import RowMapping, Table
 
 
 _LOCKED = select(sessions).where(sessions.c.digest == bindparam("digest")).with_for_update()
@@ -88,19 +86,8 @@ def ensure_session(
 ) -> RowMapping:
     """The locked row of a session, made where there is none; opened again where it was closed.
 
-    Args:
-        connection: The transaction.
-        session_id: Which session.
-        user: Whose it is.
-        title: What it is about.
-        now: What time it is.
-        begun_by: The place in a graph of the sub-agent that begins it on the main track.
-        checkpointer: LangGraph's checkpointer, where one keeps the conversation too.
-        before: Gives columns that a new row goes on with, where one of that name was there before.
-
-    Raises:
-        MixedOwnersError: when it belongs to another user.
-        StorageBusyError: when somebody keeps removing it.
+    `before` gives columns that a new row goes on with, where one of that name was there before; `begun_by` and
+    `checkpointer` are as of `remember`. Raises `MixedOwnersError` when it is another user's.
     """
     for _ in range(_ATTEMPTS):
         row = connection.execute(_LOCKED, {"digest": digest_of(session_id)}).mappings().one_or_none()
@@ -140,16 +127,12 @@ def _brought_up_to_date(
         values["checkpointer"] = checkpointer
     if row["ended_at"] is not None:
         values["ended_at"] = None
-        _take_up_archived(connection, row["key"])
+        # A closed session goes on: its highest summaries, archived when it was closed, are active again.
+        mine = and_(summaries.c.session_key == row["key"], summaries.c.state == SummaryState.ARCHIVED)
+        connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
     if values:
         connection.execute(update(sessions).where(sessions.c.key == row["key"]).values(values))
     return row
-
-
-def _take_up_archived(connection: Connection, key: int) -> None:
-    """A closed session goes on: its highest summaries, archived when it was closed, are active again."""
-    mine = and_(summaries.c.session_key == key, summaries.c.state == SummaryState.ARCHIVED)
-    connection.execute(update(summaries).where(mine).values(state=SummaryState.ACTIVE))
 
 
 def insert_all(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:

@@ -12,23 +12,36 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from langchain_tiered_memory.errors import DatabaseReplacedError, StorageConflictError, StorageError
+from langchain_tiered_memory.errors import (
+    DatabaseReplacedError,
+    KeyNeededError,
+    NotEncryptedError,
+    SettingsError,
+    StorageConflictError,
+    StorageError,
+)
+from langchain_tiered_memory.sql.encryption import FileKey, driver_of, refusal
 from langchain_tiered_memory.sql.errors import storage_error
 from langchain_tiered_memory.sql.migrations import refuse_foreign_tables
 from langchain_tiered_memory.sql.private_files import create_file
 
 if TYPE_CHECKING:
+    import sqlite3
     from pathlib import Path
 
+    from langchain_tiered_memory.sql.encryption import KeySource
+
 _SIDE_FILES = ("-wal", "-shm")
+_OPEN: WeakSet[SqliteFile] = WeakSet()
+"""The files that this process has open."""
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY")
 
 
@@ -57,18 +70,18 @@ def _as_text(value: bytes) -> str:
 
 
 class SqliteFile:
-    """An SQLite file that a memory is kept in.
+    """An SQLite file that a memory is kept in; with `mode` where it is made here, or (`None`) as the umask has it.
 
-    Args:
-        path: Where.
-        label: How errors name it.
-        busy_seconds: How long a write waits for a lock.
-        mode: Of the file where it is made here; `None`: as the umask has it.
-        read_only: Whether nothing may be written, not even beside it.
+    Raises:
+        SettingsError: when a `key` is given, and what encrypts is not installed.
     """
 
-    def __init__(self, path: Path, *, label: str, busy_seconds: float, mode: int | None, read_only: bool) -> None:
+    def __init__(
+        self, path: Path, *, label: str, busy_seconds: float, mode: int | None, read_only: bool, key: FileKey | None
+    ) -> None:
         self.path = path
+        self.driver = driver_of(key)
+        self._key = key
         self.read_only = read_only
         self._label = label
         self._busy_seconds = busy_seconds
@@ -87,22 +100,78 @@ class SqliteFile:
         if not self.path.parent.is_dir():
             msg = f"the folder {self.path.parent} does not exist: create it, or open the memory elsewhere"
             raise StorageError(msg)
+        self._require_one_driver()
         if self.read_only and not self.path.exists():
             msg = f"there is no database at {self.path} to read: open it without read_only to make one"
             raise StorageError(msg)
         if not self.read_only and not self.path.exists():
             self._make()
-        if not self.path.is_file() or not self.path.stat().st_size:
+        if not self.path.is_file():
+            return
+        if self._key is not None and not self.read_only and not self.path.stat().st_size:
+            # The salt is written before anything else; who comes second, with another, finds the first one's.
+            with suppress(self.driver.Error), closing(self._connect(self._uri())) as connection:
+                connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        if not self.path.stat().st_size:
             return
         self.seen = self.look()
         try:
             with closing(self._connect(self._uri())) as connection:
                 found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        except sqlite3.Error as error:
+        except self.driver.Error as error:
             if self.read_only and self.has_changed_since(self.seen):
                 raise self.changed() from error
-            raise storage_error(error, self._label) from error
+            raise self.error_of(error) from error
         refuse_foreign_tables({name for (name,) in found})
+
+    def close(self) -> None:
+        """It is open here no longer."""
+        _OPEN.discard(self)
+
+    def _require_one_driver(self) -> None:
+        """Go on where this process has the file open as it is opened now: with a key, or without one.
+
+        With and without are two libraries. One that closes a file takes the locks of the other from it.
+        """
+        if any(other.path == self.path and other.driver is not self.driver for other in list(_OPEN)):
+            so, what = ("without", NotEncryptedError) if self._key is not None else ("with", KeyNeededError)
+            msg = f"{self._label} is open in this process {so} a key: open it so here too, or close it first"
+            raise what(msg)
+        _OPEN.add(self)
+
+    def error_of(self, error: BaseException) -> StorageError:
+        """The error to raise for what the driver raised."""
+        refused = refusal(error, self.path, self._key)
+        if refused is not None and self._key is not None:
+            self._key.ask_again()
+            with suppress(self.driver.Error), closing(self._connect(self._uri())) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+                msg = f"{self._label} was given a new key by somebody else: try again"
+                return StorageConflictError(msg)
+        return refused or storage_error(error, self._label)
+
+    def rotate_key(self, ask: KeySource) -> bool:
+        """Encrypt the file with another key; connections in the pool still have the old one.
+
+        Returns:
+            Whether nothing under the old key is left; somebody's reading may keep some of it in the log.
+
+        Raises:
+            SettingsError: when the file is not encrypted, or the new key cannot be used.
+            StorageError: when it cannot be written. The old key opens it then.
+        """
+        if self._key is None:
+            msg = f"{self._label} is not encrypted: `tiered-memory encrypt` makes an encrypted copy"
+            raise SettingsError(msg)
+        new = FileKey(ask)
+        try:
+            with closing(self.connect()) as connection:
+                new.rekey(connection)
+                self._key = new
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except self.driver.Error as error:
+            raise storage_error(error, self._label) from error
+        return not busy
 
     def connect(self) -> sqlite3.Connection:
         """A connection for the pool."""
@@ -191,7 +260,16 @@ class SqliteFile:
         return f"{self.path.as_uri()}?mode=ro" + ("&immutable=1" if self.seen.is_quiet else "")
 
     def _connect(self, uri: str) -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, check_same_thread=False)
+        connection: sqlite3.Connection = self.driver.connect(
+            uri, uri=True, timeout=self._busy_seconds, check_same_thread=False
+        )
+        if self._key is not None:
+            try:
+                self._key.unlock(connection, self.path)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix) if suffix else self.path
@@ -218,7 +296,9 @@ def create_sqlite(file: SqliteFile | None, *, seconds: float) -> Engine:
     if file is None:
         engine = create_engine("sqlite://", connect_args={"check_same_thread": False}, poolclass=StaticPool)
     else:
-        engine = create_engine("sqlite://", creator=file.connect, poolclass=QueuePool, pool_timeout=seconds)
+        engine = create_engine(
+            "sqlite://", creator=file.connect, module=file.driver, poolclass=QueuePool, pool_timeout=seconds
+        )
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, record: Any) -> None:  # noqa: ANN401 - the driver's and the pool's own types

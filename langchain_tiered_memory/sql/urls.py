@@ -14,11 +14,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 
 def url_of(where: str | Path | None) -> URL:
-    """The URL of a path, a URL, or (with `None`) a database in memory.
-
-    Raises:
-        SettingsError: for what cannot be used; a password in it is not told.
-    """
+    """The URL of a path, a URL, or (with `None`) a database in memory."""
     if where is None or where == ":memory:":
         return URL.create("sqlite")
     if isinstance(where, Path) or "://" not in where:

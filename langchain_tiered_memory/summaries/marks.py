@@ -15,6 +15,10 @@ STILL_OPEN, SAID = "Still open: ", "Also said: "
 TOOL_SAID = f"{TOOL_MARK} also said: "
 RULES = "extractive"
 """Who signs what rules wrote; any other name is a model's, or a writer's of a user's own."""
+PERSON = "person"
+"""Who signs a text that a person wrote."""
+CORRECTED = "- A person says: "
+"""How the line begins that a person's remark becomes."""
 
 APPENDED = re.compile(rf"(?:{STILL_OPEN}|{SAID}|{re.escape(TOOL_SAID)})")
 """How a line begins that an audit appended."""

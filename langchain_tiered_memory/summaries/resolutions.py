@@ -17,7 +17,6 @@ from langchain_tiered_memory.summaries.writers.extractive_overview import subjec
 from langchain_tiered_memory.summaries.writers.extractive_phrases import ANSWER, OVERVIEW, SPOKEN
 from langchain_tiered_memory.summaries.writers.ranking import (
     Unit,
-    cue_weight,
     in_order_of_worth,
     is_filler,
     kind_of,
@@ -128,8 +127,6 @@ def by_order(told: Sequence[Told]) -> Iterator[int]:
 
 def by_worth(told: Sequence[Told]) -> Iterator[int]:
     """The statements that tell most, first; fillers where there is nothing else."""
-    advised = [one.label.startswith("assistant") for one in told]
-    weights = [telling(one.text, advised=said) for one, said in zip(told, advised, strict=True)]
     places = [place for place, one in enumerate(told) if not is_filler(one.text)] or list(range(len(told)))
     units = [
         Unit(
@@ -137,7 +134,7 @@ def by_worth(told: Sequence[Told]) -> Iterator[int]:
             kind=told[place].kind if told[place].kind != "point" else kind_of(told[place].text),
             source=0,
             tokens=len(told[place].whole) / _CHARS_PER_TOKEN,
-            weight=cue_weight(told[place].text) * weights[place] * (1 - _LATER * place),
+            weight=telling(told[place].text) * (1 - _LATER * place),
         )
         for place in places
     ]

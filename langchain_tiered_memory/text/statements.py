@@ -27,7 +27,7 @@ _MAX_JOINED_CHARS = 240  # of an announcing line with its items: more items foll
 _MAX_PAIR_CHARS = 220  # of a sentence that needs its predecessor, with it
 _SHORT_WORDS = 9  # an item of no more words, without a full stop, is a part of its list
 _LABEL_WORDS = 6  # an announcing line of no more words names its first item, however long that is
-_COLONS = (":", "\uff1a")
+COLONS = (":", "\uff1a")
 _EMPHASIS = re.compile(r"\*\*+|__+(?=\W|$)|(?<!\w)__+")
 _WHOLLY_BOLD = re.compile(r"(?:\*\*|__)[^*_\n]{2,80}(?:\*\*|__):?")
 _LEANS = re.compile(
@@ -173,7 +173,7 @@ def _joined(given: Iterable[Piece]) -> Iterator[Statement]:
         text = plain(piece.text)
         if not text:
             continue
-        if text.endswith(_COLONS) or _WHOLLY_BOLD.fullmatch(piece.text):
+        if text.endswith(COLONS) or _WHOLLY_BOLD.fullmatch(piece.text):
             yield from _list_of(lead, items)
             lead, items = text.rstrip(":\uff1a"), []
         elif _is_short(text) and (piece.kind == "item" or (lead and not piece.follows)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, select, update
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
@@ -34,8 +34,6 @@ from langchain_tiered_memory.transcript.derived_rows import (
 from langchain_tiered_memory.types.records import Draft
 
 if TYPE_CHECKING:
-    from sqlalchemy import RowMapping
-
     from langchain_tiered_memory.types.drafts import Incoming
 
 GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], int]], list[int]]
@@ -43,18 +41,10 @@ GroupRule: TypeAlias = Callable[[Sequence[Draft], int, Mapping[tuple[str, str], 
 DropFacts: TypeAlias = Callable[[Connection, int, Sequence[int]], None]
 """The transaction, a session's key and numbers of messages: removes the facts that these messages state."""
 
-_KNOWN = select(
-    entries.c.id_digest,
-    entries.c.message_id,
-    entries.c.seq,
-    entries.c.digest,
-    entries.c.payload,
-    entries.c.tokens,
-    entries.c.revision,
-    entries.c.summary_id,
-    entries.c.track,
-    entries.c.at,
-).where(
+_OF_KNOWN = (
+    "id_digest", "message_id", "seq", "digest", "payload", "tokens", "revision", "summary_id", "track", "at"
+)  # fmt: skip
+_KNOWN = select(*(entries.c[name] for name in _OF_KNOWN)).where(
     entries.c.session_key == bindparam("session"),
     entries.c.track == bindparam("track"),
     entries.c.id_digest.in_(bindparam("digests", expanding=True)),

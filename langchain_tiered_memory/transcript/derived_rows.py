@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
-from langchain_tiered_memory.sql.column_forms import check
+from langchain_tiered_memory.sql.column_forms import Columns, check
 from langchain_tiered_memory.sql.rows import from_json, names_in, packed_or_none, unpacked_or_none
 from langchain_tiered_memory.sql.schema import (
     digest_of,
@@ -25,25 +25,12 @@ from langchain_tiered_memory.types.records import Fact, Passage, PassageDraft, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sqlalchemy import ColumnElement
-
-    from langchain_tiered_memory.sql.column_forms import Columns
     from langchain_tiered_memory.types.drafts import FileTouch
 
 
-PASSAGE_COLUMNS = (
-    passages.c.id,
-    passages.c.session_key,
-    passages.c.level,
-    passages.c.seq,
-    passages.c.part,
-    passages.c.start,
-    passages.c.stop,
-    passages.c.terms,
-    passages.c.summary_id,
-)
+_PASSAGE_NAMES = ("id", "session_key", "level", "seq", "part", "start", "stop", "terms", "summary_id")
+PASSAGE_COLUMNS = tuple(passages.c[name] for name in _PASSAGE_NAMES)
 """What `passage_of` wants, in its order: a question reads thousands of passages, and places are faster than names."""
-_PASSAGE_NAMES = tuple(column.name for column in PASSAGE_COLUMNS)
 _CHECKED_OF_PASSAGE = 8  # columns; whom a summary's id names is seen when that is read
 
 
@@ -53,11 +40,7 @@ def passage(row: Columns) -> Passage:
 
 
 def passage_of(row: Iterable[Any]) -> Passage:
-    """A row of `PASSAGE_COLUMNS`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `PASSAGE_COLUMNS`."""
     number, session_key, level, seq, part, start, stop, terms, summary_id = values = tuple(row)
     # Nearly every row is sound: the table of forms says what is wrong, if any.
     if not (
@@ -113,56 +96,31 @@ def passage_values(
     ]
 
 
+_AS_KEPT = (
+    "id", "level", "source_digest", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens",
+    "parent_id", "strategy", "text", "tokens", "attempts", "error", "model", "kept_identifiers", "information_loss",
+    "reason", "created_at", "verdict", "verdict_note",
+)  # fmt: skip
+_FLAGS = ("degraded", "stale", "by_rules", "from_tools")
 _CHECKED_OF_SUMMARY = (
     "id", "level", "state", "first_seq", "last_seq", "entry_count", "first_at", "last_at", "source_tokens", "strategy",
     "text", "tokens", "attempts", "calls", "input_tokens", "output_tokens", "seconds", "kept_identifiers",
-    "information_loss", "reason", "created_at",
+    "information_loss", "reason", "created_at", "verdict", "verdict_note",
 )  # fmt: skip
 """Columns of a summary that somebody reckons with, or that are words of ours."""
 
 
 def summary(row: Columns) -> Summary:
-    """A row of `ltm_summaries`.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """A row of `ltm_summaries`."""
     check(summaries, {name: row[name] for name in _CHECKED_OF_SUMMARY})
+    kept: dict[str, Any] = {name: row[name] for name in _AS_KEPT} | {name: bool(row[name]) for name in _FLAGS}
     return Summary(
-        id=row["id"],
-        level=row["level"],
+        **kept,
         track=unpacked_or_none(row["track"]),
         state=SummaryState(row["state"]),
         sources=names_in(summaries, row, "sources"),
-        source_digest=row["source_digest"],
-        first_seq=row["first_seq"],
-        last_seq=row["last_seq"],
-        entry_count=row["entry_count"],
-        first_at=row["first_at"],
-        last_at=row["last_at"],
-        source_tokens=row["source_tokens"],
-        parent_id=row["parent_id"],
-        strategy=row["strategy"],
-        text=row["text"],
         facts=from_json(summaries, row, "facts", tuple[Fact, ...]),
-        tokens=row["tokens"],
-        degraded=bool(row["degraded"]),
-        stale=bool(row["stale"]),
-        by_rules=bool(row["by_rules"]),
-        attempts=row["attempts"],
-        error=row["error"],
-        model=row["model"],
-        spent=Spent(
-            calls=row["calls"],
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            seconds=row["seconds"],
-        ),
-        kept_identifiers=row["kept_identifiers"],
-        information_loss=row["information_loss"],
-        from_tools=bool(row["from_tools"]),
-        reason=row["reason"],
-        created_at=row["created_at"],
+        spent=Spent(**{name: row[name] for name in ("calls", "input_tokens", "output_tokens", "seconds")}),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sqlalchemy import Connection, Integer, Select, bindparam, func, literal_column, or_, select, union_all
+from sqlalchemy import Connection, Integer, Row, Select, bindparam, func, literal_column, or_, select, union_all
 
 from langchain_tiered_memory.errors import DamagedRowError, InvalidInputError
 from langchain_tiered_memory.sql import entry_rows
@@ -22,8 +22,6 @@ from langchain_tiered_memory.transcript.summary_reads import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlalchemy import Row
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import Entry, Role, SessionRef
@@ -216,16 +214,10 @@ class EntryReads:
     def entries(
         self, ref: SessionRef, *, newest_first: bool = False, skip_damaged: bool = True, **bounds: Unpack[Bounds]
     ) -> list[Entry]:
-        """Messages of a session in their order (or newest first), filtered.
+        """Messages of a session in their order, or newest first (`limit` then takes the newest), filtered.
 
-        Args:
-            ref: The session.
-            newest_first: Turn the order round; `limit` then takes the newest.
-            skip_damaged: Whether a message whose row cannot be read is left out, and told of. Else it is an error.
-            **bounds: What else bounds them.
-
-        Raises:
-            DamagedRowError: for such a message.
+        A message whose row cannot be read is left out, and told of; without `skip_damaged` it is a
+        `DamagedRowError`.
         """
         with self.database.read() as connection:
             return read_entries(connection, ref, newest_first=newest_first, skip_damaged=skip_damaged, **bounds)
@@ -255,13 +247,7 @@ class EntryReads:
         return sorted(read)
 
     def by_id(self, ref: SessionRef, message_ids: Sequence[str], *, track: str | None = None) -> list[Entry]:
-        """The entries of these messages, in order; ids that are not there are left out.
-
-        Args:
-            ref: The session.
-            message_ids: Unique on each track; one that stands on several is found on each.
-            track: Only this track.
-        """
+        """The entries of these messages, in order, on one track or on each that has them; the missing are left out."""
         query, named = (_BY_ID, {}) if track is None else (_BY_ID_ON_TRACK, {"track": packed(track)})
         with self.database.read() as connection:
             parts = chunks(list(dict.fromkeys(digest_of(one) for one in message_ids)))

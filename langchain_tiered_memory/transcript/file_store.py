@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import RowMapping, Select, and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.column_forms import check
 from langchain_tiered_memory.sql.damage import readable
@@ -18,8 +18,6 @@ from langchain_tiered_memory.types.runs import FileAccess
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from sqlalchemy import RowMapping, Select
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.records import SessionRef
@@ -74,16 +72,10 @@ class Files:
     database: Database
 
     def latest(self, ref: SessionRef, *, track: str | None, before: int | None = None, limit: int) -> list[FileAccess]:
-        """One access for each path, the latest first.
+        """One access for each path, the latest first, of a track or of all, by messages before a number.
 
-        A file that was not touched within the last 2,000 accesses is not among them; whether one was ever written is
-        known however long ago that was.
-
-        Args:
-            ref: The session.
-            track: Only of this track; `None` for all.
-            before: Only by messages before this number.
-            limit: How many at most.
+        A file that was not touched within the last 2,000 accesses is not among them; whether one was ever
+        written is known however long ago that was.
         """
         walk, once_written = _statements(of_track=track is not None, is_before=before is not None)
         asked: dict[str, Any] = {"session": ref.key}

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
 
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.events import EventName
@@ -29,8 +29,6 @@ from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from sqlalchemy import RowMapping
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.sql.database import Database
@@ -101,11 +99,7 @@ class Outbox:
 
 
 def _event(row: RowMapping) -> tuple[Event, int]:
-    """An event that was written down, and how often it was told.
-
-    Raises:
-        DamagedRowError: when a column cannot be read.
-    """
+    """An event that was written down, and how often it was told."""
     check(events, {column.name: row[column.name] for column in events.c})
     event = Event(
         id=row["id"],

@@ -58,27 +58,12 @@ def remember(
 ) -> tuple[list[str], Appended | None]:
     """Write messages and give the ids of those that stand in the transcript now: what was forgotten stays out.
 
-    Args:
-        runtime: The memory.
-        session_id: Which session; it is made when it does not exist.
-        messages: LangChain messages, or what `convert_to_messages` takes.
-        user: Whose session it is.
-        title: What it is about.
-        track: Which line of the session.
-        at: When they were said; one moment for all, or one for each. Now, if not given.
-        kind: What they are, such as `acceptance_criteria`; free text.
-        task: The task they belong to; the one that was started last on this track, if not given.
-        sent_tokens: Raw tokens of the request that the last message answers, where known: teaches the calibration.
-        begun_by: The place in a graph whose sub-agent begins the session with it, where one does.
-        new_ids: Ids that must not be there yet: else nothing is written.
-        checkpointer: LangGraph's checkpointer, where one keeps the conversation too.
-        as_given: Whether a message with values nested too deeply is refused. Where it is the answer of a model that was
-            paid for, what is too deep is kept as a text of JSON instead, and reported.
-
-    Raises:
-        InvalidInputError: for a message, time or session id that cannot be taken, a message with values nested too
-            deeply to be kept among them; nothing was written.
-        StorageError: when the database cannot take them; nothing was written.
+    The session is made where it does not exist; `session_id` to `task` are as of `Session.add_messages`, and a task
+    that is not given is the one started last on this track. `sent_tokens` are the raw tokens of the request that
+    the last message answers, which teach the calibration. `begun_by` is the place in a graph whose sub-agent begins
+    the session with it, and `checkpointer` what of LangGraph keeps the conversation too. Where one of `new_ids` is
+    there already, nothing is written. What nests too deeply is refused where the messages are `as_given`; in an
+    answer that was paid for it is kept as a text of JSON instead, and reported.
     """
     files = runtime.settings.files if runtime.settings.files.enabled else None
     if task is None:
@@ -182,16 +167,9 @@ def as_turn(
 ) -> tuple[list[BaseMessage], frozenset[str]]:
     """The messages of a turn, with answers under ids that the track does not have yet, but for those written again.
 
-    Gives with them the ids that the track must not have yet.
-
-    Args:
-        runtime: The memory.
-        session_id: Which session.
-        track: Which line of it.
-        messages: What was said, each with an id.
-        renamed: The id of the answer at a place, where its own is taken; a random one, if not given.
-        settled: Ids that this turn has given its messages before.
-        may_be_again: Whether a beginning that the track ends with, the same ids and words, is a write tried once more.
+    Gives with them the ids that the track must not have yet. `renamed` gives the id of the answer at a place, where
+    its own is taken; else it is a random one. `settled` are ids that this turn has given its messages before. A
+    beginning that the track ends with, the same ids and words, is a write tried once more where it `may_be_again`.
     """
     transcript = runtime.store.transcript
     ref = transcript.find(session_id)
@@ -202,7 +180,9 @@ def as_turn(
         known = {entry.id for entry in found}
         if known and may_be_again:
             newest = transcript.entries(ref, track=track, newest_first=True, limit=len(messages))
-            said = [(str(one.id), _digest(runtime, one)) for one in messages]
+            redact = runtime.settings.redact
+            plain = messages if redact is None else [redacted(one, redact) for one in messages]
+            said = [(str(one.id), encode(kept).digest) for one, kept in zip(messages, plain, strict=True)]
             again = overlap(said, [(entry.id, entry.digest) for entry in reversed(newest)])
     named: list[BaseMessage] = []
     new_ids: set[str] = set()
@@ -222,8 +202,3 @@ def as_turn(
             new_ids.add(message_id)
             named.append(message.model_copy(update={"id": message_id}))
     return named, frozenset(new_ids)
-
-
-def _digest(runtime: Runtime, message: BaseMessage) -> str:
-    redact = runtime.settings.redact
-    return encode(message if redact is None else redacted(message, redact)).digest

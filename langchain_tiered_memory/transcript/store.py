@@ -18,12 +18,11 @@ from langchain_tiered_memory.transcript.entry_reads import read_named
 from langchain_tiered_memory.transcript.tombstones import held_back, known_before
 from langchain_tiered_memory.transcript.view_reads import ViewReads
 from langchain_tiered_memory.types.drafts import Appended, Incoming
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.types.records import SessionRef
 
 _BY_DIGEST = select(sessions).where(sessions.c.digest == bindparam("digest"))
 _BY_KEY = select(sessions).where(sessions.c.key == bindparam("session"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, select
 
 from langchain_tiered_memory.sql.damage import readable
 from langchain_tiered_memory.sql.retrying import retried
@@ -17,8 +17,6 @@ from langchain_tiered_memory.types.records import SessionRef, Summary, SummarySt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import ColumnElement
-
     from langchain_tiered_memory.sql.database import Database
 
 FINISHED = (SummaryState.ACTIVE, SummaryState.SUPERSEDED, SummaryState.ARCHIVED)
@@ -27,6 +25,7 @@ ROOT = (SummaryState.ACTIVE, SummaryState.ARCHIVED)
 _MOST_OF_SPAN = 500
 """Of one span: a line that a view shows tells of a few."""
 
+_SUMMED = ("tokens", "source_tokens", "calls", "input_tokens", "output_tokens", "seconds")
 _BY_ID = select(summaries).where(
     beside_index(summaries.c.session_key) == bindparam("session"), summaries.c.id.in_(bindparam("ids", expanding=True))
 )
@@ -134,16 +133,12 @@ class SummaryReads:
             select(
                 summaries.c.level,
                 func.count().label("summaries"),
-                func.sum(summaries.c.tokens).label("tokens"),
-                func.sum(summaries.c.source_tokens).label("source_tokens"),
-                func.sum(summaries.c.calls).label("calls"),
-                func.sum(summaries.c.input_tokens).label("input_tokens"),
-                func.sum(summaries.c.output_tokens).label("output_tokens"),
-                func.sum(summaries.c.seconds).label("seconds"),
-                func.sum(summaries.c.degraded.cast(summaries.c.level.type)).label("degraded"),
-                func.sum(summaries.c.stale.cast(summaries.c.level.type)).label("stale"),
-                func.avg(summaries.c.kept_identifiers).label("kept_identifiers"),
-                func.avg(summaries.c.information_loss).label("information_loss"),
+                *(func.sum(summaries.c[name]).label(name) for name in _SUMMED),
+                *(
+                    func.sum(summaries.c[name].cast(summaries.c.level.type)).label(name)
+                    for name in ("degraded", "stale")
+                ),
+                *(func.avg(summaries.c[name]).label(name) for name in ("kept_identifiers", "information_loss")),
             )
             .where(*_of_track(ref, track), summaries.c.state.in_(FINISHED))
             .group_by(summaries.c.level)
@@ -151,6 +146,13 @@ class SummaryReads:
         )
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
+
+    def verdicts(self, ref: SessionRef, *, track: str | None = None) -> list[tuple[int, str, str, int]]:
+        """What people called summaries of a session, or of one track of it: level, writer, verdict, and how often."""
+        row = (summaries.c.level, func.coalesce(summaries.c.verdict_writer, ""), summaries.c.verdict)
+        query = select(*row, func.count()).where(*_of_track(ref, track), summaries.c.verdict.is_not(None))
+        with self.database.read() as connection:
+            return [tuple(one) for one in connection.execute(query.group_by(*row).order_by(*row))]
 
     def _read(self, query: Any, **named: Any) -> list[Summary]:  # noqa: ANN401 - any select of summaries
         with self.database.read() as connection:

@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, select, update
 
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
@@ -40,8 +40,6 @@ from langchain_tiered_memory.transcript.append import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-
-    from sqlalchemy import ColumnElement, RowMapping
 
     from langchain_tiered_memory.sql.database import Database
     from langchain_tiered_memory.types.drafts import Incoming
@@ -229,11 +227,7 @@ def known_before(connection: Connection, secret: bytes, session_id: str) -> dict
 def bury(connection: Connection, secret: bytes, session: RowMapping, which: ColumnElement[bool] | None) -> None:
     """Leave a tombstone for each message that is about to be removed from a locked session.
 
-    Args:
-        connection: The transaction of the removal.
-        secret: The key of the digests.
-        session: The session's row.
-        which: Says which of its rows in `ltm_entries`; `None`: all, for the session itself goes.
+    `which` says which of its rows in `ltm_entries`; `None`: all, for the session itself goes.
     """
     session_id = unpacked(session["session_id"])
     digest = _digest(secret, "session", session_id)
@@ -247,59 +241,43 @@ def bury(connection: Connection, secret: bytes, session: RowMapping, which: Colu
     after = -1
     while page := _page(connection, session["key"], which, after):
         after = page[-1]["seq"]
-        ids = {row["seq"]: _digest(secret, "id", session_id, unpacked(row["message_id"])) for row in page}
-        tracks = {row["seq"]: _digest(secret, "track", unpacked(row["track"])) for row in page}
-        names = {row["seq"]: unpacked(row["message_id"]) for row in page}
-        mine = and_(revisions.c.session_key == session["key"], revisions.c.seq.in_(list(ids)))
-        former = connection.execute(select(revisions.c.seq, revisions.c.revision, revisions.c.digest).where(mine)).all()
-        insert_all(
-            connection,
-            forgotten,
-            [
-                {
-                    "forgotten_session": key,
-                    "seq": row["seq"],
-                    "revision": row["revision"],
-                    "role": WORKS if row["calls"] else row["role"],
-                    "track_digest": tracks[row["seq"]],
-                    "id_digest": ids[row["seq"]],
-                    "words_digest": _digest(secret, "words", session_id, names[row["seq"]], row["digest"]),
-                    # Columns as they are stored: a damaged one must not keep its message from being forgotten.
-                    "said_digest": _digest(secret, "said", session_id, *(row[name] for name in _SAID)),
-                }
-                for row in page
+        mine = and_(revisions.c.session_key == session["key"], revisions.c.seq.in_([row["seq"] for row in page]))
+        former: dict[int, list[tuple[int, str]]] = {}
+        for seq, revision, digest in connection.execute(
+            select(revisions.c.seq, revisions.c.revision, revisions.c.digest).where(mine)
+        ):
+            former.setdefault(seq, []).append((revision, digest))
+        stones: list[dict[str, Any]] = []
+        for row in page:
+            name = unpacked(row["message_id"])
+            stone = {
+                "forgotten_session": key,
+                "seq": row["seq"],
+                "track_digest": _digest(secret, "track", unpacked(row["track"])),
+                "id_digest": _digest(secret, "id", session_id, name),
+            }
+            # Columns as they are stored: a damaged one must not keep its message from being forgotten.
+            said = _digest(secret, "said", session_id, *(row[name] for name in _SAID))
+            wordings: list[tuple[int, str, str, bytes | None]] = [
+                (row["revision"], row["digest"], WORKS if row["calls"] else row["role"], said)
             ]
-            + [
-                {
-                    "forgotten_session": key,
-                    "seq": row.seq,
-                    "revision": row.revision,
-                    "role": "",
-                    "track_digest": tracks[row.seq],
-                    "id_digest": ids[row.seq],
-                    "words_digest": _digest(secret, "words", session_id, names[row.seq], row.digest),
-                    "said_digest": None,
-                }
-                for row in former
-            ],
-        )
+            wordings += [(revision, digest, "", None) for revision, digest in former.get(row["seq"], ())]
+            stones += [
+                stone
+                | {"revision": revision, "role": role, "said_digest": said}
+                | {"words_digest": _digest(secret, "words", session_id, name, digest)}
+                for revision, digest, role, said in wordings
+            ]
+        insert_all(connection, forgotten, stones)
 
 
 def _page(
     connection: Connection, session_key: int, which: ColumnElement[bool] | None, after: int
 ) -> Sequence[RowMapping]:
-    columns = (
-        entries.c.seq,
-        entries.c.revision,
-        entries.c.message_id,
-        entries.c.track,
-        entries.c.role,
-        entries.c.text,
-        entries.c.digest,
-        entries.c.calls,
-        entries.c.answers,
+    columns = ("seq", "revision", "message_id", "track", "digest", *_SAID)
+    query = select(*(entries.c[name] for name in columns)).where(
+        entries.c.session_key == session_key, entries.c.seq > after
     )
-    query = select(*columns).where(entries.c.session_key == session_key, entries.c.seq > after)
     if which is not None:
         query = query.where(which)
     return connection.execute(query.order_by(entries.c.seq).limit(_PAGE)).mappings().all()

@@ -118,15 +118,10 @@ class ViewReads(EntryReads):
     def required(
         self, ref: SessionRef, *, track: str, off: frozenset[int], opening: int, users: int, newest: int
     ) -> MustEntries:
-        """What must be shown of a track.
+        """What must be shown of a track, as if the messages in `off` were not there; pins are those of all tracks.
 
-        Args:
-            ref: The session.
-            track: Which line of it; pins are those of all.
-            off: `seq`s that are not on this branch: as if they were not there.
-            opening: How many system messages before the first user message, at most.
-            users: How many of the latest user messages.
-            newest: How many of the latest messages.
+        At most `opening` system messages before the first user message, `users` of the latest user messages,
+        and `newest` of the latest.
         """
         most = len(off)
 
@@ -171,15 +166,10 @@ class ViewReads(EntryReads):
             return int(connection.scalar(select(func.count()).select_from(some.limit(most).subquery())) or 0)
 
     def other_tracks(self, ref: SessionRef, *, track: str, after: int, tracks: int, limit: int) -> OtherTracks:
-        """What is told of other tracks beside the view of one.
+        """What is told of other tracks beside the view of `track` with its border at `after`.
 
-        Args:
-            ref: The session.
-            track: The view's.
-            after: The view's border.
-            tracks: How many tracks with messages that no summary has taken are named, at most.
-            limit: How many summaries are looked at: of those without a higher one the oldest, and as many behind the
-                border.
+        At most `tracks` with messages that no summary has taken are named. `limit` summaries are looked at: of
+        those without a higher one the oldest, and as many behind the border.
         """
         named = {"session": ref.key, "track": packed(track), "after": after, "limit": limit, "tracks": tracks}
         with self.database.read() as connection:

@@ -29,6 +29,8 @@ class Such:
     """In words, as in "it must be ..."."""
     fits: Callable[[Any], bool] = lambda _: True
     """Whether a value of the type is one of them."""
+    is_secret: bool = False
+    """Whether an error must not show what came instead."""
 
 
 def is_path(value: object) -> bool:
@@ -50,6 +52,14 @@ def as_paths(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
 
 Name: TypeAlias = Annotated[str, Such("a string that is not empty", bool)]
 Words: TypeAlias = Annotated[str, Such("words, not only blanks", lambda words: words.strip() != "")]
+MOST_NOTE_CHARS = 600
+Note: TypeAlias = Annotated[
+    str,
+    Such(
+        f"words, at most {MOST_NOTE_CHARS} characters",
+        lambda note: note.strip() != "" and len(note) <= MOST_NOTE_CHARS,
+    ),
+]
 SessionId: TypeAlias = Annotated[str, Such("a string that is not empty, such as LangGraph's thread_id", bool)]
 Count: TypeAlias = Annotated[int, Such("a whole number from 1 up", lambda count: count >= 1)]
 Amount: TypeAlias = Annotated[int, Such("a whole number from 0 up", lambda amount: amount >= 0)]
@@ -73,6 +83,9 @@ if TYPE_CHECKING:
     MessageLike: TypeAlias = BaseMessage | MessageLikeRepresentation
     Counting: TypeAlias = TokenCounter | str | Callable[[str], int] | Callable[[list[BaseMessage]], int]
     """A counter, the name of a tiktoken encoding, or a function of one text or of a list of messages."""
+    NewKey: TypeAlias = Callable[[], str | bytes]
+    """Gives a key: a string or bytes of at least 16 bytes."""
+    OptionalKey: TypeAlias = NewKey | None
 else:  # what takes them asks for what it needs: their packages are slow to import, or not there
     ChromaPlace = Annotated[
         Any,
@@ -89,6 +102,11 @@ else:  # what takes them asks for what it needs: their packages are slow to impo
         ),
     ]
     Checkpointer = MessageLike = Counting = Any
+    NewKey = Annotated[Any, Such("a function that gives the key", callable, is_secret=True)]
+    OptionalKey = Annotated[
+        Any,
+        Such("None or a function that gives the key", lambda given: given is None or callable(given), is_secret=True),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from langchain_tiered_memory.display.shown import Shown
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.outcomes import GuardReport
     from langchain_tiered_memory.types.policies import ViewPolicy
     from langchain_tiered_memory.types.records import LeftOut
@@ -27,7 +26,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Section(Shown):
+class Section(Shown, sheet="contexts.section"):
     """One part of a context, and its account."""
 
     name: str
@@ -45,11 +44,6 @@ class Section(Shown):
     not_shown: int = 0
     """Of the section `history`: messages that a line names and nothing tells of. Few: those that are not condensed yet
     and have no room, or whose summary also stands for another branch."""
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import section  # noqa: PLC0415 - as of `Shown`
-
-        return section(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +63,7 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Context(Shown):
+class Context(Shown, sheet="contexts.context"):
     """What one model call gets."""
 
     messages: list[BaseMessage]
@@ -97,8 +91,3 @@ class Context(Shown):
     def section(self, name: str) -> Section | None:
         """The section of that name, or `None` where the context has none."""
         return next((section for section in self.sections if section.name == name), None)
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import context  # noqa: PLC0415 - as of `Shown`
-
-        return context(self)

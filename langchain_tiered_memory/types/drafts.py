@@ -7,13 +7,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.types.records import added
+from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent, Verdict, added
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_tiered_memory.types.outcomes import FailureReason
-    from langchain_tiered_memory.types.records import Draft, Fact, PassageDraft, SessionRef, Spent
     from langchain_tiered_memory.types.runs import FileOperation
 
 
@@ -117,6 +116,16 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a person says of a summary."""
+
+    verdict: Verdict
+    note: str | None = None
+    by_model: bool = False
+    """Whether a model is there for what rules wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
     """Which passages a search may find, beside their session and level."""
 
@@ -162,12 +171,7 @@ _LISTED = ("kind", "text", "seq", "at", "by", "subject")
 
 
 def digest_of_summary(text: str, facts: Sequence[Fact]) -> str:
-    """Identity of what a summary says.
-
-    Args:
-        text: It.
-        facts: The list that stands on a summary from before facts were rows, as it was digested then.
-    """
+    """Identity of what a summary says, with the list of facts that one from before facts were rows has."""
     told = [{name: getattr(fact, name) for name in _LISTED} for fact in facts]
     for one in told:
         if one["by"] == "other":

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langchain_tiered_memory.display.shown import Listing, Shown
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Sheet
 
 Tier: TypeAlias = Literal["hot", "warm", "cold"]
 """In use now; used lately, or likely to be used next; kept for the session."""
@@ -50,7 +47,7 @@ FILE_KINDS = ("binary", "text", *dict.fromkeys(LANGUAGES.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class KeptFile(Shown):
+class KeptFile(Shown, sheet="sessions.file"):
     """What is known of a file besides its content."""
 
     path: str
@@ -74,21 +71,11 @@ class KeptFile(Shown):
     deleted: bool = False
     """Whether it was gone when it was looked for last."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.runs import file  # noqa: PLC0415 - as of `Shown`
 
-        return file(self)
-
-
-class Files(Listing[KeptFile]):
+class Files(Listing[KeptFile], sheet="sessions.files"):
     """Files of a run, the last opened first."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.runs import files  # noqa: PLC0415 - as of `Shown`
-
-        return files(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +126,7 @@ class OpenedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TierSizes(Shown):
+class TierSizes(Shown, sheet="sessions.tiers"):
     """How much the tiers hold."""
 
     files: dict[Tier, int]
@@ -161,11 +148,6 @@ class TierSizes(Shown):
     def compression(self) -> float | None:
         """How many bytes one byte of a compressed content stands for; `None` where none is compressed."""
         return self.packed_bytes / self.packed_stored_bytes if self.packed_stored_bytes else None
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.runs import tiers  # noqa: PLC0415 - as of `Shown`
-
-        return tiers(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,15 +198,10 @@ class ContextSize:
         return self.tokens / self.limit if self.limit else 0.0
 
 
-class WindowUse(Listing[ContextSize]):
+class WindowUse(Listing[ContextSize], sheet="contexts.window_use"):
     """How large contexts were, oldest first."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import window_use  # noqa: PLC0415 - as of `Shown`
-
-        return window_use(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +218,7 @@ _LOGGED = ("hot", "warm", "cold", "promotion", "demotion")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RunReport(Shown):
+class RunReport(Shown, sheet="sessions.report"):
     """How a run went, or goes: its files, their tiers, its contexts."""
 
     session_id: str
@@ -287,8 +264,3 @@ class RunReport(Shown):
         window = f", contexts up to {largest:.0%} of the window" if largest is not None else ""
         moved = f"{self.counts.get('promotions', 0)} promotions, {self.counts.get('demotions', 0)} demotions"
         return f"{files}, {full}, {moved}{packed}{times}{window}, {len(self.alerts)} alerts"
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.runs import report  # noqa: PLC0415 - as of `Shown`
-
-        return report(self)

@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from langchain_tiered_memory.display.shown import Listing, Shown
 from langchain_tiered_memory.types.records import LeftOut, Spent
-
-if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Sheet
 
 
 class Zone(StrEnum):
@@ -131,7 +128,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Outcome(Shown):
+class Outcome(Shown, sheet="contexts.outcome"):
     """One decision about a view. Those that changed it, or tried to, are kept: `Session.outcomes()`."""
 
     id: str
@@ -165,21 +162,11 @@ class Outcome(Shown):
     """Whether a prompt cache of this view had to begin anew."""
     undone_at: float | None = None
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import outcome  # noqa: PLC0415 - as of `Shown`
 
-        return outcome(self)
-
-
-class Outcomes(Listing[Outcome]):
+class Outcomes(Listing[Outcome], sheet="contexts.outcomes"):
     """Decisions about views, newest first."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import outcomes  # noqa: PLC0415 - as of `Shown`
-
-        return outcomes(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +244,7 @@ class ShownView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ViewDiff(Shown):
+class ViewDiff(Shown, sheet="contexts.view_diff"):
     """What a condensation changed in a view, or (from `preview`) would change. Numbers are messages' `seq`s."""
 
     outcome: Outcome
@@ -273,11 +260,6 @@ class ViewDiff(Shown):
     is not known any more."""
     after: ShownView | None = None
     """What it shows since; `None` where nothing of it was changed, or as above."""
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import view_diff  # noqa: PLC0415 - as of `Shown`
-
-        return view_diff(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,15 +277,10 @@ class LedgerRow:
     """Whether it came back: the outcome was undone."""
 
 
-class Ledger(Listing[LedgerRow]):
+class Ledger(Listing[LedgerRow], sheet="contexts.ledger"):
     """What left the views, newest first."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import ledger  # noqa: PLC0415 - as of `Shown`
-
-        return ledger(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +306,7 @@ class CostRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CostLedger(Shown):
+class CostLedger(Shown, sheet="contexts.costs"):
     """What condensing a session cost, and what it saved."""
 
     rows: tuple[CostRow, ...]
@@ -340,11 +317,6 @@ class CostLedger(Shown):
     saved_cost: float | None
     prefix_breaks: int
     """How often a prompt cache had to begin anew."""
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.contexts import costs  # noqa: PLC0415 - as of `Shown`
-
-        return costs(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,9 @@ ModeName: TypeAlias = Literal["recall", "minimal", "asked", "files", "loop", "qu
 Share: TypeAlias = Literal["the budget", "the rest", "the view"]
 """What a share is of: all of it; what system prompt and tools leave; what recall leaves of that."""
 
+_MARGIN_TOKENS = 8
+"""Framing of a message and rounding, kept free."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
@@ -72,7 +75,10 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewPolicy:
-    """How much room each section of a context has, and why. `print` it."""
+    """How much room each section of a context has, and why. `print` it.
+
+    All figures are tokens by our own count. The fields behind `rows` say what a row is made of, or what is kept of it.
+    """
 
     mode: Mode
     total: int
@@ -80,6 +86,56 @@ class ViewPolicy:
     fixed: int
     """System prompt and tool schemas."""
     rows: tuple[PolicyRow, ...]
+    recall: int
+    """Set aside for recall and the registered sections beside it."""
+    sections: int = 0
+    """Of that, for registered sections."""
+    spared: int = 0
+    """What recall was not given of its share beside file work: a view grows into it, and is filled as if it were taken.
+    Filled too, it would be sent anew at each condensation."""
+    cover: int
+    """Of `history`, for summaries."""
+    defended: int
+    """What summaries keep where messages that must be shown do not fit, also beside work on files."""
+    queries: int
+    """Of `history`, for earlier user messages behind them."""
+    record: int
+    """For summaries and facts together, where a fact that must last has no room among the facts."""
+    keep: int
+    """What settles when and over what a view is condensed: of recent messages, without file work."""
+    stays: int
+    """What remains of the recent messages after a condensation of the view."""
+    recent_least: int
+    """What recent messages have in any case."""
+    code: int
+    """Of `recall`, for code and tool output."""
+    summaries: int
+    """Of `recall`, for summaries."""
+    quotes_queries: bool = True
+    """Whether earlier user messages are quoted: not where a registered section is in their place."""
+
+    @property
+    def hard(self) -> int:
+        """The most that everything but recall may take, system prompt and tools included."""
+        return self.total - self.recall
+
+    @property
+    def is_full(self) -> bool:
+        """Whether system prompt and tools alone leave no room for a message."""
+        return self.fixed > self.total - _MARGIN_TOKENS
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """All rooms, whatever the mode: where they are the same, so is what stands in them."""
+        return self.total, self.fixed, self.recall, self.spared, *(row.tokens for row in self)
+
+    def of(self, section: str) -> int:
+        """The most that a section takes."""
+        return self.row(section).tokens
+
+    def without_recall(self) -> ViewPolicy:
+        """With recall's room given to the view: a history that fits is shown whole."""
+        return replace(self, recall=self.sections).telling(recent=self.total - self.sections - self.fixed)
 
     def __iter__(self) -> Iterator[PolicyRow]:
         """The rows, in the order of the sections."""
@@ -91,11 +147,7 @@ class ViewPolicy:
         return replace(self, rows=rows)
 
     def row(self, section: str) -> PolicyRow:
-        """The row of a section.
-
-        Raises:
-            KeyError: when there is none of that name.
-        """
+        """The row of a section."""
         found = next((row for row in self.rows if row.section == section), None)
         if found is None:
             raise KeyError(section)

@@ -15,7 +15,6 @@ from langchain_tiered_memory.display.shown import Listing, Shown
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from langchain_tiered_memory.display.sheet import Sheet
 
 Sum = TypeVar("Sum", bound="DataclassInstance")
 
@@ -73,7 +72,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Entry(Shown):
+class Entry(Shown, sheet="records.entry"):
     """One stored message."""
 
     seq: int
@@ -98,11 +97,6 @@ class Entry(Shown):
     """0 until the message is edited."""
     summary_id: str | None
     """The level-1 summary that stands for it (planned, being made or finished)."""
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import entry  # noqa: PLC0415 - as of `Shown`
-
-        return entry(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +151,11 @@ class SummaryState(StrEnum):
 
 FactKind: TypeAlias = Literal["goal", "constraint", "decision", "identifier", "number", "path", "question", "statement"]
 FactStatus: TypeAlias = Literal["active", "superseded"]
+Verdict: TypeAlias = Literal["good", "wrong", "incomplete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Fact(Shown):
+class Fact(Shown, sheet="records.fact"):
     """A durable statement of the conversation, with the messages that state it; a correction supersedes it."""
 
     kind: FactKind
@@ -200,21 +195,11 @@ class Fact(Shown):
     session_id: str = ""
     """The session that states it, where `TieredMemory.facts` gives it."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import fact  # noqa: PLC0415 - as of `Shown`
 
-        return fact(self)
-
-
-class Facts(Listing[Fact]):
+class Facts(Listing[Fact], sheet="records.facts"):
     """Statements, as `Session.facts` gives them."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import facts  # noqa: PLC0415 - as of `Shown`
-
-        return facts(self)
 
 
 def added(one: Sum, other: Sum) -> Sum:
@@ -240,7 +225,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Summary(Shown):
+class Summary(Shown, sheet="records.summary"):
     """A node of level 1 or more. It names exactly what it covers."""
 
     id: str
@@ -287,22 +272,16 @@ class Summary(Shown):
     reason: str | None = None
     """A `FailureReason` where the last attempt failed, or a fallback wrote it."""
     created_at: float = 0.0
+    verdict: Verdict | None = None
+    """What a person called it, by `Session.rate`; a text that was made since does not take it away."""
+    verdict_note: str | None = None
+    """What the person said was wrong or missing: every text that is made of it holds that."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import summary  # noqa: PLC0415 - as of `Shown`
 
-        return summary(self)
-
-
-class Expanded(Listing[Summary | Entry]):
+class Expanded(Listing[Summary | Entry], sheet="records.detail"):
     """What a summary stands for, as `Session.expand` gives it."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import detail  # noqa: PLC0415 - as of `Shown`
-
-        return detail(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +326,7 @@ class TextStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Hit(Shown):
+class Hit(Shown, sheet="records.hit"):
     """One thing that a search found."""
 
     level: int
@@ -369,21 +348,11 @@ class Hit(Shown):
     session_id: str = ""
     """The session that it stands in, where `TieredMemory.search` gives it."""
 
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import hit  # noqa: PLC0415 - as of `Shown`
 
-        return hit(self)
-
-
-class Hits(Listing[Hit]):
+class Hits(Listing[Hit], sheet="records.hits"):
     """What a search found, best first."""
 
     __slots__ = ()
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import hits  # noqa: PLC0415 - as of `Shown`
-
-        return hits(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

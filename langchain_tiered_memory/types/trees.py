@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.display.shown import Shown
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.types.records import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SummaryTree(Shown):
+class SummaryTree(Shown, sheet="records.tree"):
     """Every summary of a session, or of one track of it, as it stands now."""
 
     session_id: str
@@ -48,8 +47,3 @@ class SummaryTree(Shown):
     def children(self, summary_id: str) -> tuple[Summary, ...]:
         """The summaries right below one, by place; none for level 1, whose `sources` are messages."""
         return tuple(one for one in self.summaries if one.parent_id == summary_id)
-
-    def _sheet(self) -> Sheet:
-        from langchain_tiered_memory.display.records import tree  # noqa: PLC0415 - as of `Shown`
-
-        return tree(self)

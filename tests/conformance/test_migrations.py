@@ -22,6 +22,7 @@ from langchain_tiered_memory.items.values import ItemDraft, Reach
 from langchain_tiered_memory.reports import Event
 from langchain_tiered_memory.sql import migrations, schema
 from langchain_tiered_memory.transcript.outbox import write_down
+from langchain_tiered_memory.types.drafts import Judged
 from tests.file_builders import keep_in_all_tiers
 from tests.run_builders import checkpoint, outcome, touching
 from tests.store_builders import append, claim, fact, ids, incoming, open_store, plan, session_with, summarised
@@ -63,6 +64,8 @@ def build_kept_file(path: Path) -> None:
     draft = ItemDraft(namespace=("kept", "ann"), name="tea", value={"likes": "kept tea"}, fields=("$",))
     place = (draft.namespace, draft.name)
     store.items.write(Reach(user="ann"), [draft], vectors={place: [b"kept"]}, embedder="e" * 32, now=1.0)
+    called = Judged(verdict="wrong", note="kept note")
+    assert store.tree.judge(ref, one.id, called, now=1.0, owner=None, lease_seconds=1.0) is not None
     store.vector_queue.set_embedder("embedder")
     store.removal.messages(ref, ["m6"])
     store.removal.finish([store.removal.begin({}, now=1.0)], now=1.0)
@@ -114,6 +117,12 @@ def check_kept_items(store: SqlStore) -> None:
     assert store.items.below(Reach(user="bob"), (), now=2.0) == []
 
 
+def check_kept_verdict(store: SqlStore, ref: SessionRef) -> None:
+    """What there is since the eighth schema."""
+    assert store.tree.verdicts(ref) == [(1, "tests", "wrong", 1)]
+    assert [one.verdict_note for one in store.tree.all(ref) if one.verdict] == ["kept note"]
+
+
 def check_kept_content(path: Path, *, number: int) -> None:
     store = open_store(path)
     ref = store.transcript.find("s")
@@ -136,6 +145,8 @@ def check_kept_content(path: Path, *, number: int) -> None:
         check_kept_files(store, ref)
     if number > 6:
         check_kept_items(store)
+    if number > 7:
+        check_kept_verdict(store, ref)
     assert store.facts.unread_count(ref) == (1 if number > 3 else 3)  # one has an edited message
     store.runs.start_task(ref, "main", "new task", now=2.0)
     store.checkpoints.write(ref, checkpoint(id="e" * 32), keep=3)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,9 +17,12 @@ from langchain_tiered_memory.errors import StorageBusyError
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.migrations import STEPS
 from tests.store_builders import NOW, append, claim, ids, incoming, open_store, plan, session_with, written
+from tests.writers import PROCESSES, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from pathlib import Path
 
     from langchain_tiered_memory.store import SqlStore
 
@@ -38,6 +38,14 @@ def write_some(where: str | Path | None, writer: int) -> int:
         append(store, "s", incoming("shared", "shared"), incoming(f"w{writer} n{number}", f"{writer}-{number}"))
     store.database.close()
     return os.getpid()
+
+
+def write_until_killed(where: str | Path, session_id: str, told: Connection) -> None:
+    """Acknowledge each message that was written."""
+    store = open_store(where)
+    for number in range(10_000):
+        append(store, session_id, incoming(f"text {number}", f"m{number}"))
+        told.send(number)
 
 
 def claim_some(where: str | Path | None, writer: int) -> list[str]:
@@ -68,7 +76,7 @@ def in_threads(work: Callable[[int], object], count: int = WRITERS) -> list[obje
 
 
 def in_processes(work: Callable[..., object], where: str | Path, count: int = 3) -> list[object]:
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(count, mp_context=PROCESSES) as pool:
         return [future.result() for future in [pool.submit(work, where, number) for number in range(count)]]
 
 
@@ -290,32 +298,17 @@ def test_a_forked_child_and_its_parent_both_go_on(shared_where: str | Path) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no SIGKILL")
 def test_a_process_that_is_killed_loses_no_message_that_it_acknowledged(shared_where: str | Path) -> None:
     open_store(shared_where).database.close()
-    program = (
-        "import sys; from tests.store_builders import *\n"
-        f"store = open_store({str(shared_where)!r})\n"
-        "for n in range(10_000):\n"
-        "    append(store, sys.argv[1], incoming(f'text {n}', f'm{n}'))\n"
-        "    print(n, flush=True)\n"
-    )
-    path = os.pathsep.join([*sys.path, str(Path.cwd())])
     for number in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, f"s{number}"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-        )
-        assert process.stdout is not None
+        process, told = start(write_until_killed, shared_where, f"s{number}")
         acknowledged = -1
-        for line in process.stdout:
-            acknowledged = int(line)
-            if acknowledged >= 25:
-                break
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().split()
-        acknowledged = max([acknowledged, *(int(one) for one in rest if one.isdigit())])
-        process.wait()
-        process.stdout.close()
+        while acknowledged < 25:
+            acknowledged = told.recv()
+        process.kill()
+        process.join()
+        with suppress(EOFError):
+            while True:
+                acknowledged = told.recv()
+        told.close()
         store = open_store(shared_where)
         ref = store.transcript.find(f"s{number}")
         assert ref is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,6 @@ from tests.writers import start
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.migrates]
 
@@ -27,29 +27,33 @@ MOST = 10
 """Ends of one upgrade, unless every statement is asked for."""
 
 
-def upgrade(where: str, at: int | None, kind: str, pipe: Connection) -> None:
-    """Open a database of an earlier schema and be killed, or fail, at one step; say how many steps there were."""
+def upgraded(where: str, at: int | None, kind: str) -> int | None:
+    """Open an old database and fail at one step, or be killed there; how many steps there were, if it opened."""
     fault = Fault(at=at, kind=kind)
     with on_engine(Engine, fault):  # type: ignore[arg-type] - every engine, for this one does not exist yet
         try:
             open_store(where).database.close()
         except StorageFullError:
-            pipe.send("refused")
-            return
-    pipe.send(fault.steps)
+            return None
+    return fault.steps
 
 
-def upgraded_with(where: Path, at: int | None, kind: str) -> int | str | None:
-    """What became of an upgrade in a process of its own; `None` where it was killed."""
-    child, pipe = start(upgrade, str(where), at, kind)
+def upgrade(where: str, at: int, pipe: Connection) -> None:
+    """Be killed at one step."""
+    pipe.send(upgraded(where, at, "kill"))
+
+
+def killed(where: str, at: int) -> bool:
+    """Whether an upgrade in a process of its own was killed before it was done."""
+    child, pipe = start(upgrade, where, at)
     try:
-        found: int | str = pipe.recv()
+        pipe.recv()
     except EOFError:
-        return None
+        return True
     finally:
         child.join(60)
         pipe.close()
-    return found
+    return False
 
 
 @pytest.mark.parametrize("kind", ["kill", "full"])
@@ -58,25 +62,27 @@ def upgraded_with(where: Path, at: int | None, kind: str) -> int | str | None:
 def test_an_upgrade_that_ends_at_any_statement_is_finished_by_the_next_open(
     tmp_path: Path, kept: Path | None, kind: str
 ) -> None:
-    def fresh(name: str) -> Path:
+    def fresh(name: str) -> str:
         where = tmp_path / name
         if kept is not None:
             shutil.copy(kept, where)
-        return where
+        return str(where)
 
-    steps = upgraded_with(fresh("count.db"), None, kind)
-    assert isinstance(steps, int)
+    steps = upgraded(fresh("count.db"), None, kind)
+    assert steps is not None
     if kept is not None and kept == KEPT[-1]:
         assert steps == 0  # the present schema: nothing is written
     for number in spread(steps, MOST):
         where = fresh(f"{number}.db")
-        became = upgraded_with(where, number, kind)
-        # A question about the schema that fails is taken for no by SQLAlchemy, or asked again: then all went well.
-        assert became is None if kind == "kill" else became == "refused" or isinstance(became, int)
+        if kind == "kill":
+            assert killed(where, number)
+        else:
+            # A question about the schema that fails is taken for no by SQLAlchemy, or asked again: then all went well.
+            upgraded(where, number, kind)
         if kept is None:
             open_store(where).database.close()
         else:
-            check_kept_content(where, number=int(kept.stem.removeprefix("schema_")))
+            check_kept_content(Path(where), number=int(kept.stem.removeprefix("schema_")))
         with closing(sqlite3.connect(where)) as found, closing(sqlite3.connect(tmp_path / "count.db")) as whole:
             query = "SELECT type, name FROM sqlite_master ORDER BY 1, 2"
             assert found.execute(query).fetchall() == whole.execute(query).fetchall()

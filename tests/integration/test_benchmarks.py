@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from benchmarks import (
+    blind_questions,
     condensing,
     cost_curve,
     cover_facts,
@@ -116,6 +117,28 @@ def test_what_a_model_wrote_is_found_again_and_shown(run: Run) -> None:
     assert figures["unknown"] <= 0.1 * figures["asked"]
     assert figures["shares"]["this memory, the recorded model"]["all"] >= 0.9
     assert "rare sentences" in printed
+
+
+@pytest.mark.skipif(find_minilm() is None, reason="the files of MiniLM are not here")
+def test_blind_questions_are_dealt_to_three_readers_by_three_methods_and_counted(run: Run, tmp_path: Path) -> None:
+    talk = [{"id": str(n), "speaker": "ab"[n % 2], "text": f"Pump {n} is in hall {n % 7}."} for n in range(60)]
+    questions = [{"q": f"Where is pump {n}?", "answer": f"hall {n % 7}", "evidence": [str(n)]} for n in (3, 8, 20)]
+    path, out = tmp_path / "talk.json", tmp_path / "dealt"
+    sittings = [{"date": "2026-01-05", "turns": talk}]
+    path.write_text(json.dumps({"sessions": sittings, "questions": questions}), encoding="utf-8")
+    run(blind_questions.main, "deal", str(out), str(path), "--budget", "300")
+    key = json.loads((out / "key.json").read_text(encoding="utf-8"))
+    assert sorted(one["answer"] for one in key) == ["hall 1", "hall 3", "hall 6"]
+    for reader in range(3):
+        assert {one["dealt"][reader] for one in key} == set(blind_questions.METHODS)
+    for one in key:
+        texts = [(out / f"reader-{reader}" / f"{one['number']:02}.txt").read_text("utf-8") for reader in range(3)]
+        assert all(text.rstrip().endswith(one["question"]) for text in texts)
+        assert len(set(texts)) == 3
+    judged = tmp_path / "judged.json"
+    judged.write_text(json.dumps({"reader-0/01": 1, "reader-1/01": 0.5, "reader-2/01": 0}), encoding="utf-8")
+    found, _ = run(blind_questions.main, "count", str(out), "--judged", str(judged))
+    assert sorted(mark for name, mark in found["figures"].items() if name.startswith("all")) == [0, 0.5, 1]
 
 
 @pytest.mark.skipif(find_chromium() is None and not os.environ.get("CI"), reason="there is no Chromium here")

@@ -22,8 +22,8 @@ from tests.memory_builders import open_memory, quick_settings
 pytestmark = pytest.mark.slow
 
 COMMANDS = (
-    "replay", "ask", "eval", "inspect", "facts", "correct", "verify", "reindex", "doctor", "export", "import",
-    "forget", "status", "setup", "page", "serve", "policy",
+    "replay", "ask", "eval", "inspect", "facts", "correct", "rate", "verify", "reindex", "doctor", "export", "import",
+    "forget", "status", "setup", "page", "serve", "policy", "encrypt", "rotate-key",
 )  # fmt: skip
 PARTS = ("pump", "valve", "gauge")
 
@@ -229,6 +229,8 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIERED_MEMORY_MINILM_DIR", str(tmp_path))  # by words alone: it is quicker
     (tmp_path / "conversations").mkdir()
+    for name in ("key.txt", "new-key.txt"):
+        (tmp_path / name).write_text(f"a key for tests in {name}\n", "utf-8")
     chat(tmp_path, name="alice", messages=12)
     assert called("import", "memory.db", "alice.jsonl").exit_code == 0
     (tmp_path / "conversations.json").write_text((tmp_path / "alice.jsonl").read_text(encoding="utf-8"), "utf-8")
@@ -236,19 +238,34 @@ def test_every_command_has_an_example_that_works(tmp_path: Path, monkeypatch: py
     for command, example in EXAMPLES.items():
         assert " ".join(example.split()) in " ".join(called(command, "--help").output.split())
         name, *arguments = shlex.split(example)
-        assert (name, arguments[0]) == ("tiered-memory", command)
-        if command in ("setup", "eval", "replay", "correct", "serve"):
+        assert (name, arguments[2 if arguments[0] == "--key-file" else 0]) == ("tiered-memory", command)
+        if command in ("setup", "eval", "replay", "correct", "rate", "serve"):
             continue  # what fetches, measures for minutes or goes on serving has tests of its own
         shown = CliRunner().invoke(app, arguments, input="y\n", catch_exceptions=False)
         assert shown.exit_code == 0, (example, shown.output)
 
 
+ONE_BY_ONE = """
+import json, sys
+from langchain_tiered_memory.cli.app import run
+
+for arguments in json.loads(sys.argv[1]):
+    try:
+        run(arguments)
+    except SystemExit as ended:
+        assert not ended.code, (arguments, ended.code)
+"""
+"""Several commands in one process: each imports for seconds what all of them need."""
+
+
 def test_what_goes_to_a_file_or_a_pipe_has_no_colours_and_no_progress(tmp_path: Path) -> None:
-    db, command = database(tmp_path), [sys.executable, "-m", "langchain_tiered_memory"]
-    for arguments in (["verify", db, "--no-embeddings"], ["inspect", db, "chat"], ["doctor", db, "--no-embeddings"]):
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
-        assert "\x1b" not in done.stdout + done.stderr
-        assert done.stderr == ""
+    db = database(tmp_path)
+    commands = [["verify", db, "--no-embeddings"], ["inspect", db, "chat"], ["doctor", db, "--no-embeddings"]]
+    command = [sys.executable, "-c", ONE_BY_ONE, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "60 messages" in done.stdout
+    assert "\x1b" not in done.stdout
 
 
 def test_a_fact_is_corrected_by_the_id_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,6 +277,20 @@ def test_a_fact_is_corrected_by_the_id_that_is_shown(tmp_path: Path, capsys: pyt
     assert known["text"] not in called("facts", db, "chat", "hall 3").output
     capsys.readouterr()
     assert "no fact with the id 'zzz'" in failed(capsys, "correct", db, "chat", "zzz", "No.")
+
+
+def test_a_summary_is_rated_and_rules_write_theirs_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = database(tmp_path)
+    with TieredMemory.open(db, embeddings=None) as memory:
+        memory.flush()
+        summary = memory.session("chat").tree().summaries[-1]
+    span = f"{summary.first_seq}-{summary.last_seq}"
+    shown = called("rate", db, "chat", span, "incomplete", "--note", "Hall 3 has a Zieglermann pump.")
+    assert "called incomplete" in shown.output
+    assert "Zieglermann" in " ".join(shown.output.split())
+    assert json.loads(called("rate", db, "chat", summary.id[:8], "good", "--json").stdout)["verdict"] == "good"
+    capsys.readouterr()
+    assert "no summary" in failed(capsys, "rate", db, "chat", "zzz", "good")
 
 
 def test_names_may_be_shortened_and_mistakes_are_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ from tests.graph_builders import ChatState, Runner, thread
 from tests.memory_builders import conversation, open_memory, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from langchain_tiered_memory.memory import TieredMemory
@@ -250,13 +250,13 @@ def misshapen_cases(healthy: Path, column: Any) -> list[list[Damage]]:
     return [[Damage(column.table, column, value)] for value in wrong]
 
 
-def in_groups(columns: list[Any], *, most: int = 4) -> list[list[Any]]:
-    """Columns that share a copy: one of a table at most, and none beside one of a table with what was given."""
+def in_groups(columns: list[Any], *, most: int, apart: Collection[str]) -> list[list[Any]]:
+    """Columns that share a copy: one of a table at most, and none beside one of a table that stands apart."""
     by_table: dict[str, list[Any]] = {}
     for column in columns:
         by_table.setdefault(column.table.name, []).append(column)
-    groups = [[column] for column in columns if column.table.name in TRUTH]
-    made = [own for name, own in by_table.items() if name not in TRUTH]
+    groups = [[column] for column in columns if column.table.name in apart]
+    made = [own for name, own in by_table.items() if name not in apart]
     for across in zip_longest(*made):
         there = [column for column in across if column is not None]
         groups += [there[start : start + most] for start in range(0, len(there), most)]
@@ -273,20 +273,24 @@ def are_named(damages: list[Damage], problems: tuple[Problem, ...]) -> bool:
     return len(named) >= len(damages)
 
 
-in_each_group = pytest.mark.parametrize("columns", in_groups(COLUMNS), ids=lambda columns: "-".join(map(str, columns)))
+def in_each_group(*, most: int, apart: Collection[str] = ()) -> Any:
+    groups = in_groups(COLUMNS, most=most, apart=apart)
+    return pytest.mark.parametrize("columns", groups, ids=lambda columns: "-".join(map(str, columns)))
+
+
 in_each_checked_column = pytest.mark.parametrize(
     "column", [one for one in COLUMNS if str(one) not in NOT_CHECKABLE], ids=str
 )
 
 
-@in_each_group
+@in_each_group(most=len(FORMS))
 def test_a_value_that_cannot_be_there_is_named(healthy: Path, tmp_path: Path, columns: list[Any]) -> None:
     for together in misshapen_together(healthy, columns):
         named(healthy, tmp_path, together)
 
 
 @pytest.mark.sweep(24)
-@in_each_group
+@in_each_group(most=4, apart=TRUTH)
 def test_of_a_value_that_cannot_be_there_nothing_dies_and_it_is_mended(
     healthy: Path, tmp_path: Path, columns: list[Any]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import TieredMemory
@@ -9,6 +10,7 @@ from langchain_tiered_memory import TieredMemory
 ONCE = ("The budget of the ferry is 4300 euros.", "Our contact is Imke Hallberg.")
 
 
+@pytest.mark.slow
 def test_what_is_said_once_is_shown_beside_hundreds_of_alike_statements_which_stay_findable() -> None:
     with TieredMemory.open(None, embeddings=None) as memory:
         session = memory.session("s")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langchain_tiered_memory.context.compaction import condensing
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import TelemetryCollector, Verdict
 from langchain_tiered_memory.messages.validity.rules import check_valid
@@ -359,8 +361,9 @@ def test_what_was_condensed_a_moment_ago_is_not_condensed_again(call_style: Call
 
 
 @both
-def test_a_step_that_would_free_too_little_waits(call_style: CallStyle) -> None:
-    chosen = settings_of(thresholds=ThresholdSettings(percent=50), least_progress_share=0.9)
+def test_a_step_that_would_free_too_little_waits(call_style: CallStyle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condensing, "NUMBERS", replace(NUMBERS, least_progress_share=0.9))
+    chosen = settings_of(thresholds=ThresholdSettings(percent=50))
     seen = session_of(turns_for(60), chosen, call_style)
     told(call_style, seen.session.flush)
     context = asked(seen, call_style)

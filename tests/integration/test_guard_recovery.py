@@ -24,7 +24,6 @@ from langchain_tiered_memory.settings import (
     TreeSettings,
     ViewSettings,
 )
-from langchain_tiered_memory.settings.guard import MaskSettings
 from langchain_tiered_memory.sql.schema import checkpoints
 from langchain_tiered_memory.testing import FrozenClock
 from langchain_tiered_memory.types.outcomes import OutcomeKind, Zone
@@ -271,7 +270,7 @@ def run_of(scene: Scene, rounds: int) -> None:
 
 @both
 def test_a_critical_view_is_pruned_to_its_target_and_goes_on(call_style: CallStyle) -> None:
-    scene = Scene(call_style, tree={"enabled": False}, guard=GuardSettings(masks=MaskSettings(enabled=False)))
+    scene = Scene(call_style, tree={"enabled": False}, guard=GuardSettings(masks_outputs=False))
     run_of(scene, 40)
     context = scene.asks()
     guard = context.guard

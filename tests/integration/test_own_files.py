@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from langchain_tiered_memory.errors import FileChangingError, FileRefusedError
 from langchain_tiered_memory.runs.files import disk
 from langchain_tiered_memory.runs.files.disk import Disk
+from langchain_tiered_memory.runs.files.own_files import OwnFiles
 from langchain_tiered_memory.testing import FrozenClock
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import open_memory
@@ -92,6 +93,16 @@ def test_own_files_that_an_earlier_version_kept_leave_with_the_next_collection(
     run.collect()
     assert run.files() == []
     assert memory.verify().problems == ()
+
+
+def test_files_beside_a_database_are_its_own_by_each_way_that_leads_to_it(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    own = OwnFiles.of(tmp_path / "link" / "m.db", None)
+    for way in ("real", "link"):
+        for name in ("m.db", "m.db-wal", "m.db.chroma/later", "m.db.chroma"):
+            assert own.has(tmp_path / way / name)
+        assert not own.has(tmp_path / way / "n.db-wal")
 
 
 def test_a_database_in_memory_has_no_files_of_its_own(tmp_path: Path) -> None:

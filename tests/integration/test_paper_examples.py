@@ -1,33 +1,23 @@
-"""What README and documents show runs as it stands, against a server that speaks OpenAI's, and is typed right."""
+"""What README and documents show runs as it stands, against a server that speaks OpenAI's."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from langchain_tiered_memory import TieredMemory
 from tests.answering import answered, with_encodings
 from tests.openai_server import OpenAIServer
+from tests.papers import GUIDES, README, blocks_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
-
-
-def blocks_of(paper: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
-ELSEWHERE = ROOT / "docs" / "extending.md"
-"""Its blocks stand alone: `test_extending_examples.py` runs each by itself."""
-GUIDES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != ELSEWHERE and blocks_of(path))
 each_guide = pytest.mark.parametrize("paper", GUIDES, ids=lambda path: path.stem)
 
 
@@ -97,24 +87,3 @@ def test_the_readme_runs_prints_what_it_says_and_keeps_the_answers(
     assert [one.type for one in shared["stored"]] == ["human", "ai", "human", "ai"], (
         "graph and chain keep their answers"
     )
-
-
-def test_a_type_checker_accepts_every_example(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
-    papers = {}
-    for paper in (README, *GUIDES):
-        code = "\n".join(blocks_of(paper))
-        name = f"paper_{paper.parent.stem}_{paper.stem}.py".replace("-", "_").lower()
-        papers[name] = code
-        (tmp_path / name).write_text(code, encoding="utf-8")
-    named = [str(tmp_path / name) for name in papers]
-    examples = [str(path) for path in sorted((ROOT / "examples").glob("*.py"))]
-    options = ["--ignore-missing-imports", "--allow-untyped-calls", "--no-warn-unused-ignores"]
-    run = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *named, *examples],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout

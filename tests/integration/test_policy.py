@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.settings import Settings
 from langchain_tiered_memory.testing import FrozenClock
 from tests.memory_builders import NOW, open_memory, quick_settings
@@ -79,9 +80,9 @@ def test_beside_work_on_files_the_account_tells_the_smaller_rooms() -> None:
         worked(session)
         context = session.context(max_tokens=4000, tools=[TOOL])
         caps = {section.name: section.cap for section in context.sections}
-        files, shares = Settings().files, Settings().context.shares
-        assert caps["history"] == round(files.least_cover_share * 4000) + round(shares.user_queries * 4000)
-        assert caps["facts"] == round(files.facts_share * 4000)
+        shares = Settings().context.shares
+        assert caps["history"] == round(NUMBERS.cover_least_share * 4000) + round(shares.user_queries * 4000)
+        assert caps["facts"] == round(Settings().files.facts_share * 4000)
         assert caps["parts"] < caps["recent"] - caps["files"] < 4000
         assert context.policy.mode.names == ("files", "loop")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.settings import RoomSettings, Settings
 from langchain_tiered_memory.types.outcomes import OutcomeKind
@@ -42,7 +43,7 @@ def test_musts_stay_and_each_condensation_frees_enough(call_style: CallStyle, ro
             assert shown[-1] == work[-1].content
         condensed = [one for one in session.outcomes() if one.kind is OutcomeKind.CONDENSED]
         assert condensed
-        least = with_room(**room).condensation.least_progress_share * BUDGET
+        least = NUMBERS.least_progress_share * BUDGET
         assert all(one.tokens_before - one.tokens_after >= least for one in condensed)
 
 

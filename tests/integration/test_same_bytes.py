@@ -13,7 +13,9 @@ from tests.memory_builders import open_memory
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-TURNS = 50
+pytestmark = pytest.mark.slow
+
+TURNS = 32
 
 
 def work(turns: int) -> list[BaseMessage]:

@@ -108,16 +108,23 @@ async def test_a_page_is_the_sessions_own_and_what_is_not_there_is_said(original
         assert "must be a message's number" in refused.json()["error"]
 
 
-async def test_pins_removals_and_undoing_are_done_and_a_removal_gives_its_receipt(where: Path) -> None:
+async def test_pins_verdicts_removals_and_undoing_are_done_and_a_removal_gives_its_receipt(where: Path) -> None:
     with served(where) as client:
         act = partial(client.post, "act", headers=OWN)
         with looked_at(where) as session:
             newest = session.outcomes()[0]
             before = session.metrics().messages
+            summary = session.tree().summaries[0]
         undone = await act(json={"verb": "undo", "session": SESSION, "outcome": newest.id})
         assert (undone.status_code, "shows something else by now" in undone.text) == (400, True)
         assert (await act(json={"verb": "pin", "session": SESSION, "message": "q1", "track": "main"})).json() == {}
         assert (await act(json={"verb": "unpin", "session": SESSION, "message": "q3", "track": "main"})).json() == {}
+        rated = {"verb": "rate", "session": SESSION, "summary": summary.id, "verdict": "wrong", "note": "Not so."}
+        assert (await act(json=rated)).json() == {}
+        assert (await act(json=rated | {"verdict": "fine"})).status_code == 400
+        with looked_at(where) as session:
+            now = next(one for one in session.tree().summaries if one.id == summary.id)
+            assert (now.verdict, now.verdict_note, now.text, now.stale) == ("wrong", "Not so.", summary.text, True)
         receipt = (await act(json={"verb": "forget", "session": SESSION, "message": "q2", "track": "main"})).json()
         assert (receipt["receipt"]["entries"], receipt["receipt"]["may_remain"]) == (1, [])
         with looked_at(where) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +13,13 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_tiered_memory import TieredMemoryMiddleware
+from langchain_tiered_memory.context import recalling
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.recall_budget import recall_budget_of
-from langchain_tiered_memory.context.request import Request, request_inputs_of
+from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import read_required
 from langchain_tiered_memory.messages.validity.rules import check_valid
-from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import goes_on, judge
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -285,10 +288,9 @@ def test_beside_work_on_files_recall_is_given_what_was_found(call_style: CallSty
             view="default",
         )
         runtime = session.core.runtime
-        budget = budget_of(BUDGET, request.model, settings=runtime.settings)
-        inputs = request_inputs_of(runtime, ref_of(session), request, request.model, budget)
+        inputs = read_inputs(runtime, "s", request)
         assert "files" in inputs.mode
-        room = inputs.rooms(runtime, request, budget, 1.0).recall
+        room = inputs.policy.recall
         assert 0 < room <= runtime.settings.files.recall_share * BUDGET if found else room == 0
         assert bool(recalled(told(call_style, session.context, max_tokens=BUDGET))) is found
 
@@ -337,12 +339,14 @@ def test_recall_is_given_more_room_the_more_a_message_asks_for(
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(call_style: CallStyle) -> None:
+def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(
+    call_style: CallStyle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recalling, "NUMBERS", replace(NUMBERS, related_score=0.0))
     quick = quick_settings()
     shares = quick.context.shares.model_copy(update={"level_1_summaries": 0.5})
     context = quick.context.model_copy(update={"shares": shares, "cover_share": 0.01})
-    recall = quick.recall.model_copy(update={"related_score": 0.0})
-    with open_memory(settings=quick.model_copy(update={"context": context, "recall": recall})) as memory:
+    with open_memory(settings=quick.model_copy(update={"context": context})) as memory:
         session = memory.session("s")
         with_history(session)
         asks = f"Whose are {' '.join(word(10 * number + at) for number in range(4) for at in range(2))}?"

@@ -95,6 +95,7 @@ def test_what_must_last_is_in_every_view_and_its_mark_in_none(call_style: CallSt
         assert all(f"berth {number}0" in view for number in range(1, 9))
 
 
+@pytest.mark.slow
 @both
 def test_a_list_that_leaves_out_what_must_last_says_so(call_style: CallStyle) -> None:
     def listed(*said: BaseMessage) -> str:

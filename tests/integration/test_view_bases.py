@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory import Settings, TieredMemory
@@ -12,8 +13,6 @@ from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.types.outcomes import Outcome, OutcomeKind, Zone
 
 if TYPE_CHECKING:
-    import pytest
-
     from langchain_tiered_memory.session import Session
 
 
@@ -23,6 +22,7 @@ def talk(session: Session, turns: int, *, first: int = 0) -> None:
         session.add_messages([HumanMessage(said), AIMessage(f"Good, step {turn} is done and the wall stands. " * 3)])
 
 
+@pytest.mark.slow
 def test_a_share_of_the_window_and_its_zones_have_one_base() -> None:
     settings = Settings.model_validate({"context": {"window_share": 0.7}, "guard": {"window": 8192}})
     with TieredMemory.open(None, embeddings=None, settings=settings) as memory:
@@ -34,6 +34,7 @@ def test_a_share_of_the_window_and_its_zones_have_one_base() -> None:
             assert context.tokens < 0.7 * context.guard.window.limit
 
 
+@pytest.mark.slow
 def test_the_selection_judges_its_room_before_facts_take_theirs() -> None:
     settings = Settings.model_validate({"context": {"older": "selection"}})
     with TieredMemory.open(None, embeddings=None, settings=settings) as memory:

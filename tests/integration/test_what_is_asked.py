@@ -11,7 +11,7 @@ from benchmarks import direct
 from benchmarks.direct_words import FORMS, PORTS
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import conversation, open_memory, quick_settings
+from tests.memory_builders import conversation, open_memory, open_prepared, quick_settings
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.memory import Session
@@ -65,9 +65,7 @@ def test_each_form_of_asking_is_answered_in_each_kind_of_run(kind: str) -> None:
     ],
 )
 def test_what_stands_beside_a_question_does_not_hide_its_answer(asks: str) -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        worked(session)
+    with open_prepared(worked) as session:
         assert "8117" in recalled(session, asks)
 
 
@@ -92,33 +90,28 @@ def test_a_question_whose_own_request_condenses_the_view_is_answered_from_what_l
 
 @pytest.mark.parametrize("said", ["Thanks!", "Ok, go on.", "Great, thank you so much!", "Go ahead."])
 def test_what_asks_for_nothing_older_brings_nothing_back(said: str) -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        worked(session)
+    with open_prepared(worked) as session:
         assert not recalled(session, said)
 
 
+def alike(session: Session) -> None:
+    """Many statements of one kind."""
+    said = [f"Maria lives in Town{number % 9} since {number}." for number in range(150)]
+    session.add_messages([one for text in said for one in (HumanMessage(text), AIMessage("I see."))])
+    session.flush()
+
+
+@pytest.mark.slow
 def test_a_question_mark_makes_no_difference_where_all_is_asked_for() -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        taken = []
-        for mark in ("", "?"):
-            session = memory.session(f"s{mark}")
-            session.add_messages(
-                [
-                    one
-                    for number in range(150)
-                    for one in (HumanMessage(f"Maria lives in Town{number % 9} since {number}."), AIMessage("I see."))
-                ]
-            )
-            session.flush()
+    taken = []
+    for mark in ("", "?"):
+        with open_prepared(alike) as session:
             taken.append(len(recalled(session, f"remind me which town Maria lives in{mark}")))
-        assert taken[0] == taken[1] > 0
+    assert taken[0] == taken[1] > 0
 
 
 def test_a_callers_question_has_its_share_in_a_tool_loop_too() -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        worked(session)
+    with open_prepared(worked) as session:
         tool = {"name": "read_file", "description": "", "parameters": {"type": "object", "properties": {}}}
         sections = {}
         for tools in ([], [tool]):
@@ -147,9 +140,7 @@ def test_equal_texts_are_recalled_once_and_not_where_one_is_shown(*, is_shown: b
 
 
 def test_a_search_ranks_the_answer_before_earlier_askings_and_gives_each_text_once() -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        worked(session)
+    with open_prepared(worked) as session:
         for before in ("", "", "I am filling in the form. ", "Hello. "):
             session.add_messages([HumanMessage(before + BARE), AIMessage("I do not know.")])
         texts = [hit.text for hit in session.search(BARE, k=10, levels=[0])]
@@ -159,9 +150,7 @@ def test_a_search_ranks_the_answer_before_earlier_askings_and_gives_each_text_on
 
 
 def test_the_account_tells_what_bound_recall() -> None:
-    with open_memory(settings=quick_settings()) as memory:
-        session = memory.session("s")
-        worked(session)
+    with open_prepared(worked) as session:
         session.add_messages([HumanMessage("what about port module")])
         context = session.context(max_tokens=4000)
         section = context.section("recall")

@@ -14,18 +14,17 @@ TURN = ((HumanMessage, "The boat of the blue pier lies at berth"), (AIMessage, "
 
 
 @pytest.mark.parametrize("call_style", CALL_STYLES)
-@pytest.mark.parametrize("text", WORDLESS)
 @pytest.mark.parametrize("embeddings", [None, FixedEmbeddings([1.0, 0.0, 0.0])], ids=["words", "vectors"])
-def test_a_message_without_words_gets_its_context(
-    call_style: CallStyle, text: str, embeddings: FixedEmbeddings | None
-) -> None:
+def test_a_message_without_words_gets_its_context(call_style: CallStyle, embeddings: FixedEmbeddings | None) -> None:
     with open_memory(embeddings=embeddings) as memory:
         session = memory.session("s")
         talk = [kind(f"{said} {n}.") for n in range(60) for kind, said in TURN]
         told(call_style, session.add_messages, talk)
         told(call_style, session.flush)
-        told(call_style, session.add_messages, [HumanMessage(text, id="last")])
-        for query in (None, text):
-            context = told(call_style, session.context, *([] if query is None else [query]), max_tokens=600)
-            assert context.messages[-1].text.endswith(text)
-        assert told(call_style, session.search, text) is not None
+        for number, text in enumerate(WORDLESS):
+            told(call_style, session.add_messages, [HumanMessage(text, id=f"last{number}")])
+            for query in (None, text):
+                context = told(call_style, session.context, *([] if query is None else [query]), max_tokens=600)
+                assert context.messages[-1].text.endswith(text)
+            assert told(call_style, session.search, text) is not None
+            told(call_style, session.add_messages, [AIMessage("The larch panels go to berth 7.")])

@@ -221,7 +221,7 @@ def test_every_condensed_message_is_told_at_some_resolution_however_small_the_ca
     view, older, (cover_share, facts_share) = kind
     chosen = quick_settings(messages=messages, sources=sources)
     context_settings = chosen.context.model_copy(
-        update={"older": older, "cover_share": cover_share, "spare_for_cover": 0.0, "facts_share": facts_share}
+        update={"older": older, "cover_share": cover_share, "facts_share": facts_share}
     )
     memory = open_memory(None, settings=chosen.model_copy(update={"context": context_settings}))
     session = memory.session("s")

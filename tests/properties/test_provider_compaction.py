@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -40,6 +41,7 @@ def _turn(kind: str, size: int, number: int) -> list[BaseMessage]:
     return [asked, said, *([ToolMessage(text, tool_call_id=call["id"])] if calls else [])]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=steps, primary=st.sampled_from(["llm", "provider", "truncation", "hybrid"]))
 def test_a_view_begins_with_the_newest_compaction(steps: list[tuple[str, Any]], primary: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def check(session: Session, steps: Sequence[Step], stored: dict[str, BaseMessage
     return len(pointed)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.sampled_from([1000, 2000, 4000, 16_000]), st.booleans())
 def test_each_pointer_leads_to_its_text(steps: list[Step], max_tokens: int, whole: bool) -> None:  # noqa: FBT001

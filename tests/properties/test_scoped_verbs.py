@@ -103,6 +103,7 @@ def opened() -> TieredMemory:
     return open_memory(None, settings=settings)
 
 
+@pytest.mark.slow
 def test_no_verb_of_a_handle_with_a_scope_tells_of_or_changes_another_track() -> None:
     with opened() as memory:
         foreign = talk(memory)

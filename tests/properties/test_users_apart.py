@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
-from typing import Any, Literal
+import logging
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
+from opentelemetry import trace
 
 from langchain_tiered_memory import OtherSessions, TieredStore
+from langchain_tiered_memory.cli.opening import entries_of
+from langchain_tiered_memory.conversations.importing import export_line
 from langchain_tiered_memory.integrations.tools import memory_tools
 from langchain_tiered_memory.types.arguments import Scope
 from tests.embedders import HashingEmbeddings
 from tests.graph_builders import thread
+from tests.integration.test_telemetry import Collected
 from tests.memory_builders import NOW, open_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +42,8 @@ SAYINGS = (
     "I moved to Oslo last year, near the harbour.",
 )
 QUERIES = ("ferry to Bergen", "coffee or tea?", "sister", "Which ferry goes to Bergen?")
+_CHANCE = re.compile(r"\b[0-9a-f]{8,32}\b")
+"""Ids that are drawn by chance."""
 NAMESPACES = (("memories",), ("memories", "ann"), ("memories", "ben"), ("files", "a"), ("team", "rules"))
 
 
@@ -95,7 +109,56 @@ def seen_by_ann(memory: Any) -> list[Any]:
     seen += [store.get(namespace, f"k{number}") for namespace in NAMESPACES for number in range(3)]
     helper = memory.session("ann-now", user="ann", track="helper", scope=Scope())
     seen.append(helper.context(QUERIES[0], max_tokens=2000).section("other_sessions"))
+    for name in memory.sessions(user="ann"):
+        own = memory.session(name, user="ann")
+        own.checkpoint()
+        own.flush()
+        seen += [
+            own.messages(),
+            own.facts(superseded=True),
+            own.tasks(),
+            own.costs(),
+            str(own.metrics()),
+            len(own.outcomes()),
+        ]
+        seen.append(_CHANCE.sub("", own.page()))
+        seen.append([export_line(name, entry) for entry in entries_of(memory, name)])
+        for query in QUERIES:
+            seen.append([replace(hit, id="") if hit.level else hit for hit in own.search(query, k=50)])
+            found = memory_tools(memory)[0].invoke({"query": query, "limit": 50}, thread(name, user_id="ann"))
+            seen.append(_CHANCE.sub("", found))
     return seen
+
+
+class _Lines(logging.Handler):
+    """What is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+def told_meanwhile(memory: Any, look: Callable[[Any], list[Any]]) -> list[Any]:
+    """What a user sees, and what events, logs and spans say while they look."""
+    events: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        collected, lines = Collected(), _Lines()
+        patched.setattr(trace, "get_tracer_provider", lambda: collected.tracers)
+        log = logging.getLogger("langchain_tiered_memory")
+        patched.setattr(log, "handlers", [lines])
+        before = log.level
+        log.setLevel(logging.DEBUG)
+        memory.subscribe(events.append)
+        seen = look(memory)
+        log.setLevel(before)
+        spans = [(one.name, dict(one.attributes or {})) for one in collected.exporter.get_finished_spans()]
+    said = [f"{one.name} {one.reason} {one.session_id} {one.details}" for one in events]
+    assert said, "what is looked for is there"
+    assert lines.said
+    return [*seen, *(_CHANCE.sub("", str(one)) for one in (said, lines.said, spans))]
 
 
 def _moment(place: int) -> dt.datetime:
@@ -112,10 +175,10 @@ def world(of: list[tuple[int, Deed]], *, with_vectors: bool) -> list[Any]:
             time[0] = NOW + 60 * place
             done(memory, deed, place)
         time[0] = NOW + 60 * 10_000 // 200
-        return seen_by_ann(memory)
+        return told_meanwhile(memory, seen_by_ann)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6, deadline=None, phases=(Phase.generate,))
 @given(deeds, st.sampled_from(["by words", "by words", "by meaning"]))
 def test_what_others_do_changes_nothing_that_a_user_sees(made: list[Deed], searched: str) -> None:
     everybody = list(enumerate(made))

@@ -1,15 +1,11 @@
-"""Summaries take the place of older messages in a view, or the reason is told why they do not.
-
-`needed` foresees at each request which summaries a view will need in a model's words, from the growth of its last
-turns: a history that is not near the end of its room needs nothing, so nothing is asked of a model for it.
-"""
+"""Summaries take the place of older messages in a view, or the reason is told why they do not."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from langchain_tiered_memory.context.compaction.growth import does_not_pay
+from langchain_tiered_memory.context.compaction.need import PREVIEWED, does_not_pay, standing_before
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.call_folding import with_shorter_held
 from langchain_tiered_memory.context.view.file_retention import with_file_work, with_files
@@ -25,13 +21,13 @@ from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs, Proposal, ViewQuestion
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.types.records import Entry
+    from langchain_tiered_memory.settings import Settings
 
 T = TypeVar("T")
 
@@ -68,109 +64,60 @@ def until(flow: Flow[T], *, seconds: float, monotonic: Callable[[], float]) -> F
             error = raised
 
 
-def needed(proposal: Proposal) -> Wish | None:
-    """What a view needs in a model's words now or soon; `None` where that is nothing."""
-    inputs, shown = proposal.inputs, proposal.rendered
-    up_to = shown.plan.border
-    if proposal.due_at is None:
-        return Wish(track=inputs.track, up_to=up_to) if up_to else None
-    left = min(proposal.due_at - proposal.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
-    if left <= _soon(shown.tail, inputs.ratio, limit=proposal.due_at):
-        up_to = max(up_to, standing_before(inputs, shown.tail, grows_by=max(round(left / inputs.ratio), 0)))
-    return Wish(track=inputs.track, up_to=up_to) if up_to else None
-
-
-def standing_before(inputs: AssemblyInputs, tail: Sequence[Entry], *, grows_by: int = 0) -> int:
-    """The last of the recent messages that will stand before the border after the view's next condensation; or 0.
-
-    Args:
-        inputs: Of the view.
-        tail: Its recent messages, in order.
-        grows_by: Raw tokens that come until then.
-    """
-    if inputs.look is not None:
-        last = len(tail) - inputs.look.last_messages
-        return tail[last - 1].seq if last > 0 else 0
-    stays = max(inputs.rooms.keep, inputs.rooms.recent_least) - grows_by
-    for entry in reversed(tail):
-        stays -= entry.tokens
-        if stays < 0:
-            return entry.seq
-    return 0
-
-
-def _soon(tail: Sequence[Entry], ratio: float, *, limit: int) -> int:
-    """How many billed tokens before its limit a view is about to be condensed."""
-    grown = growth(tail)[-NUMBERS.growth_requests :]
-    if not grown:
-        return 0
-    expected = NUMBERS.lead_requests * sum(grown) / len(grown) + max(grown)
-    return round(min(expected * ratio, NUMBERS.latest_wish_share * limit))
-
-
-def growth(tail: Sequence[Entry]) -> list[int]:
-    """Raw tokens that came between one request and the next: an answer, its results, and what was said to it."""
-    found: list[int] = []
-    for entry in tail:
-        if entry.role == "assistant" or not found:
-            found.append(0)
-        found[-1] += entry.tokens
-    return found
-
-
-PREVIEWED = "a preview was asked for"
 NOTHING = "nothing but what must stay is there to condense"
 _WAITING_ENTRIES = 64
 """So many messages without a summary are due, whatever the triggers are."""
 
 
-def slides_only(runtime: Runtime) -> bool:
+def slides_only(settings: Settings) -> bool:
     """Whether no summary may take the place of messages: then the window slides as soon as a view is due."""
-    settings = runtime.settings
     summarises = settings.condensation.automatic and settings.tree.enabled
     return not summarises or settings.condensation.strategies.primary == "truncation"
 
 
-def with_summaries(runtime: Runtime, question: ViewQuestion, proposal: Proposal, *, complete: bool) -> Flow[Proposal]:
+def with_summaries(packing: Packing) -> Flow[Packing]:
     """Summaries take the place of older messages, or the reason why they do not."""
-    settings = runtime.settings
-    start = proposal.rendered
-    if slides_only(runtime):
-        return proposal
-    waits = question.foreground_seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
+    inputs, settings, start = packing.inputs, packing.inputs.settings, packing.rendered
+    seconds, runtime = inputs.foreground_seconds, inputs.runtime
+    waits = seconds > 0 and settings.condensation.strategies.primary in ("llm", "provider")
     # Where nothing could be taken up, nobody has to see that view first: it is worked out once, of what is made now.
-    stays = waits and _border_stays(proposal.inputs, start.plan, complete=complete)
-    found = None if stays else _renewed(proposal, complete=complete)
-    if found is None or (waits and (_is_short(proposal, found) or _shows_rules(proposal.inputs, found, start))):
-        began, foreseen = runtime.monotonic(), standing_before(proposal.inputs, start.tail)
-        yield from _condense_now(runtime, proposal, up_to=foreseen, seconds=question.foreground_seconds)
-        found = _renewed(proposal, complete=complete)
-        remaining = question.foreground_seconds - (runtime.monotonic() - began)
-        if found.plan.border > foreseen and remaining > 0 and _shows_rules(proposal.inputs, found, start):
+    stays = waits and _border_stays(packing)
+    found = None if stays else _renewed(packing)
+    if found is None or (waits and (_is_short(packing, found) or _shows_rules(inputs, found, start))):
+        began, foreseen = runtime.monotonic(), standing_before(inputs, start.tail)
+        yield from _condense_now(inputs, up_to=foreseen, seconds=seconds)
+        found = _renewed(packing)
+        remaining = seconds - (runtime.monotonic() - began)
+        if found.plan.border > foreseen and remaining > 0 and _shows_rules(inputs, found, start):
             # A chunk ends behind what was foreseen. Written after it was shown, it would have the view made anew.
-            yield from _condense_now(runtime, proposal, up_to=found.plan.border, seconds=remaining)
-            found = _renewed(proposal, complete=complete)
+            yield from _condense_now(inputs, up_to=found.plan.border, seconds=remaining)
+            found = _renewed(packing)
+    return _judged(packing, found)
+
+
+def _judged(packing: Packing, found: RenderedView) -> Packing:
+    """A view with its border moved, if that frees enough."""
+    inputs, start, complete = packing.inputs, packing.rendered, packing.before is not None
+    if found.plan.border <= start.plan.border:
+        failed = packing.failed(*_reason(packing))
+        # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
+        return failed if complete else replace(failed, rendered=found)
     freed = start.tokens - found.tokens if complete else start.tokens
-    least = round(settings.condensation.least_progress_share * question.window.allowed / proposal.inputs.ratio)
-    moved = found.plan.border > start.plan.border
+    least = round(NUMBERS.least_progress_share * inputs.window.allowed / inputs.ratio)
     # A plan that left messages out for want of summaries is made whole, whether or not that frees anything.
-    mends = start.plan.provisional and found.tokens <= proposal.inputs.room
-    if moved and complete and not mends and does_not_pay(question, proposal, found):
-        return proposal
-    if moved and complete and freed <= 0 and not mends:
-        return failed_for(proposal, FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
-    if moved and complete and freed < least and proposal.fits and not mends and proposal.why != PREVIEWED:
-        return failed_for(proposal, FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
-    if moved:
-        left = _what_left(start, found) if complete else ()
-        return replace(proposal.stepped(found, "condensed", left), kind=OutcomeKind.CONDENSED, reason=None, error=None)
-    reason, error = _reason(proposal)
-    failed = failed_for(proposal, reason, error)
-    # A view without a plan starts from what can be shown; one that has a plan may still gain a finer cover.
-    return replace(failed, rendered=found) if not complete else failed
+    if complete and not (start.plan.provisional and found.tokens <= inputs.room):
+        if does_not_pay(packing, found):
+            return packing
+        if freed <= 0:
+            return packing.failed(FailureReason.CONTEXT_GREW, "what would stand there is not smaller")
+        if freed < least and packing.fits and packing.need.why != PREVIEWED:
+            return packing.failed(FailureReason.CONDENSED_RECENTLY, f"it would free only {freed:,} tokens")
+    left = _what_left(start, found) if complete else ()
+    kind = OutcomeKind.CONDENSED
+    return replace(packing.stepped(found, "condensed", left, kind), kind=kind, reason=None, error=None)
 
 
-def can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
+def can_advance(inputs: Inputs, plan: ViewPlan) -> bool:
     """Whether a finished summary stands where the border could move to."""
     tree, track = inputs.runtime.store.tree, inputs.track
     found = tree.borders(inputs.ref, track=track, after=plan.border, limit=1)
@@ -180,26 +127,27 @@ def can_advance(inputs: AssemblyInputs, plan: ViewPlan) -> bool:
     return blocked is None or found[0][2] < blocked
 
 
-def _border_stays(inputs: AssemblyInputs, plan: ViewPlan, *, complete: bool) -> bool:
-    """Whether it is plain that a plan made now ends where `plan` does; a view that is not complete begins anew."""
-    return (complete or plan.border == 0) and not can_advance(inputs, plan)
+def _border_stays(packing: Packing) -> bool:
+    """Whether it is plain that a plan made now ends where this one does; a view that is not complete begins anew."""
+    begun = packing.before is not None or packing.rendered.plan.border == 0
+    return begun and not can_advance(packing.inputs, packing.rendered.plan)
 
 
-def _is_short(proposal: Proposal, found: RenderedView) -> bool:
+def _is_short(packing: Packing, found: RenderedView) -> bool:
     """Whether a view is still too large, or takes up nothing that the one before did not."""
-    return found.tokens > proposal.inputs.room or found.plan.border == proposal.rendered.plan.border
+    return found.tokens > packing.inputs.room or found.plan.border == packing.rendered.plan.border
 
 
-def _shows_rules(inputs: AssemblyInputs, found: RenderedView, start: RenderedView) -> bool:
+def _shows_rules(inputs: Inputs, found: RenderedView, start: RenderedView) -> bool:
     """Whether a view would show, as it did not before, what rules wrote until a model does."""
     library, known = inputs.library.summaries, set(summary_ids_of(start.plan.items))
     new = [one for one in summary_ids_of(found.plan.items) if one in library and one not in known]
     return inputs.runtime.condenser.writes_later and any(library[one].by_rules for one in new)
 
 
-def _condense_now(runtime: Runtime, proposal: Proposal, *, up_to: int, seconds: float) -> Flow[None]:
+def _condense_now(inputs: Inputs, *, up_to: int, seconds: float) -> Flow[None]:
     """Have missing summaries made, where they can be kept, and by the model those of what ends at `up_to`."""
-    inputs = proposal.inputs
+    runtime = inputs.runtime
     if not may_write(runtime):
         return
     wish = Wish(track=inputs.track, up_to=up_to)
@@ -210,15 +158,15 @@ def _condense_now(runtime: Runtime, proposal: Proposal, *, up_to: int, seconds: 
     inputs.library.summaries.clear()  # their texts may be others now
 
 
-def _renewed(proposal: Proposal, *, complete: bool) -> RenderedView:
+def _renewed(packing: Packing) -> RenderedView:
     """The sight of a plan made anew; masks go on where their messages stay."""
-    previous = proposal.rendered.plan if complete else None
-    plan = plan_view(proposal.inputs, previous)
+    previous = packing.rendered.plan if packing.before is not None else None
+    plan = plan_view(packing.inputs, previous)
     if previous is not None:
         plan = replace(plan, masked=tuple(one for one in previous.masked if one[0] >= plan.tail_from))
-    rendered = with_shorter_held(proposal.inputs, render_view(proposal.inputs, plan))
-    rendered = with_file_work(proposal.inputs, rendered)
-    return with_files(proposal.inputs, rendered)
+    rendered = with_shorter_held(packing.inputs, render_view(packing.inputs, plan))
+    rendered = with_file_work(packing.inputs, rendered)
+    return with_files(packing.inputs, rendered)
 
 
 def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
@@ -236,17 +184,11 @@ def _what_left(start: RenderedView, found: RenderedView) -> tuple[LeftOut, ...]:
     )
 
 
-def failed_for(proposal: Proposal, reason: FailureReason, error: str) -> Proposal:
-    """The proposal as it is, with why no summary took the place of messages."""
-    kind = proposal.kind if proposal.kind is OutcomeKind.MASKED else OutcomeKind.FAILED
-    return replace(proposal, kind=kind, reason=reason, error=error)
-
-
-def _reason(proposal: Proposal) -> tuple[FailureReason, str]:
+def _reason(packing: Packing) -> tuple[FailureReason, str]:
     """Why no summary could take the place of messages."""
-    inputs = proposal.inputs
-    plan = proposal.rendered.plan
-    waiting = [entry for entry in proposal.rendered.tail if entry.seq < inputs.required.recent.guard]
+    inputs = packing.inputs
+    plan = packing.rendered.plan
+    waiting = [entry for entry in packing.rendered.tail if entry.seq < inputs.required.recent.guard]
     if not waiting:
         return FailureReason.TOO_FEW_MESSAGES, NOTHING
     blocking = inputs.runtime.store.tree.first_unfinished(inputs.ref, track=inputs.track, after=plan.border)
@@ -258,9 +200,9 @@ def _reason(proposal: Proposal) -> tuple[FailureReason, str]:
     return FailureReason.NOT_READY, "summaries are being made; the next request takes them up"
 
 
-def _is_due(inputs: AssemblyInputs) -> bool:
+def _is_due(inputs: Inputs) -> bool:
     """Whether messages wait for a summary that nobody has begun yet."""
-    tree = inputs.runtime.settings.tree
+    tree = inputs.settings.tree
     waiting = inputs.runtime.store.tree.waiting_entries(inputs.ref, track=inputs.track, limit=_WAITING_ENTRIES)
     if len(waiting) == _WAITING_ENTRIES:
         return True

@@ -9,17 +9,48 @@ left alone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
+from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
+from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from langchain_tiered_memory.settings import MaskSettings
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.types.records import Entry, Group
+
+
+def masked_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+    """`rendered` with the next batch of tool outputs masked, to come down to `target` raw tokens."""
+    if not inputs.settings.guard.masks_outputs or rendered.tokens <= target:
+        return rendered, ()
+    seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
+    groups = as_groups(rendered.tail)
+    # A result that only points to an earlier one says nothing in its place.
+    pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
+    batch = masks(
+        groups,
+        unseen_from=seen,
+        already=frozenset(seq for seq, _ in rendered.plan.masked) | pointing,
+        tokens_to_free=rendered.tokens - target,
+        twins={seq: key for seq, key in same_looks(groups).items() if seq not in pointing},
+        least_tokens=round(NUMBERS.mask_batch_share * inputs.window.limit / inputs.ratio),
+        limit_tokens=inputs.policy.total,
+    )
+    if not batch:
+        return rendered, ()
+    masked = dict(rendered.plan.masked) | {one.seq: one.keep_tokens for one in batch}
+    ids = {entry.seq: entry.id for entry in rendered.tail}
+    left = tuple(
+        LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
+    )
+    return seen_with(inputs, replace(rendered.plan, masked=tuple(sorted(masked.items()))), rendered.tail), left
 
 
 def same_looks(groups: Iterable[Group]) -> dict[int, str]:
@@ -39,10 +70,6 @@ def same_looks(groups: Iterable[Group]) -> dict[int, str]:
     return looks
 
 
-OVERHEAD_TOKENS = 40
-"""Of a masked output, besides what is kept of its text: the pointer, and the framing of the message."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
     """A tool output that leaves the view, save its ends."""
@@ -58,7 +85,6 @@ class Mask:
 def masks(
     groups: Sequence[Group],
     *,
-    settings: MaskSettings,
     unseen_from: int,
     already: frozenset[int],
     tokens_to_free: int,
@@ -70,20 +96,19 @@ def masks(
 
     Args:
         groups: What the view shows as itself, oldest first.
-        settings: What is giant, what of it stays, whether repeats count.
         unseen_from: `seq` of the first message that no model call has seen; nothing from there on is masked.
         already: `seq`s of outputs that are masked in this view.
         tokens_to_free: Raw tokens; the batch ends as soon as it frees them.
         twins: By `seq` of a tool output a key of what it is a look at: tool and arguments, or a file as a whole. Of
             those with one key a later one replaces the earlier. A call that failed replaces nothing: leave it out.
-        limit_tokens: Of the whole request, for what the settings give as shares of it.
+        limit_tokens: Of the whole request, for what is a share of it.
         least_tokens: What a batch must free; one that could not is not begun, and a smaller need is filled up to it.
 
     Returns:
         Masks in the order they were chosen. They free at least `least_tokens`; less than `tokens_to_free` only when
         there is nothing more to mask.
     """
-    if not settings.enabled or tokens_to_free <= 0:
+    if tokens_to_free <= 0:
         return ()
     outputs = [
         entry
@@ -95,7 +120,7 @@ def masks(
     wanted = max(tokens_to_free, least_tokens)
     chosen: dict[int, Mask] = {}
     freed = 0
-    for mask in _candidates(outputs, settings=settings, already=already, twins=twins, limit=limit_tokens):
+    for mask in _candidates(outputs, already=already, twins=twins, limit=limit_tokens):
         if mask.seq >= unseen_from or mask.seq in already or mask.seq in chosen:
             continue
         chosen[mask.seq] = mask
@@ -108,24 +133,22 @@ def masks(
 def _candidates(
     outputs: Sequence[Entry],
     *,
-    settings: MaskSettings,
     already: frozenset[int],
     twins: Mapping[int, str],
     limit: int,
 ) -> Iterator[Mask]:
     """Everything that could be masked, cheapest loss first; an output may come more than once."""
-    if settings.repeated:
-        # What is masked already does not say the text any more: only a shown output makes an earlier one a repeat.
-        last_saying = {entry.text: entry.seq for entry in outputs if entry.seq not in already}
-        for entry in outputs:
-            if entry.seq < last_saying.get(entry.text, 0):
-                yield from _mask(entry, "repeated", settings.keep_tokens)
-        last_look = {twins[entry.seq]: entry.seq for entry in outputs if entry.seq in twins}
-        for entry in outputs:
-            if entry.seq in twins and entry.seq < last_look[twins[entry.seq]]:
-                yield from _mask(entry, "replaced", settings.keep_tokens)
-    giant = max(settings.giant_tokens, round(settings.giant_share * limit))
-    keep = max(settings.keep_tokens, round(settings.giant_keep_share * limit))
+    # What is masked already does not say the text any more: only a shown output makes an earlier one a repeat.
+    last_saying = {entry.text: entry.seq for entry in outputs if entry.seq not in already}
+    for entry in outputs:
+        if entry.seq < last_saying.get(entry.text, 0):
+            yield from _mask(entry, "repeated", NUMBERS.mask_keep_tokens)
+    last_look = {twins[entry.seq]: entry.seq for entry in outputs if entry.seq in twins}
+    for entry in outputs:
+        if entry.seq in twins and entry.seq < last_look[twins[entry.seq]]:
+            yield from _mask(entry, "replaced", NUMBERS.mask_keep_tokens)
+    giant = max(NUMBERS.giant_tokens, round(NUMBERS.giant_share * limit))
+    keep = max(NUMBERS.mask_keep_tokens, round(NUMBERS.giant_keep_share * limit))
     for entry in outputs:
         if entry.tokens > giant:
             yield from _mask(entry, "giant", keep)

@@ -97,59 +97,41 @@ def recency_points(age_minutes: float) -> int:
     return next((points for minutes, points in RECENCY_POINTS if age_minutes < minutes), 0)
 
 
-NamedKind: TypeAlias = Literal[
-    "system",
-    "task",
-    "criteria",
-    "active_file",
-    "code",
-    "feedback",
-    "error",
-    "examples",
-    "pull_request",
-    "dependency",
-    "structure",
-    "metric",
-    "guideline",
-    "link",
-    "debug",
-    "deprecated",
-    "finished",
-    "resolved",
-    "redundant",
-    "recent_history",
-    "old_history",
-]
-
-_WORDS: dict[NamedKind, str] = {
-    "system": "system system_prompt system_role_prompt role_prompt system_message",
-    "task": "task task_description current_task current_task_description goal objective mission user_story",
-    "criteria": "acceptance_criteria acceptance_criterion current_task_acceptance_criteria criteria definition_of_done",
-    "active_file": "active_file active_file_being_edited file_being_edited current_file",
-    "code": "code active_code file_content source_code",
-    "feedback": "feedback recent_feedback user_feedback review review_comment code_review",
-    "error": "error critical_error critical_error_context error_context error_message exception failure stack_trace",
-    "examples": "example template example_code code_example example_code_snippet snippet code_snippet few_shot",
-    "pull_request": "pr pull_request active_pr active_pr_context merge_request pr_context",
-    "dependency": "dependency dependency_information dependency_info",
-    "structure": "structure file_structure current_file_structure project_structure file_tree directory_tree",
-    "metric": "metric success_metric measurement",
-    "guideline": "guideline project_guideline convention style_guide coding_standard",
-    "link": "link documentation_link reference_link doc_link url",
-    "debug": "debug debug_info debug_output temporary_debug_info temporary_debug_output temporary scratch debug_log",
-    "deprecated": "deprecated deprecated_context obsolete outdated superseded",
-    "finished": "completed_task completed_task_detail finished_task",
-    "resolved": "resolved_error old_error_message",
-    "redundant": "redundant redundant_information duplicate",
-    "recent_history": "recent_task_history",
-    "old_history": "old_task_history",
+NamedKind: TypeAlias = str
+"""What a caller may call a message: a key of `_NAMED`."""
+_NAMED: dict[NamedKind, tuple[Priority | None, str]] = {
+    "system": (1, "system system_prompt system_role_prompt role_prompt system_message"),
+    "task": (1, "task task_description current_task current_task_description goal objective mission user_story"),
+    "criteria": (
+        1,
+        "acceptance_criteria acceptance_criterion current_task_acceptance_criteria criteria definition_of_done",
+    ),
+    "active_file": (1, "active_file active_file_being_edited file_being_edited current_file"),
+    "error": (
+        1,
+        "error critical_error critical_error_context error_context error_message exception failure stack_trace",
+    ),
+    "recent_history": (2, "recent_task_history"),
+    "pull_request": (2, "pr pull_request active_pr active_pr_context merge_request pr_context"),
+    "dependency": (2, "dependency dependency_information dependency_info"),
+    "structure": (2, "structure file_structure current_file_structure project_structure file_tree directory_tree"),
+    "feedback": (2, "feedback recent_feedback user_feedback review review_comment code_review"),
+    "old_history": (3, "old_task_history"),
+    "metric": (3, "metric success_metric measurement"),
+    "guideline": (3, "guideline project_guideline convention style_guide coding_standard"),
+    "examples": (3, "example template example_code code_example example_code_snippet snippet code_snippet few_shot"),
+    "link": (3, "link documentation_link reference_link doc_link url"),
+    "finished": (4, "completed_task completed_task_detail finished_task"),
+    "resolved": (4, "resolved_error old_error_message"),
+    "deprecated": (4, "deprecated deprecated_context obsolete outdated superseded"),
+    "debug": (
+        4,
+        "debug debug_info debug_output temporary_debug_info temporary_debug_output temporary scratch debug_log",
+    ),
+    "redundant": (4, "redundant redundant_information duplicate"),
+    "code": (None, "code active_code file_content source_code"),
 }
-PRIORITIES: dict[NamedKind, Priority] = {
-    "system": 1, "task": 1, "criteria": 1, "active_file": 1, "error": 1,
-    "recent_history": 2, "pull_request": 2, "dependency": 2, "structure": 2, "feedback": 2,
-    "old_history": 3, "metric": 3, "guideline": 3, "examples": 3, "link": 3,
-    "finished": 4, "resolved": 4, "deprecated": 4, "debug": 4, "redundant": 4,
-}  # fmt: skip
+PRIORITIES: dict[NamedKind, Priority] = {kind: row for kind, (row, _) in _NAMED.items() if row is not None}
 """The rows of the priority matrix that a caller can name. `code` is in none: where it stands tells."""
 _SEPARATORS = re.compile(r"[\s/.-]+")
 
@@ -159,7 +141,7 @@ def _plural(word: str) -> str:
 
 
 _KINDS: dict[str, NamedKind] = {
-    spelt: kind for kind, words in _WORDS.items() for word in words.split() for spelt in (word, _plural(word))
+    spelt: kind for kind, (_, words) in _NAMED.items() for word in words.split() for spelt in (word, _plural(word))
 }
 
 

@@ -21,7 +21,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind, T
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ThresholdSettings
     from langchain_tiered_memory.types.outcomes import Outcome, Window, Zone
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 DEFAULT_PERCENT = 75.0
 """Where the global threshold itself cannot be used."""
+LEAST_PERCENT, MOST_PERCENT = 5.0, 100.0
+"""Of any threshold."""
+_BOUNDS = f"{LEAST_PERCENT:g} to {MOST_PERCENT:g}"
+LEAST_ADAPTIVE, MOST_ADAPTIVE = 50.0, 90.0
+"""Of one that is learnt."""
 INHERITS = -1.0
 """A profile's threshold that stands for the global one."""
 
@@ -57,13 +62,13 @@ def threshold_of(
     warnings: list[str] = []
     percent = _configured(settings, profile, warnings)
     if settings.adaptive and advice is not None and not math.isnan(advice.percent):
-        percent = adaptively(advice.percent, settings=settings)
+        percent = adaptively(advice.percent)
     if resolved is not None:
-        if _valid(resolved, settings):
+        if _valid(resolved):
             percent = float(resolved)
         else:
             warnings.append(
-                f"the threshold resolver said {resolved!r} percent, which is not within {_bounds(settings)}: "
+                f"the threshold resolver said {resolved!r} percent, which is not within {_BOUNDS}: "
                 f"{percent:g} percent is used"
             )
     return Threshold(percent=percent, warning="; ".join(warnings) or None)
@@ -98,47 +103,35 @@ def due(used_tokens: int, window: Window, *, percent: float) -> str:
     return ""
 
 
-def adaptively(percent: float, *, settings: ThresholdSettings) -> float:
-    """`percent` within the bounds of an adaptive threshold, which never leave those of any threshold.
-
-    Bounds that are the wrong way round are taken for each other.
-    """
-    low, high = sorted((settings.adaptive_minimum, settings.adaptive_maximum))
-    within = min(max(percent, low), high)
-    least, most = sorted((settings.minimum, settings.maximum))
-    return min(max(within, least), most)
+def adaptively(percent: float, *, most: float = MOST_ADAPTIVE) -> float:
+    """`percent` within the bounds of an adaptive threshold, and not above what a window allows."""
+    return min(max(percent, LEAST_ADAPTIVE), most)
 
 
 def _configured(settings: ThresholdSettings, profile: str | None, warnings: list[str]) -> float:
     percent = settings.percent
-    if not _valid(percent, settings):
-        low, high = sorted((settings.minimum, settings.maximum))
-        percent = min(max(DEFAULT_PERCENT, low), high)
+    if not _valid(percent):
+        percent = DEFAULT_PERCENT
         warnings.append(
-            f"condensation.thresholds.percent is {settings.percent!r}, which is not within {_bounds(settings)}: "
+            f"condensation.thresholds.percent is {settings.percent!r}, which is not within {_BOUNDS}: "
             f"{percent:g} percent is used"
         )
     own = settings.profiles.get(profile) if profile is not None else None
     if own is None or own == INHERITS:
         return percent
-    if _valid(own, settings):
+    if _valid(own):
         return own
     warnings.append(
-        f"condensation.thresholds.profiles has {own!r} for {profile!r}, which is neither -1 nor within "
-        f"{_bounds(settings)}: {percent:g} percent is used"
+        f"condensation.thresholds.profiles has {own!r} for {profile!r}, which is neither -1 nor within {_BOUNDS}: "
+        f"{percent:g} percent is used"
     )
     return percent
 
 
-def _valid(percent: float, settings: ThresholdSettings) -> bool:
+def _valid(percent: float) -> bool:
     """Whether a threshold can be used: NaN compares as false, and a resolver may answer anything."""
-    low, high = sorted((settings.minimum, settings.maximum))
-    return isinstance(percent, int | float) and not isinstance(percent, bool) and low <= percent <= high
-
-
-def _bounds(settings: ThresholdSettings) -> str:
-    low, high = sorted((settings.minimum, settings.maximum))
-    return f"{low:g} to {high:g}"
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    return is_number and LEAST_PERCENT <= percent <= MOST_PERCENT
 
 
 LEAST_SAMPLES = 3
@@ -164,7 +157,7 @@ _UNREADY = frozenset(
 
 
 def advice(
-    outcomes: Sequence[Outcome], *, present_percent: float, settings: ThresholdSettings
+    outcomes: Sequence[Outcome], *, present_percent: float, most: float = MOST_ADAPTIVE
 ) -> ThresholdAdvice | None:
     """The threshold that `outcomes` speak for, or `None` where they are too few or speak for no other.
 
@@ -172,10 +165,10 @@ def advice(
         outcomes: Kept ones of one session, of any track, in any order; those that were undone, masked tool outputs
             alone, or left the view as it was do not count.
         present_percent: The threshold as set (not as advised before: each outcome would count again with each call).
-        settings: The bounds.
+        most: The highest threshold that the window allows.
 
     Returns:
-        Advice within `adaptive_minimum` and `adaptive_maximum`. A further outcome moves it by at most five points.
+        Advice within the bounds. A further outcome moves it by at most five points.
     """
     samples = [
         one for one in outcomes if one.kind in (OutcomeKind.CONDENSED, OutcomeKind.TRUNCATED) and one.undone_at is None
@@ -183,7 +176,7 @@ def advice(
     if len(samples) < LEAST_SAMPLES:
         return None
     samples.sort(key=lambda one: (one.last_seq, one.at))
-    start = percent = adaptively(present_percent, settings=settings)
+    start = percent = adaptively(present_percent, most=most)
     late = little = close = 0
     last_seqs: dict[str, int] = {}
     for one in samples:
@@ -191,15 +184,15 @@ def advice(
         last_seqs[one.track] = one.last_seq
         if came_late(one):
             late += 1
-            percent = adaptively(percent - STEP_PERCENT, settings=settings)
+            percent = adaptively(percent - STEP_PERCENT, most=most)
         elif freed_little(one) or (before is not None and one.last_seq - before < CLOSE_MESSAGES):
             little += freed_little(one)
             close += not freed_little(one)
-            percent = adaptively(percent + STEP_PERCENT, settings=settings)
+            percent = adaptively(percent + STEP_PERCENT, most=most)
     if abs(percent - start) < STEP_PERCENT / 2:
         return None  # the lessons cancel out
     return ThresholdAdvice(
-        percent=adaptively(round(percent, 1), settings=settings),
+        percent=adaptively(round(percent, 1), most=most),
         present_percent=present_percent,
         samples=len(samples),
         because=_because(percent > start, late=late, little=little, close=close, samples=len(samples)),
@@ -235,33 +228,34 @@ _LEARNT_FROM = 20
 """Last outcomes of a view that speak for a threshold."""
 
 
-def percent_for(runtime: Runtime, ref: SessionRef, question: ViewQuestion, *, used: int, zone: Zone) -> float:
+def percent_for(inputs: Inputs, *, used: int, zone: Zone) -> float:
     """The threshold of a request; infinite for a bare budget, which is grown into to its end."""
-    if question.window.source == "budget":
+    runtime, window, profile = inputs.runtime, inputs.window, inputs.profile
+    if window.source == "budget":
         return math.inf
-    settings = runtime.settings.condensation.thresholds
+    settings = inputs.settings.condensation.thresholds
     learnt: ThresholdAdvice | None = None
     resolver = runtime.condenser.views.threshold_resolver
     if settings.adaptive or resolver is not None:
-        learnt = advised(runtime, ref, question.profile, window=question.window)
+        learnt = advised(runtime, inputs.ref, profile, window=window)
     resolved: float | None = None
     if resolver is not None:
         asked = ThresholdQuestion(
-            session_id=ref.session_id,
-            track=question.track,
-            profile=question.profile,
+            session_id=inputs.ref.session_id,
+            track=inputs.track,
+            profile=profile,
             global_percent=settings.percent,
-            profile_percent=settings.profiles.get(question.profile or ""),
+            profile_percent=settings.profiles.get(profile or ""),
             used_tokens=used,
-            window_tokens=question.window.tokens,
+            window_tokens=window.tokens,
             zone=zone,
             advice=learnt,
         )
         runtime.store.database.end_snapshot()  # a resolver is somebody else's code, in a thread of its own
         resolved = runtime.condenser.views.resolve_threshold(asked)
-    threshold = threshold_of(settings, profile=question.profile, resolved=resolved, advice=learnt)
+    threshold = threshold_of(settings, profile=profile, resolved=resolved, advice=learnt)
     if threshold.warning is not None and runtime.view_cache.first_time(threshold.warning):
-        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=ref.session_id)
+        runtime.report(EventName.THRESHOLD_UNUSABLE, threshold.warning, session_id=inputs.ref.session_id)
     return threshold.percent
 
 
@@ -274,12 +268,11 @@ def advised(
     track: str | None = None,
 ) -> ThresholdAdvice | None:
     """The threshold that past condensations of a session, or of one track, speak for, as far as the window allows."""
-    settings = runtime.settings.condensation.thresholds
+    settings, most = runtime.settings.condensation.thresholds, MOST_ADAPTIVE
     if window is None and (known := runtime.settings.guard.window) is not None:
         window = budget_of(known, ModelProfile(), settings=runtime.settings).window
     if window is not None:
-        most = math.floor(100 * window.allowed / window.tokens)
-        settings = settings.model_copy(update={"adaptive_maximum": min(settings.adaptive_maximum, most)})
+        most = min(most, math.floor(100 * window.allowed / window.tokens))
     outcomes = runtime.store.outcomes.read(ref, limit=_LEARNT_FROM, track=track)
     present = configured_percent(settings, profile=profile)
-    return advice(outcomes, present_percent=present, settings=settings)
+    return advice(outcomes, present_percent=present, most=most)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_tiered_memory.context.layout import Piece
-    from langchain_tiered_memory.context.request import Request, RequestInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.extensions import ContextSection
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.contexts import Source
@@ -134,41 +134,28 @@ def as_standing(section: RenderedSection) -> RenderedSection:
     return replace(section, text="", tokens=0, left_out=(*section.left_out, left))
 
 
-def render_sections(
-    runtime: Runtime,
-    ref: SessionRef,
-    request: Request,
-    request_inputs: RequestInputs,
-    pieces: Sequence[Piece],
-    *,
-    total: int,
-    room: int,
-) -> tuple[RenderedSection, ...]:
+def render_sections(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> tuple[RenderedSection, ...]:
     """What the registered sections say.
 
     Args:
-        runtime: The memory.
-        ref: The session.
-        request: Names view and track.
-        request_inputs: The question, and the sections.
+        inputs: The question, and the sections.
         pieces: What the context shows already.
-        total: The budget, in raw tokens, of which they have their shares.
         room: What is left for all of them.
     """
-    chosen = request_inputs.sections
+    runtime, chosen, request = inputs.runtime, inputs.sections, inputs.request
     if not chosen.own or request.view == "minimal":
         return ()
     runtime.store.database.end_snapshot()  # they are somebody else's code, in a thread of its own
     user = None if request.alone else request.user
-    reads = SectionReads(runtime=runtime, ref=ref, track=request.track, off=request_inputs.off, user=user)
+    reads = SectionReads(runtime=runtime, ref=inputs.ref, track=request.track, off=inputs.off, user=user)
     found: list[RenderedSection] = []
     for section, share in zip(chosen.own, chosen.shares, strict=True):
-        cap = min(round(share * total), room)
+        cap = min(round(share * inputs.policy.total), room)
         question = SectionQuestion(
-            session_id=ref.session_id,
+            session_id=inputs.ref.session_id,
             track=request.track,
             view=request.view,
-            query=request_inputs.query,
+            query=inputs.query,
             at=runtime.now(),
             room_tokens=max(cap - _tokens(runtime, section.name, "") - _SLACK_TOKENS, 0),
             count=runtime.counter.count_text,

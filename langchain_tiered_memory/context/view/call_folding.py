@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS
-from langchain_tiered_memory.context.layout import Piece, ours, shortened
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS, Piece, ours, shortened
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, seen_with
 from langchain_tiered_memory.messages.codec import decode
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.messages.content_blocks import RequestedCall
     from langchain_tiered_memory.protocols import TokenCounter
     from langchain_tiered_memory.types.records import Entry
 
 
-def with_shorter_held(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def with_shorter_held(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the kept messages that make calls cut to a small share of the room, arguments head and tail."""
     plan = rendered.plan
     most = max(round(NUMBERS.held_call_share * inputs.room), NUMBERS.held_call_tokens)

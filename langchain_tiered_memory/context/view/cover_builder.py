@@ -24,7 +24,7 @@ from langchain_tiered_memory.summaries.tree.cover import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import ViewPlan
     from langchain_tiered_memory.types.records import Group, Summary
 
@@ -32,7 +32,7 @@ _LEAST_SUMMARY_TOKENS = 32
 """A summary with its header is hardly smaller: bounds how many a room can hold."""
 
 
-def whole_cover(inputs: AssemblyInputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:
+def whole_cover(inputs: Inputs, *, border: int, cap: int) -> tuple[CoverItem, ...]:
     """A cover of everything up to `border`, made from the highest summaries down."""
     if border == 0:
         return ()
@@ -40,7 +40,7 @@ def whole_cover(inputs: AssemblyInputs, *, border: int, cap: int) -> tuple[Cover
     return _best(parts, parts.up_to(border), room=round(cap * NUMBERS.cover_filled_share))
 
 
-def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
+def grown_cover(inputs: Inputs, previous: ViewPlan, *, border: int, cap: int) -> tuple[CoverItem, ...] | None:
     """The items of a plan with what stands for the messages up to a new border behind them.
 
     `None` where what is new could not even be told in short: then the cover is made anew, its old end briefer.
@@ -56,13 +56,13 @@ def grown_cover(inputs: AssemblyInputs, previous: ViewPlan, *, border: int, cap:
     return (*previous.items, *_best(parts, fresh, room=max(round(free * NUMBERS.cover_appended_share), least)))
 
 
-def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
+def selected_cover(inputs: Inputs, *, border: int, room: int) -> tuple[CoverItem, ...]:
     """What the original selection shows of everything up to `border`; what it leaves out stands there as headlines.
 
     The selection knows neither facts nor quoted questions: how much room there is, is judged before they take theirs.
     """
     tree, library = inputs.runtime.store.tree, inputs.library
-    settings, parts = inputs.runtime.settings.context, CoverParts(inputs)
+    settings, parts = inputs.settings.context, CoverParts(inputs)
     top: Node | None = None
     for level in range(tree.height(inputs.ref) - 1, 2, -1):
         found = library.add(tree.newest(inputs.ref, level=level, up_to=border, limit=1))
@@ -77,14 +77,14 @@ def selected_cover(inputs: AssemblyInputs, *, border: int, room: int) -> tuple[C
         [parts.whole(one) for one in level_2 if not parts.barred.of(one)],
         [parts.whole(one) for one in level_1 if not parts.barred.of(one)],
         room=room,
-        before_facts=room + inputs.rooms.of("facts") + inputs.rooms.queries,
+        before_facts=room + inputs.policy.of("facts") + inputs.policy.queries,
         threshold=settings.selection_threshold_tokens,
         share=settings.selection_share,
     )
     return _with_rest(parts, chosen, border=border, cap=room)
 
 
-def cover_of_levels(inputs: AssemblyInputs, *, border: int, cap: int, levels: tuple[int, ...]) -> tuple[CoverItem, ...]:
+def cover_of_levels(inputs: Inputs, *, border: int, cap: int, levels: tuple[int, ...]) -> tuple[CoverItem, ...]:
     """What a view of certain levels shows of everything up to `border`: fine where recent, coarse where old.
 
     The newest summaries of each level that no finished summary of a higher one of these levels stands for. What they
@@ -117,7 +117,7 @@ def cover_of_levels(inputs: AssemblyInputs, *, border: int, cap: int, levels: tu
     return _with_rest(parts, chosen, border=border, cap=cap)
 
 
-def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: int) -> tuple[CoverItem, ...]:
+def lowered_cover(inputs: Inputs, items: Sequence[CoverItem], *, less: int) -> tuple[CoverItem, ...]:
     """`items` with `less` fewer tokens, wherever one line leaves that: first the oldest more briefly, then joined."""
     if less <= 0:
         return tuple(items)
@@ -141,13 +141,13 @@ def lowered_cover(inputs: AssemblyInputs, items: Sequence[CoverItem], *, less: i
     return joined_oldest(chosen, room=cap, most=cap, joined=parts.joined, gap_tokens=parts.gap_tokens)
 
 
-def summarised_groups(inputs: AssemblyInputs, groups: Sequence[Group]) -> dict[int, Node]:
+def summarised_groups(inputs: Inputs, groups: Sequence[Group]) -> dict[int, Node]:
     """For each of `groups` that a finished summary stands for, by its `first_seq`, the headline of that summary.
 
     Such a summary may stand for messages that are shown as well: then no border could move over it. None where no
     summary may take the place of messages.
     """
-    settings = inputs.runtime.settings
+    settings = inputs.settings
     if not (settings.condensation.automatic and settings.tree.enabled):
         return {}
     if settings.condensation.strategies.primary == "truncation":
@@ -183,7 +183,7 @@ def _with_rest(parts: CoverParts, chosen: Sequence[Node], *, border: int, cap: i
     return merged_gaps([*chosen, *lines])
 
 
-def _highest(inputs: AssemblyInputs, level_1: Sequence[Summary], *, after: int, up_to: int) -> list[Summary]:
+def _highest(inputs: Inputs, level_1: Sequence[Summary], *, after: int, up_to: int) -> list[Summary]:
     """The highest finished summaries that stand for nothing but what lies between two borders."""
     standing = {one.id: one for one in level_1}
     below = list(level_1)

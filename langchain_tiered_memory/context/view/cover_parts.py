@@ -24,7 +24,7 @@ from langchain_tiered_memory.summaries.tree.cover import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.types.records import Summary
 
 
@@ -67,7 +67,7 @@ _BLOCK_JOINT = 2
 class CoverParts:
     """Reads, renders and counts what one cover is made of; each summary once."""
 
-    inputs: AssemblyInputs
+    inputs: Inputs
     barred: Barred = field(init=False)
     """Which summaries must not be shown."""
     choices: dict[str, Choice] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class CoverParts:
         """A summary at each resolution."""
         known = self.choices.get(summary.id)
         if known is None:
-            count = self.inputs.runtime.counter.count_text
+            count = self.inputs.counter.count_text
             forms = forms_of(
                 self._node(summary, "headline", headline_of(summary, count_text=count)),
                 self._node(summary, "short", short_block(summary)),
@@ -157,7 +157,7 @@ class CoverParts:
         known = [library[one] for one in ids if one in library]
         named = sorted(known, key=lambda one: (-one.level, -one.last_seq))[:_TOPICS_OF]
         first, last = ordered[0].first_seq, max(item.last_seq for item in ordered)
-        count = self.inputs.runtime.counter.count_text
+        count = self.inputs.counter.count_text
         untold = sum(gap.entry_count for gap in gaps)
         if named:
             text = joint_headline(
@@ -181,7 +181,7 @@ class CoverParts:
 
     def gap_tokens(self, gap: Gap) -> int:
         """Counts the line that stands for a gap."""
-        return self.inputs.runtime.counter.count_text(gap_line(gap)) + _BLOCK_JOINT
+        return self.inputs.counter.count_text(gap_line(gap)) + _BLOCK_JOINT
 
     def may_stand(self, summary: Summary | None, border: int) -> bool:
         """Whether a summary may be shown up to `border`."""
@@ -220,7 +220,7 @@ class CoverParts:
             first_seq=summary.first_seq,
             last_seq=summary.last_seq,
             entry_count=summary.entry_count,
-            tokens=self.inputs.runtime.counter.count_text(text) + _BLOCK_JOINT,
+            tokens=self.inputs.counter.count_text(text) + _BLOCK_JOINT,
             resolution=resolution,
             text="" if resolution == "whole" else text,
         )
@@ -234,7 +234,7 @@ def _stands_above(summary: Summary, nodes: Sequence[Node]) -> bool:
     )
 
 
-def _barred_from(inputs: AssemblyInputs) -> Barred:
+def _barred_from(inputs: Inputs) -> Barred:
     """Which summaries stand for messages that this view does not show."""
     counts: dict[str, int] = {}
     off = sorted(inputs.off)

@@ -16,7 +16,7 @@ from langchain_tiered_memory.summaries.tree.cover import nodes_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
     from langchain_tiered_memory.types.records import Fact
 
@@ -33,15 +33,13 @@ _MORE = "[more that must last has no room here; search finds it]"
 """Said of what a model marked: whoever reads the list would take it for whole."""
 
 
-def record_room(inputs: AssemblyInputs, items: Sequence[CoverItem]) -> int:
+def record_room(inputs: Inputs, items: Sequence[CoverItem]) -> int:
     """Tokens that the facts which must last may take beside a cover, where they need more than the facts' own room."""
-    count, known = inputs.runtime.counter.count_text, inputs.library.summaries
-    return inputs.rooms.record - sum(count(item_text(item, known)) for item in items)
+    count, known = inputs.counter.count_text, inputs.library.summaries
+    return inputs.policy.record - sum(count(item_text(item, known)) for item in items)
 
 
-def facts_of_view(
-    inputs: AssemblyInputs, items: Sequence[CoverItem], *, border: int, room: int, lasting_room: int = 0
-) -> str:
+def facts_of_view(inputs: Inputs, items: Sequence[CoverItem], *, border: int, room: int, lasting_room: int = 0) -> str:
     """The facts of messages up to `border` that are worth most, as a list within `room` tokens, frame included.
 
     Args:
@@ -90,6 +88,11 @@ def facts_of_view(
     listed, shown = facts_list(chosen), {one.id for one in chosen}
     left_out = [one for one in found if _must_last(one) and one.id not in shown]
     return listed if not chosen or all(stated_in(prose, left_out)) else f"{listed}\n{_MORE}"
+
+
+def leaves_out(listed: str) -> bool:
+    """Whether a list says that something which must last has no room in it."""
+    return listed.endswith(_MORE)
 
 
 def _must_last(fact: Fact) -> bool:

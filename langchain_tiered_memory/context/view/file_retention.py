@@ -28,7 +28,7 @@ from langchain_tiered_memory.summaries.rendering import parts_block
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.settings import FileSettings
     from langchain_tiered_memory.types.records import Group
 
@@ -44,29 +44,29 @@ _SLACK_TOKENS = (0, 4, 16)
 """A text and its message may count as a little more together than apart."""
 
 
-def with_file_work(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def with_file_work(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the parts of files that are worth most before its recent part, as far as there is room."""
-    if not inputs.rooms.mode.shows_parts or not rendered.plan.border:
+    if not inputs.mode.shows_parts or not rendered.plan.border:
         return rendered
-    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.rooms.of("files"))
+    return _with_parts(inputs, rendered, room=_filled(inputs) - inputs.policy.of("files"))
 
 
-def with_more_parts(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def with_more_parts(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with parts of files, and its list of files, in the room that is left of what a view is filled to."""
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "files")
-    room = _filled(inputs) - inputs.rooms.of("files")
-    if not inputs.rooms.mode.shows_parts or not rendered.plan.border or room - beside < NUMBERS.part_least_tokens:
+    room = _filled(inputs) - inputs.policy.of("files")
+    if not inputs.mode.shows_parts or not rendered.plan.border or room - beside < NUMBERS.part_least_tokens:
         return rendered
     bare = seen_with(inputs, replace(rendered.plan, files=""), rendered.tail)
     return with_files(inputs, _with_parts(inputs, bare, room=room))
 
 
-def _filled(inputs: AssemblyInputs) -> int:
+def _filled(inputs: Inputs) -> int:
     """Tokens that a view is filled to when it is made smaller."""
-    return inputs.fill if inputs.fill is not None else round(inputs.runtime.settings.files.filled_share * inputs.room)
+    return inputs.fill if inputs.fill is not None else round(NUMBERS.filled_share * inputs.room)
 
 
-def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
+def with_fewer_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:
     """`rendered` with parts of files only as far as `room` has place for them beside all else that it shows.
 
     Where there are too many they are chosen for what a condensation fills a view to: the cache is broken there anyway,
@@ -77,9 +77,9 @@ def with_fewer_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: in
     return _with_parts(inputs, rendered, room=min(room, _filled(inputs)))
 
 
-def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> RenderedView:
+def _with_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> RenderedView:
     """`rendered` with its parts of files chosen anew, for a view of `room` tokens."""
-    counter, plan = inputs.runtime.counter, rendered.plan
+    counter, plan = inputs.counter, rendered.plan
     beside = rendered.tokens - sum(piece.tokens for piece in rendered.head if piece.part == "parts")
     free = room - beside - ours(parts_block(""), part="parts", counter=counter).tokens
     parts = ""
@@ -94,9 +94,9 @@ def _with_parts(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) ->
     return rendered if parts == plan.parts else seen_with(inputs, replace(plan, parts=parts), rendered.tail)
 
 
-def _file_texts(inputs: AssemblyInputs, rendered: RenderedView) -> list[FileText]:
+def _file_texts(inputs: Inputs, rendered: RenderedView) -> list[FileText]:
     """What calls read and wrote, oldest first: of the latest groups with file work, and of the recent messages."""
-    plan, store, settings = rendered.plan, inputs.runtime.store, inputs.runtime.settings.files
+    plan, store, settings = rendered.plan, inputs.runtime.store, inputs.settings.files
     standing = {entry.seq for entry in rendered.tail} - {seq for seq, _ in plan.masked}
     seqs = store.files.worked_on(inputs.ref, track=inputs.track, before=plan.tail_from, limit=_CANDIDATES)
     found = store.transcript.groups_of(inputs.ref, seqs) if seqs else []
@@ -145,13 +145,13 @@ def texts_of_group(
     return texts
 
 
-def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def with_files(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with the list of touched files, within its own room, the message included.
 
     Without those that were not changed and that something in it names anyway. That is looked for in what is shown, for
     an output that is masked or cut names nothing any more.
     """
-    plan, settings = rendered.plan, inputs.runtime.settings.files
+    plan, settings = rendered.plan, inputs.settings.files
     if not (settings.enabled and (plan.border or plan.left or plan.left_spans)):
         return rendered
     touched = accessed_files(inputs.runtime, inputs.ref, track=inputs.track, limit=_LISTED_FILES, off=inputs.off)
@@ -161,8 +161,8 @@ def with_files(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     named = {one for one in touched if one.path in parts or json.dumps(one.path)[1:-1] in shown}
     elsewhere = {one for one in named if one.operation == "write"}
     listed = [one for one in touched if one not in named or one in elsewhere]
-    counter = inputs.runtime.counter
-    room, block = inputs.rooms.of("files"), ""
+    counter = inputs.counter
+    room, block = inputs.policy.of("files"), ""
     framing = ours("", part="files", counter=counter).tokens
     for slack in _SLACK_TOKENS:
         left = room - framing - slack

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.cover_builder import cover_of_levels, grown_cover, selected_cover, whole_cover
-from langchain_tiered_memory.context.view.fact_section import facts_of_view, record_room
+from langchain_tiered_memory.context.view.fact_section import facts_of_view, leaves_out, record_room
 from langchain_tiered_memory.context.view.file_retention import with_files
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
@@ -22,7 +22,7 @@ from langchain_tiered_memory.messages.quoting import message_or_stand_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.plan import Answered
     from langchain_tiered_memory.summaries.tree.cover import CoverItem
     from langchain_tiered_memory.types.records import Entry
@@ -32,27 +32,21 @@ _FIRST_STEPS = 16
 """Messages behind the first user message among which a call of a tool says that it set a task."""
 
 
-def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
+def plan_view(inputs: Inputs, previous: ViewPlan | None) -> ViewPlan:
     """The next plan of a view: its border moved as far as needed, over finished level-1 summaries only."""
     floor = previous.border if previous is not None else 0
     border, found = _next_border(inputs, floor=floor)
-    cap = inputs.rooms.cover
-    appended: tuple[CoverItem, ...] | None = None
-    if inputs.look is not None and inputs.look.levels is not None:
-        appended = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
-    elif inputs.runtime.settings.context.older == "selection":
-        appended = selected_cover(inputs, border=border, room=cap)
-    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
-        appended = grown_cover(inputs, previous, border=border, cap=cap)
-    if appended is None:
-        appended = whole_cover(inputs, border=border, cap=cap)
+    appended = _cover(inputs, previous, border=border, cap=inputs.policy.cover)
+    facts = _facts(inputs, appended, border)
+    if leaves_out(facts):  # what must last comes first: all that happened is told more briefly
+        appended = _cover(inputs, previous, border=border, cap=min(inputs.policy.defended, inputs.policy.cover))
+        facts = _facts(inputs, appended, border)
     skip, tail_from = _overlap(border, found)
     since = previous.since if previous is not None else 0
     queries = tuple(entry.seq for entry in inputs.required.recent.users if since < entry.seq < tail_from)
     # A call that waits for its result, or just got it, is shown, though everything around it is condensed; so is what
     # the provider compacted, which stands for all before it.
     kept = {seq for seq in (*inputs.required.recent.held, since) if max(since, 1) <= seq < tail_from}
-    appended = tuple(item for item in appended if item.last_seq >= since)
     return ViewPlan(
         border=border,
         tail_from=tail_from,
@@ -62,19 +56,33 @@ def plan_view(inputs: AssemblyInputs, previous: ViewPlan | None) -> ViewPlan:
         ratio=inputs.ratio,
         kept=tuple(sorted(kept)),
         since=since,
-        facts=facts_of_view(
-            inputs,
-            appended,
-            border=border,
-            room=inputs.rooms.of("facts"),
-            lasting_room=record_room(inputs, appended),
-        ),
+        facts=facts,
         always=kept_by_kind(inputs, previous),
         answered=(previous.answered if previous is not None else None) or _answered(inputs),
     )
 
 
-def _answered(inputs: AssemblyInputs) -> Answered | None:
+def _cover(inputs: Inputs, previous: ViewPlan | None, *, border: int, cap: int) -> tuple[CoverItem, ...]:
+    """What stands for the messages up to a border, but for those before a provider's compaction."""
+    made: tuple[CoverItem, ...] | None = None
+    if inputs.look is not None and inputs.look.levels is not None:
+        made = cover_of_levels(inputs, border=border, cap=cap, levels=inputs.look.levels)
+    elif inputs.settings.context.older == "selection":
+        made = selected_cover(inputs, border=border, room=cap)
+    elif previous is not None and previous.items and not previous.provisional and not inputs.off and not inputs.alone:
+        made = grown_cover(inputs, previous, border=border, cap=cap)
+    if made is None:
+        made = whole_cover(inputs, border=border, cap=cap)
+    since = previous.since if previous is not None else 0
+    return tuple(item for item in made if item.last_seq >= since)
+
+
+def _facts(inputs: Inputs, items: Sequence[CoverItem], border: int) -> str:
+    room, lasting_room = inputs.policy.of("facts"), record_room(inputs, items)
+    return facts_of_view(inputs, items, border=border, room=room, lasting_room=lasting_room)
+
+
+def _answered(inputs: Inputs) -> Answered | None:
     """How the first message was answered, where the assistant finished before the user spoke again: it is no goal."""
     goal = max((one.seq for one in inputs.required.opening if one.role == "user"), default=0)
 
@@ -95,7 +103,7 @@ def _answered(inputs: AssemblyInputs) -> Answered | None:
     return "at work" if any(one.calls for one in said(_FIRST_STEPS)) else "in talk"
 
 
-def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
+def _next_border(inputs: Inputs, *, floor: int) -> tuple[int, list[tuple[str, int, int]]]:
     """The new border, and the level-1 summaries around it."""
     tree, ref, track = inputs.runtime.store.tree, inputs.ref, inputs.track
     wanted = _keep_from(inputs)
@@ -113,10 +121,10 @@ def _next_border(inputs: AssemblyInputs, *, floor: int) -> tuple[int, list[tuple
     return border, ([before] if before is not None else []) + around
 
 
-def _keep_from(inputs: AssemblyInputs) -> int:
+def _keep_from(inputs: Inputs) -> int:
     """The first of the newest messages that a condensation leaves as they are."""
     messages = inputs.look.last_messages if inputs.look is not None else None
-    tokens = max(inputs.rooms.stays, inputs.rooms.recent_least)
+    tokens = max(inputs.policy.stays, inputs.policy.recent_least)
     first, up_to = 0, None
     while True:
         page = inputs.runtime.store.transcript.entries(
@@ -152,9 +160,11 @@ _NAMED: str = "compaction"
 """In the payload of every message that has such a block: most need not be decoded."""
 
 
-def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def begun_by_compaction(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` from the provider's newest compaction on; as it is, where it begins with that or has none."""
-    newest = next((entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.provider)), None)
+    newest = next(
+        (entry for entry in reversed(rendered.tail) if _has_compaction(entry, inputs.request.model.provider)), None
+    )
     if newest is None or newest.seq <= rendered.plan.since:
         return rendered
     border = newest.seq - 1
@@ -164,7 +174,7 @@ def begun_by_compaction(inputs: AssemblyInputs, rendered: RenderedView) -> Rende
         since=newest.seq,
         ratio=inputs.ratio,
         masked=tuple(one for one in rendered.plan.masked if one[0] > newest.seq),
-        facts=facts_of_view(inputs, (), border=border, room=inputs.rooms.of("facts")),
+        facts=facts_of_view(inputs, (), border=border, room=inputs.policy.of("facts")),
         always=kept_by_kind(inputs, rendered.plan),
     )
     return with_files(inputs, render_view(inputs, plan))

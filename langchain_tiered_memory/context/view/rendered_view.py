@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.layout import Piece, masked, ours, shortened, shown
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.view.repeated_reads import pointing, repeated_reads
 from langchain_tiered_memory.messages.quoting import QUOTE_TOKENS, quotes_within
 from langchain_tiered_memory.summaries.rendering import facts_block, history_block, parts_block, pins_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
-from langchain_tiered_memory.types.records import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
-    from langchain_tiered_memory.context.policy import Rooms
+    from langchain_tiered_memory.context.request import Inputs, Request
     from langchain_tiered_memory.context.view.plan import ViewPlan
-    from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.settings import ContextSettings
     from langchain_tiered_memory.types.records import Entry
 
@@ -27,8 +25,6 @@ _LEAST_ENTRY_TOKENS = 3
 """An entry's framing alone: bounds how many entries a room can hold."""
 _MOST_COUNTED = 1000
 """Messages that nothing stands for may be the whole session: counting them must not grow with it."""
-_OTHER_TRACKS = 16
-_OTHER_SUMMARIES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +71,13 @@ class RenderedView:
         return [by_seq.get(entry.seq) or shown(entry) for entry in self.tail]
 
 
-def render_view(inputs: AssemblyInputs, plan: ViewPlan) -> RenderedView:
+def render_view(inputs: Inputs, plan: ViewPlan) -> RenderedView:
     """Read what `plan` shows."""
     tail = _tail(inputs, plan)
     return seen_with(inputs, plan, tail)
 
 
-def seen_with(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> RenderedView:
+def seen_with(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> RenderedView:
     """What `plan` shows before and of `tail`, whose messages were read already."""
     hidden = frozenset(plan.left)
     kept_groups = frozenset(plan.kept)
@@ -96,29 +92,29 @@ def seen_with(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> 
     return RenderedView(plan=plan, head=tuple(head), tail=stays, masks=(*masks, *_pointers(inputs, stays, kept)))
 
 
-def _masked(inputs: AssemblyInputs, entry: Entry, keep_tokens: int) -> Piece:
+def _masked(inputs: Inputs, entry: Entry, keep_tokens: int) -> Piece:
     """A masked output, rendered once in a request: of its pieces one at most is shown."""
     known = inputs.library.masks
     key = (entry.seq, keep_tokens)
     if key not in known:
-        known[key] = masked(entry, keep_tokens=keep_tokens, counter=inputs.runtime.counter)
+        known[key] = masked(entry, keep_tokens=keep_tokens, counter=inputs.counter)
     return known[key]
 
 
-def _pointers(inputs: AssemblyInputs, tail: Sequence[Entry], cut: Collection[int]) -> Iterator[Piece]:
+def _pointers(inputs: Inputs, tail: Sequence[Entry], cut: Collection[int]) -> Iterator[Piece]:
     """Readings of files that say what another message of the view says; each is rendered once in a request."""
-    known, settings = inputs.library.pointers, inputs.runtime.settings.files
+    known, settings = inputs.library.pointers, inputs.settings.files
     asked = inputs.library.asked
-    for read in repeated_reads(tail, settings, not_whole=cut, reworded=inputs.reworded, known=asked):
+    for read in repeated_reads(tail, settings, not_whole=cut, reworded=inputs.request.reworded, known=asked):
         key = (read.entry.seq, read.stands_in.seq)
         if key not in known:
-            known[key] = pointing(read, counter=inputs.runtime.counter)
+            known[key] = pointing(read, counter=inputs.counter)
         piece = known[key]
         if piece is not None:
             yield piece
 
 
-def _tail(inputs: AssemblyInputs, plan: ViewPlan) -> list[Entry]:
+def _tail(inputs: Inputs, plan: ViewPlan) -> list[Entry]:
     """The recent messages of a plan, a few more than fit if there are so many; before them what it keeps."""
     kept = inputs.runtime.store.transcript.groups_of(inputs.ref, plan.kept) if plan.kept else []
     hidden = sum(gap.entry_count for gap in plan.left_spans)
@@ -135,7 +131,7 @@ def _tail(inputs: AssemblyInputs, plan: ViewPlan) -> list[Entry]:
     return sorted(shown, key=lambda entry: entry.seq)
 
 
-def is_whole(inputs: AssemblyInputs, rendered: RenderedView) -> bool:
+def is_whole(inputs: Inputs, rendered: RenderedView) -> bool:
     """Whether every message of a plan's recent part was read."""
     first = rendered.recent_from
     if not rendered.tail or first <= rendered.plan.tail_from:
@@ -151,7 +147,7 @@ def is_whole(inputs: AssemblyInputs, rendered: RenderedView) -> bool:
     return all(entry.seq in inputs.off for entry in before)
 
 
-def count_earlier(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> int:
+def count_earlier(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> int:
     """How many messages of a plan's recent part are older than those that were read of it.
 
     Many are not counted one by one: then it is the numbers between, which other tracks and removals make too many.
@@ -170,15 +166,15 @@ def count_earlier(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry])
     return count if count < _MOST_COUNTED else first - plan.tail_from
 
 
-def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
+def _head(inputs: Inputs, plan: ViewPlan, tail: Sequence[Entry]) -> list[Piece]:
     """Everything before the recent messages. Depends on the plan and on the first of them alone."""
-    counter = inputs.runtime.counter
+    counter = inputs.counter
     standing = {entry.seq for entry in tail}
     # What the provider compacted has the goal, too; prompts are sent apart.
     has_goal = not plan.since and plan.answered is None
     begins = [entry for entry in inputs.required.opening if has_goal or entry.role == "system"]
     head = [
-        shortened(entry, max_tokens=inputs.rooms.of("goal"), counter=counter, part="goal")
+        shortened(entry, max_tokens=inputs.policy.of("goal"), counter=counter, part="goal")
         for entry in begins
         if entry.seq not in standing
     ]
@@ -187,7 +183,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     shown_already = opening | standing | {entry.seq for entry in pinned}
     always = [entry for entry in in_order(inputs, plan.always) if entry.seq not in shown_already]
     if pinned or always:
-        head.append(pinned_piece(inputs.runtime, inputs.rooms, pinned, always=always))
+        head.append(pinned_piece(inputs, pinned, always=always))
     pinned += always
     users = [
         seq
@@ -197,7 +193,7 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     queries = _queries(inputs, users)
     leads = bool(queries) and bool(tail) and tail[0].role != "user"
     quoted = queries[:-1] if leads else queries
-    if not inputs.rooms.quotes_queries:
+    if not inputs.policy.quotes_queries:
         quoted = []
     elif plan.answered == "at work":
         first = (one for one in inputs.required.opening if one.role == "user" and one.seq not in shown_already)
@@ -211,17 +207,17 @@ def _head(inputs: AssemblyInputs, plan: ViewPlan, tail: Sequence[Entry]) -> list
     if plan.files:
         head.append(ours(plan.files, part="files", counter=counter))
     if leads:
-        most = round(inputs.runtime.settings.context.question_share * inputs.rooms.total)
+        most = round(NUMBERS.question_share * inputs.policy.total)
         head.append(shortened(queries[-1], max_tokens=most, counter=counter))
     return head
 
 
-def _queries(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
+def _queries(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
     """User messages by their numbers, in the order of the conversation."""
     return in_order(inputs, sorted(set(seqs)))
 
 
-def in_order(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
+def in_order(inputs: Inputs, seqs: Sequence[int]) -> list[Entry]:
     """Messages by their numbers, as these stand; those that are gone are left out. Each is read once in a request."""
     known = inputs.library.users
     known |= {entry.seq: entry for entry in inputs.required.recent.users}
@@ -233,38 +229,37 @@ def in_order(inputs: AssemblyInputs, seqs: Sequence[int]) -> list[Entry]:
     return [entry for entry in read if entry is not None]
 
 
-def pinned_piece(runtime: Runtime, rooms: Rooms, pinned: Sequence[Entry], *, always: Sequence[Entry] = ()) -> Piece:
+def pinned_piece(inputs: Inputs, pinned: Sequence[Entry], *, always: Sequence[Entry] = ()) -> Piece:
     """Pinned messages as one quoting message within their room, and those whose kinds keep them, the last first.
 
     A message that is kept for its kind stands whole, or not at all where others stand; what has no room is named.
     """
-    room = rooms.of("pinned") - sum(entry.tokens + QUOTE_TOKENS for entry in pinned)
+    most, counter = inputs.policy.of("pinned"), inputs.counter
+    room = most - sum(entry.tokens + QUOTE_TOKENS for entry in pinned)
     beside: list[Entry] = []
     for entry in reversed(always):
         if entry.tokens + QUOTE_TOKENS <= room or not (beside or pinned):
             beside.append(entry)
             room -= entry.tokens + QUOTE_TOKENS
     shown = [*reversed(beside), *pinned]
-    quotes = quotes_within(shown, room=rooms.of("pinned"), count=runtime.counter.count_text)
+    quotes = quotes_within(shown, room=most, count=counter.count_text)
     left_out = (*(entry for entry in always if entry not in beside), *quotes.left_out)
     block = pins_block(sorted(quotes.texts, key=lambda one: one[0].seq), left_out)
-    return ours(
-        block, part="pinned", counter=runtime.counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out
-    )
+    return ours(block, part="pinned", counter=counter, quoted=quotes.whole, passages=quotes.cut, left_out=left_out)
 
 
-def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
+def _history(inputs: Inputs, plan: ViewPlan, quoted: Sequence[Entry]) -> Piece:
     library = inputs.library
     whole = [node.id for node in nodes_of(plan.items) if node.resolution == "whole"]
     wanted = [one for one in whole if one not in library.summaries]
     if wanted:
         library.add(inputs.runtime.store.tree.by_id(inputs.ref, wanted))
-    quotes = quotes_within(quoted, room=inputs.rooms.queries, count=inputs.runtime.counter.count_text)
+    quotes = quotes_within(quoted, room=inputs.policy.queries, count=inputs.counter.count_text)
     block = history_block(plan.items, library.summaries, quotes.texts, left=plan.left_spans)
     return ours(
         block,
         part="history",
-        counter=inputs.runtime.counter,
+        counter=inputs.counter,
         quoted=quotes.whole,
         passages=quotes.cut,
         summary_ids=summary_ids_of(plan.items),
@@ -272,37 +267,14 @@ def _history(inputs: AssemblyInputs, plan: ViewPlan, quoted: Sequence[Entry]) ->
 
 
 def plan_name(
-    view: str,
-    track: str,
-    *,
-    max_tokens: int,
-    has_query: bool,
-    own_query: bool,
-    model: str | None,
-    settings: ContextSettings,
-    off: frozenset[int],
-    alone: bool = False,
+    request: Request, off: frozenset[int], *, max_tokens: int, looks_up: int, settings: ContextSettings
 ) -> str:
-    """Under which name a view's plan is kept: one for each view, track, budget, model, branch and way of splitting."""
-    chosen = repr((track, model, settings.model_dump_json(), sorted(off), *(["alone"] if alone else [])))
+    """Under which name a view's plan is kept: one for each view, track, budget, model, branch and way of splitting.
+
+    `looks_up` is 0 where nothing is, 1 for what the user said, 2 for a query of the caller's own.
+    """
+    alone = ["alone"] if request.alone else []
+    chosen = repr((request.track, request.model.name, settings.model_dump_json(), sorted(off), *alone))
     digest = hashlib.sha256(chosen.encode("utf-8", "surrogatepass")).hexdigest()[:24]
     # The essentials are chosen anew at each request, from the plan of the default view.
-    return f"{'default' if view == 'minimal' else view}:{max_tokens}:{int(has_query) + int(own_query)}:{digest}"
-
-
-def other_tracks(inputs: AssemblyInputs, plan: ViewPlan) -> tuple[LeftOut, ...]:
-    """What other tracks said that no summary of this view stands for yet; nothing where it is shown alone."""
-    if inputs.alone:
-        return ()
-    found = inputs.runtime.store.transcript.other_tracks(
-        inputs.ref,
-        track=inputs.track,
-        after=plan.border,
-        tracks=_OTHER_TRACKS,
-        limit=_OTHER_SUMMARIES,
-    )
-    left = [LeftOut(what=f"track {one}", reason="another track, not condensed yet") for one in found.waiting]
-    left += [LeftOut(what=one, reason="another track, condensed after this view") for one in found.later]
-    if found.is_cut:
-        left.append(LeftOut(what=f"{plan.border + 1}-", reason="other tracks, more than are named here"))
-    return tuple(left)
+    return f"{'default' if request.view == 'minimal' else request.view}:{max_tokens}:{looks_up}:{digest}"

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.context.request import with_learnt_window
-from langchain_tiered_memory.driver import each_step
+from langchain_tiered_memory.driver import Flow, each_step
 from langchain_tiered_memory.errors import BudgetError, StorageError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.integrations.agent.called_models import aside_of, stepped
-from langchain_tiered_memory.integrations.agent.request import warn_of_summaries
+from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels, aside_of, stepped
+from langchain_tiered_memory.integrations.agent.request import ViewChanges, warn_of_summaries
 from langchain_tiered_memory.integrations.graph.branches import named, off_branch, stored_of
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
 from langchain_tiered_memory.integrations.graph.node_wiring import found_on
-from langchain_tiered_memory.integrations.graph.run_identity import session_at
-from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_agent
-from langchain_tiered_memory.models.window_budget import budget_of
+from langchain_tiered_memory.integrations.graph.run_identity import Place, session_at
+from langchain_tiered_memory.integrations.graph.tracks import Line, line_of_agent
+from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
 from langchain_tiered_memory.sessions.last_request import epoch_of
 
 if TYPE_CHECKING:
@@ -25,16 +25,10 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, SystemMessage
 
-    from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.agent.cache_hints import Provider
-    from langchain_tiered_memory.integrations.agent.called_models import Aside, CalledModels
     from langchain_tiered_memory.integrations.agent.reply import ModelCalled
-    from langchain_tiered_memory.integrations.agent.request import ViewChanges
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
@@ -168,11 +162,11 @@ def _on_track(
     found = found_on(session, asked.place, line, held, record=asked.record, messages_key=MESSAGES_KEY)
     asked = asked.under_ids(held, found.messages)
     record = found.remembered()
-    is_own = line.is_apart or keeps_to_itself(asked.place, line.track)
-    asked = replace(asked, alone=is_own or has_company(session.core.engine, asked.place))
+    asked = replace(asked, alone=found.is_alone)
     off = off_branch(session, found.messages, record)
-    if asked.changes.left_out:
-        off = (off or frozenset()) | _left_out(session, asked)
+    if asked.changes.left_out:  # by other middlewares: for this request they are as if on another branch
+        gone = stored_of(session, [one for one in asked.held if one.id in asked.changes.left_out])
+        off = (off or frozenset()) | {entry.seq for entry in gone.values()}
     room = _room_aside(runtime, asked, choices)
     told = with_learnt_window(runtime, asked.model)
     aside = aside_of(runtime, session, told.name)
@@ -199,13 +193,6 @@ def _on_track(
         context=context,
         epoch=epoch,
     )
-
-
-def _left_out(session: Session, asked: Asked) -> frozenset[int]:
-    """Numbers of the messages that other middlewares left out of this request: they are as if on another branch."""
-    gone = [one for one in asked.held if one.id in asked.changes.left_out]
-    stored = stored_of(session, gone)
-    return frozenset(entry.seq for entry in stored.values())
 
 
 def context_of(

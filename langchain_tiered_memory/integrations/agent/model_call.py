@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_tiered_memory.driver import Flow, HostCall
 from langchain_tiered_memory.errors import BudgetError, StorageError
@@ -18,7 +18,7 @@ from langchain_tiered_memory.integrations.agent.called_models import aside_of, k
 from langchain_tiered_memory.integrations.agent.context import Asked, Choices, Prepared, context_of, prepared_for
 from langchain_tiered_memory.integrations.agent.reply import Outgoing, keep_request, outgoing_of
 from langchain_tiered_memory.integrations.graph.branches import stored_of
-from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME
+from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, Notices
 from langchain_tiered_memory.messages.content_blocks import compacts
 from langchain_tiered_memory.messages.ingest import reported_by
 from langchain_tiered_memory.models.overflow import is_overflow, overflow_in, smaller_budget
@@ -27,10 +27,7 @@ from langchain_tiered_memory.models.window_budget import confirm_window, learn_w
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_core.messages import BaseMessage
-
     from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.graph.stream_events import Notices
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
     from langchain_tiered_memory.runtime import Runtime

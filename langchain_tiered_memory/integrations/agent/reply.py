@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,6 @@ from langchain_tiered_memory.text.fencing import STATE_TAG, neutralised, plain_l
 from langchain_tiered_memory.text.truncation import head_and_tail, shorten_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.integrations.agent.called_models import CalledModels
@@ -62,7 +60,8 @@ def outgoing_of(memory: TieredMemory, choices: Choices, prepared: Prepared) -> O
     """The context as a request: the system prompt apart, and with it what others and the projection add."""
     runtime, asked = memory.core.runtime, prepared.asked
     shown = _as_edited(prepared.context.messages, asked, prepared.session.track, count=runtime.counter.count_text)
-    last_user = max((at for at, one in enumerate(shown) if _is_users(one)), default=len(shown))
+    users = (at for at, one in enumerate(shown) if isinstance(one, HumanMessage) and MARK not in one.additional_kwargs)
+    last_user = max(users, default=len(shown))
     shown[last_user:last_user] = [one for one in asked.changes.before if not is_summary(one)]
     first_said = next((at for at, one in enumerate(shown) if not isinstance(one, SystemMessage)), len(shown))
     shown[first_said:first_said] = [one for one in asked.changes.before if is_summary(one)]
@@ -103,10 +102,6 @@ def _hinted(shown: list[BaseMessage], prepared: Prepared) -> tuple[list[BaseMess
 
 def _note(text: str) -> HumanMessage:
     return HumanMessage(text, additional_kwargs={MARK: {"part": "state"}})
-
-
-def _is_users(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
 
 
 def _as_edited(
@@ -219,11 +214,6 @@ def _rendered(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Sequence) and value and all(isinstance(one, Mapping) and "content" in one for one in value):
-        return "\n".join(_item(one) for one in value)
+        # Todos as LangChain's and other agents keep them: `content` and `status`.
+        return "\n".join(f"- [{_DONE.get(str(one.get('status')), ' ')}] {one['content']}" for one in value)
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _item(item: Mapping[str, object]) -> str:
-    """One todo as LangChain's and other agents keep it: `content` and `status`."""
-    mark = _DONE.get(str(item.get("status")), " ")
-    return f"- [{mark}] {item['content']}"

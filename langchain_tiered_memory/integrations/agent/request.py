@@ -6,7 +6,7 @@ Middlewares that summarise a second time are noticed by what they leave in a req
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.runtime import Runtime
@@ -73,7 +71,7 @@ def changes_of(held: Sequence[BaseMessage], requested: Sequence[BaseMessage]) ->
         if held_one is None:
             if not isinstance(message, ToolMessage):
                 (behind if place > last else before).append(message)
-        elif message is not held_one and not _says_the_same(message, held_one):
+        elif message is not held_one and message.model_copy(update={"id": held_one.id}) != held_one:
             edits[str(held_one.id)] = message.model_copy(update={"id": held_one.id})
     there = {one.id for one in meant.values()}
     left_out = frozenset(one.id for one in held if one.id and one.id not in there)
@@ -116,10 +114,6 @@ def _words(message: BaseMessage) -> tuple[str, ...]:
     return (message.type, *map(repr, said))
 
 
-def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
-    return one is other or one.model_copy(update={"id": other.id}) == other
-
-
 def schemas_of(tools: Sequence[Any], response_format: object) -> list[Any]:
     """All that a request sends as schemas: its tools, and those of its structured answer."""
     found = list(tools)
@@ -144,11 +138,7 @@ def held_by(request: Any) -> list[BaseMessage]:  # noqa: ANN401 - a `ModelReques
 
 
 def running_config() -> RunnableConfig:
-    """The config of the step that runs.
-
-    Raises:
-        InvalidInputError: outside of a graph.
-    """
+    """The config of the step that runs."""
     try:
         return get_config()
     except RuntimeError as error:

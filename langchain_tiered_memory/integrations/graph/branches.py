@@ -60,26 +60,16 @@ def keep_branch(
     task: str | None = None,
     forgotten: frozenset[str] = frozenset(),
 ) -> BranchRecord:
-    """Write what of a state's list the transcript does not have, and say how the list stands to it.
+    """Write what of a state's list, as `named` gave it, the transcript lacks; say how the list stands to it.
 
-    Args:
-        session: On the track of the list.
-        messages: The list, as `named` gave it.
-        record: How it stood last time.
-        is_truth: Whether the list is all of its branch. Without a checkpointer it is not: what a graph was handed
-            then is only the newest part of a conversation that the transcript alone has.
-        kind: What new messages are, such as `acceptance_criteria`.
-        task: The task that they belong to.
-        forgotten: Ids of messages of the list that are known to have been forgotten.
-
-    Raises:
-        InvalidInputError: for a message that cannot be taken; nothing was written.
-        StorageError: when the database cannot take them; nothing was written.
+    Without a checkpointer the list is not the truth of its branch: what a graph was handed then is only the newest
+    part of a conversation that the transcript alone has. `record` is how it stood last time, `forgotten` are ids of
+    it that are known to have been forgotten. Where a message or the database refuses, nothing was written.
     """
     known = record if record is not None and record.track == session.track else None
     (ids, said), present = digests_at(messages, known.count if known is not None else 0)
     archived = known.archived if known is not None else None
-    ref = _ref(session)
+    ref = session.core.ref
     has_old = known is not None and len(messages) >= known.count and ids == known.ids
     given, forgotten = forgotten, forgotten | frozenset(known.forgotten if known is not None else ())
     if known is not None and has_old and _is_same(session, ref, known, messages):
@@ -92,7 +82,8 @@ def keep_branch(
                 after = replace(known, count=len(messages), ids=present[0], said=present[1], seq=newest)
                 return replace(after, forgotten=tuple(str(one.id) for one in messages if one.id in forgotten))
         # Remembered once and not there now: forgotten since. A state that still has them does not bring them back.
-        forgotten = given | _not_there(session, messages[: known.count])
+        there = stored_of(session, messages[: known.count])
+        forgotten = given | {str(one.id) for one in messages[: known.count] if one.id not in there}
     elif known is not None and known.count and ref is not None and ref.epoch > known.epoch:
         forgotten |= _forgotten_before(session, messages)
     remembered = known.count if known is not None and has_old else 0
@@ -109,7 +100,7 @@ def off_branch(session: Session, messages: Sequence[BaseMessage], record: Branch
 
 def adopted(session: Session) -> BranchRecord | None:
     """A record for a new, empty list that goes on where the track stands; `None` where the track has nothing."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return None
     store = session.core.runtime.store
@@ -136,7 +127,7 @@ def chained(digest: str, ids: Sequence[str]) -> str:
 
 def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, Entry]:
     """The entries of these messages on this track, by the id that the state knows."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return {}
     track, store = session.track, session.core.runtime.store
@@ -148,7 +139,7 @@ def stored_of(session: Session, messages: Sequence[BaseMessage]) -> dict[str, En
 
 def off_seqs(session: Session, messages: Sequence[BaseMessage], archived: ArchivedPart | None) -> frozenset[int]:
     """Numbers of the track's messages that are on other branches. Reads every number of the track."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return frozenset()
     store = session.core.runtime.store
@@ -162,7 +153,7 @@ def _compared(
     """Compare the whole list with the whole track."""
     store = session.core.runtime.store
     off = off_seqs(session, messages, archived) if is_truth else frozenset()
-    ref = _ref(session)
+    ref = session.core.ref
     newest: list[Entry] = []
     if ref is not None:
         newest = store.transcript.entries(ref, track=session.track, newest_first=True, limit=1)
@@ -224,7 +215,7 @@ def _is_same(session: Session, ref: SessionRef | None, known: BranchRecord, mess
 
 def _newest_if_ours(session: Session, known: BranchRecord, new: Sequence[BaseMessage]) -> int | None:
     """Number of the track's newest message, where nobody but this branch wrote or changed anything since `known`."""
-    ref = _ref(session)
+    ref = session.core.ref
     if ref is None:
         return 0 if not new and known.seq == 0 else None
     if ref.epoch != known.epoch:
@@ -280,11 +271,6 @@ def _buried(
     return forgotten_in(session, messages, buried, frozenset(there), remembered=remembered)
 
 
-def _not_there(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
-    there = stored_of(session, messages)
-    return frozenset(str(one.id) for one in messages if one.id not in there)
-
-
 def _forgotten_before(session: Session, messages: Sequence[BaseMessage]) -> frozenset[str]:
     """What is missing before the last message that is there, where the list changed and something was forgotten.
 
@@ -299,7 +285,7 @@ def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | Non
     """Write messages to the session's track; one that an older database has there as a copy stays that copy."""
     if not messages:
         return
-    ref = _ref(session)
+    ref = session.core.ref
     copies: set[str] = set()
     if ref is not None:
         store = session.core.runtime.store
@@ -310,7 +296,3 @@ def _write(session: Session, messages: Sequence[BaseMessage], *, kind: str | Non
         for one in messages
     ]
     session.core.add(batch, kind=kind, task=task, as_given=False)
-
-
-def _ref(session: Session) -> SessionRef | None:
-    return session.core.runtime.store.transcript.find(session.session_id)

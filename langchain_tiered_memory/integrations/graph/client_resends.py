@@ -70,13 +70,14 @@ def recognised(session: Session, messages: Sequence[BaseMessage]) -> Recognised:
     in the present turn: then it is said anew.
     """
     runtime = session.core.runtime
-    ref = runtime.store.transcript.find(session.session_id)
+    ref = session.core.ref
     tombstones = runtime.store.tombstones
     has_forgotten = bool(tombstones.newest(session.session_id, track=session.track, limit=1))
     if ref is None and not has_forgotten:
         return Recognised(messages=list(messages))
     redact = runtime.settings.redact
-    said = [_said_by(one if redact is None else redacted(one, redact)) for one in messages]
+    plain = messages if redact is None else [redacted(one, redact) for one in messages]
+    said = [(role_of(one), text_of(one), calls_of(one), answers_of(one)) for one in plain]
     digests = [
         tombstones.digest_of_said(session.session_id, role=role, text=text, calls=calls, answers=answers)
         for role, text, calls, answers in (said if has_forgotten else ())
@@ -187,10 +188,6 @@ def _prompts(session: Session, ref: SessionRef | None, said: Sequence[_Said]) ->
 def _counts(said: _Said, *, is_work_aside: bool) -> bool:
     role, _, calls, _ = said
     return role != "system" and not (is_work_aside and (calls or role == "tool"))
-
-
-def _said_by(message: BaseMessage) -> _Said:
-    return role_of(message), text_of(message), calls_of(message), answers_of(message)
 
 
 def _said_in(entry: Entry) -> _Said:

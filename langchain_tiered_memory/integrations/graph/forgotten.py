@@ -10,7 +10,7 @@ import hashlib
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import encode
@@ -19,8 +19,6 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.memory import Session
 

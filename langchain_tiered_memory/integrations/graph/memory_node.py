@@ -13,19 +13,19 @@ from langchain_core.runnables.config import ensure_config
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.integrations.checks import MemorySource  # noqa: TC001
-from langchain_tiered_memory.integrations.graph.node_journeys import input_of_model, run_checkpointed
+from langchain_tiered_memory.integrations.graph.node_journeys import Done, input_of_model, run_checkpointed
 from langchain_tiered_memory.integrations.graph.stream_events import EVENT_NAME, unstreamed
 from langchain_tiered_memory.types.arguments import (  # noqa: TC001
     Count,
     Name,
     Scope,
+    Tool,
     Words,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_tiered_memory.integrations.graph.node_journeys import Done
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
 
@@ -92,12 +92,12 @@ def _write(notice: dict[str, Any]) -> bool:
     return True
 
 
-class ContextChanges(TypedDict, total=False):
-    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+class ContextChoices(TypedDict, total=False):
+    """The arguments of `context_node`, but for the memory and its name."""
 
     model: str | Runnable[Any, Any] | None
     system: str | BaseMessage | None
-    tools: Sequence[Any]
+    tools: Sequence[Tool]
     max_tokens: Count | None
     query: str | None
     view: str
@@ -106,6 +106,11 @@ class ContextChanges(TypedDict, total=False):
     track: Name | None
     scope: Scope | None
     user_key: Name
+
+
+class ContextChanges(ContextChoices, total=False):
+    """What `model_input` may be asked besides: arguments of `context_node`, and `node`, the name of one."""
+
     node: Name | None
 
 

@@ -131,12 +131,7 @@ def plan_of(
 
 
 def plan_in(state: object, node: str | None) -> dict[str, Any]:
-    """The plan that a `model_input` goes by: that of the named `context_node`, or the newest; empty without any.
-
-    Raises:
-        InvalidInputError: when no node of that name wrote one; when none is named, and the newest are several that
-            nodes wrote side by side for different calls.
-    """
+    """The plan that a `model_input` goes by: that of the named `context_node`, or the newest; empty without any."""
     record = current(part_of(state, STATE_KEY))
     plans: dict[str, dict[str, Any]] = record.get("plans") or {}
     if node is not None:

@@ -6,26 +6,24 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.graph.archiving import archive_branch
 from langchain_tiered_memory.integrations.graph.branches import off_branch
 from langchain_tiered_memory.integrations.graph.node_cache import Handover, ModelCall, handover_of, plan_in
-from langchain_tiered_memory.integrations.graph.node_wiring import Found, Wiring, found_in, opened
+from langchain_tiered_memory.integrations.graph.node_wiring import WIRES, Found, Wiring, found_in, opened
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
-from langchain_tiered_memory.integrations.graph.tracks import has_company, keeps_to_itself, line_of_nodes
-from langchain_tiered_memory.integrations.state import part_of, update_with
+from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
+from langchain_tiered_memory.integrations.state import BranchRecord, part_of, update_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.integrations.checks import MemorySource
-    from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 
@@ -48,6 +46,9 @@ class Assembled:
     notices: Sequence[dict[str, Any]] = ()
 
 
+_ASKED = ("query", "max_tokens", "system", "tools", "model", "view", "profile")
+
+
 def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool = False) -> Flow[Assembled]:
     """The context of a call for what the state holds now; if the model is to `take` it, the next one is made anew."""
     session = found.session
@@ -59,17 +60,9 @@ def assembled(found: Found, call: ModelCall, handover: Handover, *, take: bool =
     if known is not None:
         return Assembled(context=known, record=record)
     context = yield from session.core.context(
-        call.query,
-        max_tokens=call.max_tokens,
-        system=call.system,
-        tools=call.tools,
-        model=call.model,
-        view=call.view,
-        profile=call.profile,
+        **{name: getattr(call, name) for name in _ASKED},
         off=off_branch(session, found.messages, record) if found.is_truth else None,
-        alone=found.is_apart
-        or keeps_to_itself(found.place, session.track)
-        or has_company(session.core.engine, found.place),
+        alone=found.is_alone,
         langgraph_checkpoint_id=found.place.checkpoint_id,
         complete=True,
     )
@@ -117,10 +110,8 @@ def input_of_model(
     """The messages of the next call, by the plan in the state and what the caller says besides."""
     handover = handover_of(memory)
     plan = plan_in(state, changes.get("node"))
-    wires: dict[str, Any] = {"messages_key": "messages", "track": None, "user_key": "user_id"}
-    wires |= {name: plan[name] for name in wires if name in plan}
-    wires |= {name: changes[name] for name in wires if name in changes}
-    asked = {name: value for name, value in changes.items() if name not in wires and name != "node"}
+    wires = {name: value for name, value in {**plan, **changes}.items() if name in WIRES}
+    asked = {name: value for name, value in changes.items() if name not in WIRES and name != "node"}
     if "tools" in asked:
         asked["tools"] = tuple(asked["tools"])
     planned = handover.call(plan["call"]) if plan else ModelCall()
@@ -164,9 +155,6 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
     By id where the reducer knows removals, as `add_messages` does: what other nodes add in the same step stays then.
     Else the list is written anew. Which of them works is tried on a copy of the list before anything is written;
     outside of a graph nothing can be tried, and the removal is by id.
-
-    Raises:
-        InvalidInputError: when the list cannot be changed so; when it has messages without ids.
     """
     kept = [one for one in values if _id_of(one) not in ids]
     if len(kept) != len(values) - len(ids):
@@ -176,25 +164,20 @@ def without(ids: frozenset[str], values: Sequence[Any], messages_key: str, confi
     channel = _channel(config, messages_key)
     if channel is None:
         return by_id
+    from langgraph.types import Overwrite  # noqa: PLC0415 - the engine works without LangGraph
+
     refused: Exception | None = None
-    for update in _updates(by_id, kept):
+    for update in (by_id, Overwrite(kept), kept):
         tried = channel.copy()
         try:
             tried.update([update])
-            if _same(tried.get(), kept):
+            left = tried.get()
+            if isinstance(left, list) and [_id_of(one) for one in left] == [_id_of(one) for one in kept]:
                 return update
         except Exception as error:  # noqa: BLE001 - a reducer of the user's own may raise whatever it likes
             refused = error
     msg = f"the reducer of {messages_key!r} lets nothing be removed from the list: use add_messages, or no evict_node"
     raise InvalidInputError(msg) from refused
-
-
-def _updates(by_id: list[RemoveMessage], kept: list[Any]) -> Iterator[Any]:
-    from langgraph.types import Overwrite  # noqa: PLC0415 - the engine works without LangGraph
-
-    yield by_id
-    yield Overwrite(kept)
-    yield kept
 
 
 def _channel(config: RunnableConfig, key: str) -> Any:  # noqa: ANN401 - a channel of LangGraph's
@@ -209,10 +192,6 @@ def _channel(config: RunnableConfig, key: str) -> Any:  # noqa: ANN401 - a chann
         if hasattr(channel, "copy") and hasattr(channel, "update"):
             return channel
     return None
-
-
-def _same(found: Any, kept: Sequence[Any]) -> bool:  # noqa: ANN401 - whatever a reducer made
-    return isinstance(found, list) and [_id_of(one) for one in found] == [_id_of(one) for one in kept]
 
 
 def _id_of(message: Any) -> str | None:  # noqa: ANN401 - a message, or one as a dict

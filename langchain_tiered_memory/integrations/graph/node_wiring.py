@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -17,8 +17,8 @@ from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.graph.branches import adopted, archived_of, keep_branch, named, stored_of
 from langchain_tiered_memory.integrations.graph.client_resends import recognised
-from langchain_tiered_memory.integrations.graph.run_identity import place_of, session_at
-from langchain_tiered_memory.integrations.graph.tracks import line_of_nodes
+from langchain_tiered_memory.integrations.graph.run_identity import Place, place_of, session_at
+from langchain_tiered_memory.integrations.graph.tracks import Line, has_company, keeps_to_itself, line_of_nodes
 from langchain_tiered_memory.integrations.state import STATE_KEY, BranchRecord, begins_with, branch_in, current, part_of
 from langchain_tiered_memory.messages.codec import coerce
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.integrations.checks import MemorySource
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
-    from langchain_tiered_memory.integrations.graph.tracks import Line
     from langchain_tiered_memory.memory import Session, TieredMemory
 
 
@@ -35,12 +33,15 @@ if TYPE_CHECKING:
 class Wiring:
     """Where a node finds what it works on."""
 
-    messages_key: str | None
+    messages_key: str | None = "messages"
     """The state's list of messages; `None` where there is none."""
-    track: str | None
+    track: str | None = None
     """Of all the node's messages; `None`: by the place in the graph."""
-    user_key: str
+    user_key: str = "user_id"
     """Key of the config's `configurable` that says whose session it is, where it is there."""
+
+
+WIRES = tuple(field.name for field in fields(Wiring))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,12 @@ class Found:
     """Whether it is a conversation of its own, whatever its track has besides."""
     forgotten: frozenset[str] = frozenset()
     """Ids of messages that a client sent again after they were forgotten."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is shown nothing of other tracks: a conversation of its own, or tasks run beside it."""
+        own = self.is_apart or keeps_to_itself(self.place, self.session.track)
+        return own or has_company(self.session.core.engine, self.place)
 
     def remembered(self, *, kind: str | None = None, task: str | None = None) -> BranchRecord:
         """Write what the transcript does not have yet of the list, and say how the list stands to it."""
@@ -189,7 +196,7 @@ def first_record(
     above = _record_above(place, messages_key)
     if above is not None and above.track == session.track and begins_with(messages, above):
         return above
-    ref = runtime.store.transcript.find(session.session_id)
+    ref = session.core.ref
     if ref is None:
         return None
     stored = stored_of(session, messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,6 @@ from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_core.runnables import RunnableConfig
 
     from langchain_tiered_memory.memory import Session, TieredMemory
@@ -72,11 +70,7 @@ class Place:
 
 
 def place_of(config: RunnableConfig, user_key: str) -> Place:
-    """Where the step with that config runs.
-
-    Raises:
-        InvalidInputError: when the config names no thread.
-    """
+    """Where the step with that config runs."""
     configurable: Mapping[str, Any] = config.get("configurable") or {}
     thread_id = configurable.get("thread_id")
     if thread_id is None or thread_id == "":
@@ -107,9 +101,6 @@ def user_of(config: RunnableConfig, user_key: str) -> str | None:
     """The user of a run, as its config or its `Runtime.context` (an object or a mapping) says.
 
     A server without sign-in (`langgraph dev`) names an empty one: nobody.
-
-    Raises:
-        MixedOwnersError: when the two name different users.
     """
     configurable: Mapping[str, Any] = config.get("configurable") or {}
     context = getattr(configurable.get(_RUNTIME), "context", None)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
-from langchain_tiered_memory.types.outcomes import OutcomeKind
+from langchain_tiered_memory.types.outcomes import GuardReport, OutcomeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_tiered_memory.types.outcomes import GuardReport
 
 EVENT_NAME = "tiered_memory"
 """Name of the custom event in callbacks, and `type` of the dict in the graph's custom stream."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.integrations.graph.branches import both_ids
-from langchain_tiered_memory.integrations.graph.run_identity import short_track
+from langchain_tiered_memory.integrations.graph.run_identity import Place, short_track
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
-from langchain_tiered_memory.types.records import DEFAULT_TRACK
+from langchain_tiered_memory.types.records import DEFAULT_TRACK, SessionRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from langchain_tiered_memory.engine import Engine
-    from langchain_tiered_memory.integrations.graph.run_identity import Place
     from langchain_tiered_memory.integrations.state import BranchRecord
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.types.records import SessionRef
 
 _STEPS_REMEMBERED = 1000
 

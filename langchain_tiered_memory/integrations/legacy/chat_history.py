@@ -21,7 +21,7 @@ from langchain_core.runnables import Runnable  # noqa: TC002
 from langchain_core.runnables.config import ensure_config
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -32,6 +32,7 @@ from langchain_tiered_memory.types.records import DEFAULT_TRACK
 
 if TYPE_CHECKING:
     from types import FrameType
+
 
 HISTORY_VIEWS = ("transcript", "context")
 """Views that a history has besides those of the engine."""
@@ -108,14 +109,14 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         if _caller_ends_a_run(inspect.currentframe()):
             _gives_back_the_view.set(True)
             return []
-        return self._noted(self._read())
+        return self._noted(run(self._reading()))
 
     async def aget_messages(self) -> list[BaseMessage]:
         """See `messages`."""
         if _caller_ends_a_run(inspect.currentframe()):
             _gives_back_the_view.set(True)
             return []
-        return self._noted(await self._aread())
+        return self._noted(await arun(self._reading()))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Write messages; durable when it returns. What this package wrote, and what a run was shown, stays out.
@@ -143,16 +144,10 @@ class TieredChatMessageHistory(BaseChatMessageHistory):
         """See `clear`."""
         await self.session.aforget()
 
-    def _read(self) -> list[BaseMessage]:
+    def _reading(self) -> Flow[list[BaseMessage]]:
         if self._view == "transcript":
             return self.session.messages()
-        context = self.session.context(self._query, **self._asked)
-        return context.messages[1 if self._asked["system"] else 0 :]
-
-    async def _aread(self) -> list[BaseMessage]:
-        if self._view == "transcript":
-            return await self.session.amessages()
-        context = await self.session.acontext(self._query, **self._asked)
+        context = yield from self.session.core.context(self._query, **self._asked)
         return context.messages[1 if self._asked["system"] else 0 :]
 
     def _written(self, messages: Sequence[BaseMessage]) -> None:

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import Flow, arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view, set_up
 from langchain_tiered_memory.integrations.legacy.turns import (
@@ -257,21 +257,19 @@ class ConversationTieredMemory(BaseMemory):
             config["metadata"] = self.metadata
         return RunnableLambda(verb, twin).with_config(config)
 
-    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        turn = self._turn_of(inputs)
+    def _loading(self, inputs: dict[str, Any]) -> Flow[dict[str, Any]]:
+        turn, core = self._turn_of(inputs), self._session.core
         if turn.variables is None:
             if self.save_input_first and turn.spoken:
-                turn.wrote(self._session.core.add_turn(turn.spoken))
-            turn.variables = self._variables(self._session.context(turn.query, **self._asked), turn)
+                turn.wrote(core.add_turn(turn.spoken))
+            turn.variables = self._variables((yield from core.context(turn.query, **self._asked)), turn)
         return dict(turn.variables)
 
+    def _load(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return run(self._loading(inputs))
+
     async def _aload(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        turn = self._turn_of(inputs)
-        if turn.variables is None:
-            if self.save_input_first and turn.spoken:
-                turn.wrote(await off_loop(self._session.core.add_turn, turn.spoken))
-            turn.variables = self._variables(await self._session.acontext(turn.query, **self._asked), turn)
-        return dict(turn.variables)
+        return await arun(self._loading(inputs))
 
     def _save(self, both: dict[str, Any]) -> None:
         self._saved(both["inputs"], both["outputs"])
@@ -286,7 +284,8 @@ class ConversationTieredMemory(BaseMemory):
         said = turn.spoken if turn is not None else with_ids(spoken)
         settled = frozenset(str(one.id) for one in said) if turn is not None and turn.is_written else frozenset[str]()
         try:
-            answer = with_ids(self._answer(outputs))
+            key = chosen_key("output", self.output_key, outputs) if outputs else None
+            answer = with_ids(their_own(answered(outputs[key]))) if key is not None else []
         except InvalidInputError:
             self._session.core.add_turn(said, settled=settled)
             raise
@@ -311,9 +310,6 @@ class ConversationTieredMemory(BaseMemory):
                 return []  # a prompt of the conversation alone, or a look at the memory
         value = given[chosen_key("input", self.input_key, given)]
         return [] if value is None else their_own(said_or_told(value))
-
-    def _answer(self, outputs: Mapping[str, Any]) -> list[BaseMessage]:
-        return their_own(answered(outputs[chosen_key("output", self.output_key, outputs)])) if outputs else []
 
     def _variables(self, context: Context, turn: Turn) -> dict[str, Any]:
         """What a context holds, sorted into the prompt's variables, without the input that the prompt has itself."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableWithMessageHistory
@@ -16,7 +16,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 
 from langchain_tiered_memory.border import checked
-from langchain_tiered_memory.driver import off_loop
+from langchain_tiered_memory.driver import arun, off_loop, run
 from langchain_tiered_memory.errors import InvalidInputError, SettingsError, TieredMemoryError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.integrations.checks import Memory, check_known_view
@@ -33,9 +33,6 @@ from langchain_tiered_memory.integrations.legacy.turns import (
 )
 from langchain_tiered_memory.types.arguments import Count, Name, Tool  # noqa: TC001 - read at the border
 from langchain_tiered_memory.types.records import DEFAULT_TRACK
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
 
 @checked(SettingsError)
@@ -258,12 +255,12 @@ class TurnHistory(TieredChatMessageHistory):
     def begin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
         """Write what the user said; gives the view before it, and then the view with it."""
         ours = self._began(spoken)
-        return self._sorted(self._read(), ours)
+        return self._sorted(run(self._reading()), ours)
 
     async def abegin(self, spoken: object) -> tuple[list[BaseMessage], list[BaseMessage]]:
         """See `begin`."""
         ours = await off_loop(self._began, spoken)
-        return self._sorted(await self._aread(), ours)
+        return self._sorted(await arun(self._reading()), ours)
 
     def _began(self, spoken: object) -> list[BaseMessage]:
         ours = with_ids(their_own(said(spoken)))
@@ -278,8 +275,10 @@ class TurnHistory(TieredChatMessageHistory):
     def break_off(self, error: BaseException, partial: object) -> None:
         """Write what had come of the answer, marked as broken off."""
         self._over = True
+        text = text_so_far(partial)
+        stump = [AIMessage(text, response_metadata={"interrupted": type(error).__name__})] if text.strip() else []
         try:
-            self.session.add_messages(_stump(partial, error), kind="interrupted")
+            self.session.add_messages(stump, kind="interrupted")
         except TieredMemoryError as unwritten:
             self._report_unwritten(unwritten)
         self._report_broken_off(error)
@@ -324,10 +323,3 @@ class TurnHistory(TieredChatMessageHistory):
             session_id=self.session.session_id,
             error=type(error).__name__,
         )
-
-
-def _stump(partial: object, error: BaseException) -> list[BaseMessage]:
-    text = text_so_far(partial)
-    if not text.strip():
-        return []
-    return [AIMessage(text, response_metadata={"interrupted": type(error).__name__})]

@@ -31,9 +31,6 @@ def said(value: object) -> list[BaseMessage]:
     """The messages of a user's input: a string is theirs; a message, a prompt value and a list stand for themselves.
 
     Content blocks, such as a text and its image, make one message.
-
-    Raises:
-        InvalidInputError: for anything else.
     """
     if isinstance(value, str):
         return [HumanMessage(value)]
@@ -81,11 +78,7 @@ def answered(value: object) -> list[BaseMessage]:
 
 
 def their_own(messages: Iterable[object]) -> list[BaseMessage]:
-    """`messages` without those that this package wrote into a context, and with each chunk as its whole message.
-
-    Raises:
-        InvalidInputError: for one message, or a string, where a list of them is wanted.
-    """
+    """`messages` without those that this package wrote into a context, and with each chunk as its whole message."""
     if isinstance(messages, str | bytes | Mapping | BaseMessage):
         msg = f"this takes a list of messages, not one {type(messages).__name__}: put it in a list"
         raise InvalidInputError(msg)
@@ -120,11 +113,7 @@ def asked_in(messages: Sequence[BaseMessage]) -> str:
 
 
 def chosen_key(what: Literal["input", "output"], key: str | None, given: Mapping[str, Any]) -> str:
-    """The key of a chain's input or output that counts: `key`, if it is set; else the one that can be meant.
-
-    Raises:
-        InvalidInputError: when it is missing, or more than one could be meant.
-    """
+    """The key of a chain's input or output that counts: `key`, if it is set; else the one that can be meant."""
     names = ", ".join(map(repr, given)) or "none"
     if key is not None:
         if key in given:

@@ -14,6 +14,16 @@ const liveUndo = (one) => h("p", null, button("Undo this condensation", () => as
   ["The view shows again what it showed before. Summaries stay, and nothing is made anew. Only the last condensation of a view can be undone."],
   "Undo", () => act({ verb: "undo", outcome: one.id }, "Undone."))));
 
+function liveRating(one) {
+  const rated = (verdict, note) => act({ verb: "rate", summary: one.id, verdict, note }, "Noted.");
+  const asked = (verdict, question) => button(`${verdict[0].toUpperCase()}${verdict.slice(1)} …`, () => {
+    const note = h("textarea", { rows: 4, maxlength: 600, "aria-label": question });
+    ask(question, ["The summary is made again, and says so.", note], "Make it again", () => rated(verdict, note.value));
+  }, { class: "quiet" });
+  return h("p", { class: "line" }, h("span", { class: "soft" }, "This summary is"), button("Good", () => rated("good", ""), { class: "quiet" }),
+    asked("wrong", "What is right?"), asked("incomplete", "What is missing?"));
+}
+
 function confirmForget(entry) {
   ask(`Forget message № ${count(entry.seq)}?`, [
     "It is removed for good, with every summary, fact, vector and index row that was made from it. This cannot be undone.",

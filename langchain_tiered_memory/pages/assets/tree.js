@@ -45,9 +45,10 @@ function summaryBadges(one) {
   return [
     FINISHED.has(one.state) ? null : badge(one.state, one.state === "failed" ? "bad" : "warn"),
     one.degraded ? badge("written by a fallback", "warn") : null,
-    one.stale ? badge("a message below was edited", "warn") : null,
+    one.stale ? badge("to be made again", "warn") : null,
     one.by_rules && one.model ? badge("by rules, until a model writes it") : null,
     one.from_tools ? badge("holds what tools said") : null,
+    one.verdict ? badge(`called ${one.verdict}`, one.verdict === "good" ? "" : "warn") : null,
     trackBadge(one.track),
   ];
 }
@@ -75,7 +76,9 @@ function summaryBody(one) {
       ["Identifiers kept", one.kept_identifiers === null ? null : share(one.kept_identifiers)],
       ["Information lost", one.information_loss === null ? null : share(one.information_loss)],
       ["Last failure", one.error && words(one.error)],
+      ["A person's note", one.verdict_note && words(one.verdict_note)],
     ]),
+    mayChange && FINISHED.has(one.state) ? liveRating(one) : null,
     below ? h("div", { class: "below" }, h("h3", null, `Made of ${plural(below.length, "summary")}`), below.map(summaryNode)) : null,
     originals ? later(`The ${plural(originals.length, "original message")}`,
       () => h("div", null, originals.map((entry) => messageCard(entry)))) : null);

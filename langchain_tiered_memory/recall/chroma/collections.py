@@ -19,9 +19,13 @@ _SCOPE = "scope"
 with 50,000 rows, session and level apart took three times as long as one field that is already narrow."""
 
 
-def stored(metadata: Mapping[str, str | int | float]) -> dict[str, Any]:
-    """A row's metadata as it is kept: text that Chroma would refuse made speakable, session and level joined."""
-    kept = {name: speakable(value) for name, value in metadata.items() if value is not None}
+def stored(metadata: Mapping[str, str | int | float], *, bare: bool = False) -> dict[str, Any]:
+    """A row's metadata as it is kept: text that Chroma would refuse made speakable, session and level joined.
+
+    With `bare` these two alone.
+    """
+    names = ("session", "level") if bare else tuple(metadata)
+    kept = {name: speakable(metadata[name]) for name in names if metadata[name] is not None}
     return {**kept, _SCOPE: _scope(metadata["session"], metadata["level"])}
 
 

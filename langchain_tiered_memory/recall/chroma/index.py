@@ -62,6 +62,7 @@ class ChromaIndex:
         documents: Also store the texts in Chroma, for other tools to read. Forgetting them takes `compact()`.
         headers: For a server, sent with each request.
         timeout_seconds: For a server, the longest wait for one answer.
+        bare: Whether to store nothing beside ids and vectors but the numbers of session and level.
         disposable: Whether a directory is this memory's alone: what cannot be read in it is deleted by `discard`, in
             others it is moved aside.
         file_mode: Of files in a directory that is made here; `None`: as the umask has it.
@@ -77,6 +78,7 @@ class ChromaIndex:
         *,
         namespace: str,
         documents: bool = False,
+        bare: bool = False,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
         disposable: bool = False,
@@ -88,6 +90,7 @@ class ChromaIndex:
         self._owned = where is None
         self._collections = Collections(namespace + (uuid.uuid4().hex if self._owned else ""))
         self._documents = documents
+        self._bare = bare
         self._disposable = disposable
         self._fingerprint: str | None = None
         self._closed = False
@@ -152,7 +155,7 @@ class ChromaIndex:
                 collection.upsert(
                     ids=[str(row.id) for row in part],
                     embeddings=vectors[first : first + most],
-                    metadatas=[stored(row.metadata) for row in part],
+                    metadatas=[stored(row.metadata, bare=self._bare) for row in part],
                     documents=[speakable(row.text) for row in part] if self._documents else None,
                 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
 from langchain_tiered_memory.summaries.facts.clauses import Phrase, phrases, singular, without_remark
@@ -14,6 +14,7 @@ from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -91,37 +92,52 @@ class Statement:
         return 1.0 if self.kind == "goal" else weight_of(self.signs)
 
 
-def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
-    """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
-    low = cues.lowered(without_remark(clause))
+class Read(NamedTuple):
+    """A clause as it is weighed, whoever says it."""
+
+    signs: frozenset[str]
+    phrases: tuple[Phrase, ...]
+    named: tuple[re.Match[str], ...]
+    shape: str
+    value: str
+
+
+@read_once
+def read(clause: str) -> Read:
+    """The signs of a clause, and what it names."""
     found = phrases(clause)
     about = topic(found)
     called = [one.span() for one in _CALLED.finditer(clause)] if "," in clause else []
-    named = [
+    named = tuple(
         one for one in _names(clause) if not any(start <= one.start() and one.end() <= stop for start, stop in called)
-    ]
+    )
     shape, value = _shaped(clause, named, denied_values(clause))
-    signs = worded(low) | _formed(clause, shape, value, named)
+    signs = worded(cues.lowered(without_remark(clause))) | _formed(clause, shape, value, named)
     if called:
         signs.add("addresses")
     if about:
         signs.add("wide subject" if len(about.words) > 1 else "subject")
         if about.determiner in ("my", "our"):
             signs.add("own")
+    return Read(frozenset(signs), tuple(found), named, shape, value)
+
+
+def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
+    """What `clause` of `entry` states, however little; `listed`: it is an item of a list."""
+    low = cues.lowered(without_remark(clause))
+    signs, found, named, shape, value = read(clause)
+    about = topic(found)
     if entry.role == "assistant":
-        signs.add("long answer" if len(entry.text) > BRIEF_CHARS else "assistant")
-        if listed:
-            signs.add("listed")
-    kind = _kind(shape, signs, low, entry)
+        signs |= {"long answer" if len(entry.text) > BRIEF_CHARS else "assistant", *(("listed",) if listed else ())}
     attribute = _attribute(about, found, clause, low)
     return Statement(
         clause,
-        kind,
+        _kind(shape, signs, low, entry),
         _subject(about, named, attribute=attribute if _I.match(low) else "", speaker=entry.name or entry.role)
         or (subject_of(clause, value) if value else ""),
         attribute,
         value,
-        frozenset(signs),
+        signs,
         _span(clause, about, value, signs),
         " ".join(about.words) if about and len(about.words) > 1 else "",
     )
@@ -201,7 +217,7 @@ def _attribute(about: Phrase | None, found: Sequence[Phrase], clause: str, low: 
     return _PROPERTIES.get(told[0], told[0]) if told else ""
 
 
-def _span(clause: str, about: Phrase | None, value: str, signs: set[str]) -> tuple[int, int]:
+def _span(clause: str, about: Phrase | None, value: str, signs: frozenset[str]) -> tuple[int, int]:
     start, stop = (about.start, about.stop) if about else (0, 0)
     place = clause.find(value) if value else -1
     if place >= 0:
@@ -209,7 +225,7 @@ def _span(clause: str, about: Phrase | None, value: str, signs: set[str]) -> tup
     return (start, stop) if about and "decision" in signs else (start, len(clause))
 
 
-def _kind(shape: str, signs: set[str], low: str, entry: Entry) -> FactKind:
+def _kind(shape: str, signs: frozenset[str], low: str, entry: Entry) -> FactKind:
     if entry.role != "assistant" and "small talk" not in signs and ("constraint" in signs or cues.ORDER.match(low)):
         return "constraint"
     if "decision" in signs:

@@ -20,10 +20,11 @@ from langchain_tiered_memory.summaries.marks import as_merged
 from langchain_tiered_memory.summaries.prompts.building import (
     is_plain,
     kept_block,
-    not_taken,
     packaged_text,
+    remarks,
     shared_rules,
     title_and_people,
+    words_of,
 )
 from langchain_tiered_memory.summaries.writers.sections import FORMS
 from langchain_tiered_memory.text.fencing import neutralised_part, plain_name
@@ -87,7 +88,7 @@ def part_tag(part: Part, number: int) -> str:
     if job.level > 1:
         earlier = [_EARLIER] if len(part.below) < len(job.sources) else []
         of = f' of="{" ".join([*earlier, *(str(place + 1) for place in part.below.values())])}"'
-    return f"<part {number} {form}{of} aim={job.target_tokens} most={job.max_tokens}>"
+    return f"<part {number} {form}{of} words={words_of(job.target_tokens)} most={words_of(job.max_tokens)}>"
 
 
 def merged_lines(part: Part) -> list[str]:
@@ -98,7 +99,7 @@ def merged_lines(part: Part) -> list[str]:
 
 def asked_again(job: CondenseJob) -> list[str]:
     """Why it is asked for once more; none where it is the first time."""
-    return [f"<again>{not_taken(job)}</again>"] if job.refused else []
+    return [f"<again>{remark}</again>" for remark in remarks(job)]
 
 
 def message_lines(sources: Sequence[SourceText]) -> list[str]:

@@ -23,6 +23,7 @@ from langchain_tiered_memory.text.fencing import (
     plain_label,
     plain_name,
 )
+from langchain_tiered_memory.types.arguments import MOST_NOTE_CHARS
 from langchain_tiered_memory.types.records import utc
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 
-_WORDS_PER_TOKEN = 0.75  # of English prose; said beside the tokens, which models count badly
+WORDS_PER_TOKEN = 0.75
+"""Of English prose and of notes."""
 _EMPTY_GOES = "Leave out a section that would be empty."
 _PLAIN = " It is short: write plain bullets, without headings."
 _RECORD = "<source> elements"
@@ -74,15 +76,14 @@ def default_instructions(strategy: str) -> str:
 
 def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMessage]:
     """System and human message for `job`; see `instructions` for `custom`."""
-    words = max(1, round(job.target_tokens * _WORDS_PER_TOKEN))
     task = (
-        f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about {words} words), less where"
-        f" little came of it, and never write more than {job.max_tokens} tokens."
+        f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about"
+        f" {words_of(job.target_tokens)} words), less where little came of it, and never write more than"
+        f" {job.max_tokens} tokens."
     )
     if is_plain(job) and custom is None:
         task += _PLAIN
-    if job.refused:
-        task += f"\n{not_taken(job)}"
+    task += "".join(f"\n{remark}" for remark in remarks(job))
     parts = [
         f"<session>\n{_about(job)}\n</session>",
         *kept_block([job]),
@@ -90,6 +91,11 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
         f"<task>\n{task}\n</task>",
     ]
     return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage("\n\n".join(parts))]
+
+
+def words_of(tokens: int) -> int:
+    """A size as a model is told it: it counts words better than tokens."""
+    return max(1, round(tokens * WORDS_PER_TOKEN))
 
 
 def kept_block(jobs: Sequence[CondenseJob]) -> list[str]:
@@ -109,10 +115,16 @@ def is_plain(job: CondenseJob) -> bool:
     return job.target_tokens < FLAT_TOKENS and job.strategy not in COMPLETE
 
 
-def not_taken(job: CondenseJob) -> str:
-    """Why a job is asked for once more. Its words may be a validator's of a user's own."""
-    why = neutralised_part(plain_label(job.refused)).rstrip(".")
-    return f"An answer before was not taken: {why}. Write one without that fault."
+def remarks(job: CondenseJob) -> list[str]:
+    """Why a job is asked for once more: in a validator's words, which may be a user's own, and in a person's."""
+    found: list[str] = []
+    if job.refused:
+        why = neutralised_part(plain_label(job.refused)).rstrip(".")
+        found.append(f"An answer before was not taken: {why}. Write one without that fault.")
+    if job.correction:
+        said = neutralised_part(plain_label(job.correction, max_chars=MOST_NOTE_CHARS)).rstrip(".")
+        found.append(f"A person read the summary before and says: {said}. The new one has to say so.")
+    return found
 
 
 def build_repair(prompt: list[BaseMessage], answer: str, *, wrong: str) -> list[BaseMessage]:

@@ -103,21 +103,21 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
         text: What it says.
         entries: Its messages.
         known: What rules read in them.
-        by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do;
-            of `known` the goal and a person's corrections, and where nothing is marked, as not every model follows its
-            instructions, what is sure and not stated.
+        by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do,
+            and of `known` the goal and a person's corrections. Where nothing is marked, as not every model follows its
+            instructions, what rules are sure of stands before a statement that says the same: it tells what it ends.
     """
+    written: tuple[Fact, ...] = ()
     if not by_rules:
-        is_marked = is_kept(text)
-        left = [one for one in known if _stays(one) or not (is_marked or one.weight < _SURE)]
-        besides = (
-            fact for fact, is_told in zip(left, stated_in(text, left), strict=True) if _stays(fact) or not is_told
-        )
-        return (*besides, *facts_written(text, entries))
-    return tuple(
-        replace(fact, mentions=fact.mentions + 1) if is_told else fact
-        for fact, is_told in zip(known, stated_in(text, known), strict=True)
-    )
+        written = facts_written(text, entries)
+        if is_kept(text):
+            return (*filter(_stays, known), *written)
+        known = [one for one in known if _stays(one) or one.weight >= _SURE]
+        told = stated_in("\n".join(one.text for one in known), written)
+        written = tuple(one for one, is_told in zip(written, told, strict=True) if not is_told)
+    again = stated_in(text, known)
+    counted = (replace(one, mentions=one.mentions + is_told) for one, is_told in zip(known, again, strict=True))
+    return (*counted, *written)
 
 
 def _stays(fact: Fact) -> bool:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.marks import is_kept
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, in_order_of_worth, kind_of
+from langchain_tiered_memory.summaries.writers.ranking import Unit, in_order_of_worth, kind_of, telling
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import names
 from langchain_tiered_memory.text.sentences import pieces
@@ -119,7 +119,7 @@ def _weighed(line: _Line, tokens: int) -> Unit:
     kind = kind_of(line.text) if known is None or known in ("point", "overview") else known
     orients = known == "overview" and names(line.text)
     more = _LASTS if is_kept(line.text) else _ORIENTS if orients else 1.0
-    return Unit(line.text, kind, 0, tokens, weight=more * cue_weight(line.text))
+    return Unit(line.text, kind, 0, tokens, weight=more * telling(line.text))
 
 
 def _lines(text: str) -> Iterator[_Line]:

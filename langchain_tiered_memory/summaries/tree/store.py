@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, case, func, insert, literal, or_, select, true, update
 
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import entries, packed, passages, plans, sessions, storable, summaries, unpacked
@@ -23,8 +23,8 @@ from langchain_tiered_memory.transcript import derived_rows
 from langchain_tiered_memory.transcript.derived_rows import drop_passages
 from langchain_tiered_memory.transcript.outbox import write_down
 from langchain_tiered_memory.transcript.summary_reads import FINISHED, ROOT
-from langchain_tiered_memory.types.drafts import SummaryPlan, Written, counter_mark, digest_of_summary
-from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, SummaryState
+from langchain_tiered_memory.types.drafts import Judged, SummaryPlan, Written, counter_mark, digest_of_summary
+from langchain_tiered_memory.types.records import SessionRef, Spent, Summary, SummaryState, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import FailureReason
 
 
+REFUSED: tuple[Verdict, ...] = ("wrong", "incomplete")
+"""Verdicts of a person that have a summary made again."""
+_REFUSED_BY_A_PERSON = summaries.c.verdict.in_(REFUSED)
 _UNFINISHED = (SummaryState.PENDING, SummaryState.GENERATING, SummaryState.FAILED)
 
 # Statements that are asked at every turn are made once: making one takes longer than answering it.
@@ -257,7 +260,8 @@ class Tree(RuleRows):
                 # Its words changed where they may stand in a view: what rules wrote mostly stands in none yet.
                 if not row["by_rules"] or _is_shown(connection, ref.key, summary):
                     advance_epoch(connection, ref.key)
-                _outdate_parent(connection, row["parent_id"], now=now, follows=follows)
+                remake = row["verdict"] in REFUSED or (row["wanted"] and not row["by_rules"])
+                _outdate_parent(connection, row["parent_id"], now=now, follows=follows, remake=remake)
             if late:
                 advance_epoch(connection, ref.key)
             if summary.level == 1:
@@ -309,6 +313,30 @@ class Tree(RuleRows):
                 )
             )
 
+    def judge(
+        self, ref: SessionRef, summary_id: str, verdict: Judged, *, now: float, owner: str | None, lease_seconds: float
+    ) -> Summary | None:
+        """Write down what a person calls a finished summary; one that is wrong or incomplete is to be made again.
+
+        With an `owner` it is leased to them, whoever had it: they have its next text. `None` where it is not there, or
+        not finished.
+        """
+        values: dict[str, Any] = {
+            "verdict": verdict.verdict,
+            "verdict_note": storable(verdict.note) if verdict.note is not None else None,
+            "verdict_writer": summaries.c.model,
+        }
+        if verdict.verdict in REFUSED:
+            values |= {"stale": True, "retry_at": now, "wanted": and_(BY_RULES, literal(verdict.by_model))}
+        if owner is not None:
+            values |= leased(owner, now + lease_seconds)
+        mine = and_(summaries.c.id == summary_id, summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))
+        with self.database.write() as connection:
+            lock_session(connection, ref.key)
+            connection.execute(update(summaries).where(mine).values(values))
+            row = connection.execute(select(summaries).where(mine)).mappings().one_or_none()
+            return derived_rows.summary(row) if row is not None else None
+
     def release(self, *, owner: str, now: float) -> None:
         """Give back every lease of an owner that ends: others need not wait until they run out."""
         # Whatever is leased has a time for its next attempt: an index of the few rows with one answers.
@@ -355,7 +383,10 @@ def _wanted(*, remake_stale: bool) -> ColumnElement[bool]:
     degraded = and_(summaries.c.degraded.is_(True), summaries.c.by_rules.is_(False))
     wanted = or_(summaries.c.state.in_(_UNFINISHED), degraded, outdated_by_rules())
     waits = and_(summaries.c.by_rules.is_(True), summaries.c.wanted.is_(True))
-    return or_(wanted, and_(summaries.c.stale.is_(True), ~waits)) if remake_stale else wanted
+    outdated: ColumnElement[bool] = summaries.c.stale.is_(True)
+    if not remake_stale:  # but what a person called wrong is made again, with all that stands above it
+        outdated = and_(outdated, or_(_REFUSED_BY_A_PERSON, summaries.c.wanted.is_(True)))
+    return or_(wanted, and_(outdated, ~waits))
 
 
 def _unless_finished(state: SummaryState) -> ColumnElement[str]:
@@ -373,11 +404,20 @@ def _is_shown(connection: Connection, session_key: int, summary: Summary) -> boo
     return connection.execute(shown.limit(1)).first() is not None
 
 
-def _outdate_parent(connection: Connection, parent_id: str | None, *, now: float, follows: Collection[str]) -> None:
-    """What stands above was made from the old words. Who is about to write it from the new ones has not missed them."""
+def _outdate_parent(
+    connection: Connection, parent_id: str | None, *, now: float, follows: Collection[str], remake: bool
+) -> None:
+    """What stands above was made from the old words. Who is about to write it from the new ones has not missed them.
+
+    With `remake` it is made again whatever the settings say: rules do that in any case.
+    """
     if parent_id is None:
         return
-    marks = {"stale": True} if parent_id in follows else {"stale": True, "touched": True, "retry_at": now}
+    marks: dict[str, Any] = {"stale": True}
+    if parent_id not in follows:
+        marks |= {"touched": True, "retry_at": now}
+    if remake:
+        marks["wanted"] = or_(summaries.c.wanted, ~BY_RULES)
     connection.execute(update(summaries).where(summaries.c.id == parent_id).values(marks))
 
 

@@ -22,9 +22,9 @@ from langchain_tiered_memory.summaries.checks.unsourced import without_marked
 from langchain_tiered_memory.summaries.derived_checks import sources_digest
 from langchain_tiered_memory.summaries.facts.listing import line_of
 from langchain_tiered_memory.summaries.facts.written import stated_in
-from langchain_tiered_memory.summaries.marks import RULES
+from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON, RULES
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk, is_read_by_rules
-from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.tree.sizing import cut_to_size, target_and_cap
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.text.fencing import plain_name
 from langchain_tiered_memory.text.identifiers import kept_share
@@ -269,12 +269,13 @@ def _job(
         attempt=summary.attempts,
         remake=summary.state.finished,
         refused=summary.error or "" if summary.reason in OF_THE_ANSWER else "",
+        correction=summary.verdict_note or "",
     )
 
 
 def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Written:
     # As it will be stored: what is counted here is compared with what is read there.
-    text = storable(condensed.text)
+    text = storable(_corrected(runtime, job, condensed))
     texts = [without_marked(source.text) for source in job.sources]
     return Written(
         text=text,
@@ -292,6 +293,17 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
         reason=condensed.reason,
         counter=runtime.counter.fingerprint,
     )
+
+
+def _corrected(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> str:
+    """A text with what a person said of the one before it, where it does not say so by itself; within its size."""
+    said = set(analyse(job.correction))
+    if condensed.model == PERSON or said <= set(analyse(condensed.text)):
+        return condensed.text
+    line = f"{CORRECTED}{job.correction}"
+    room = job.max_tokens - runtime.counter.count_text(line)
+    kept = cut_to_size(condensed.text, max_tokens=max(room, 0), count_text=runtime.counter.count_text).text
+    return f"{kept}\n\n{line}".strip()
 
 
 def kept_before(
@@ -319,7 +331,10 @@ def kept_before(
 
 
 def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
-    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it."""
+    """What each statement has in common with the sentence that is nearest to it; 0 for one that names nothing of it.
+
+    Words of what it is about, and others that few statements have: how a thing was said tells nothing of which it is.
+    """
     having: dict[str, list[int]] = {}
     about = [frozenset(analyse(fact.subject)) for fact in kept]
     for place, fact in enumerate(kept):
@@ -331,7 +346,8 @@ def _shared(kept: Sequence[Fact], texts: Sequence[str]) -> list[float]:
         for term in sorted(having.keys() & analyse(sentence)):
             for place in having[term]:
                 here.setdefault(place, []).append(term)
-        for place, words in here.items():
+        for place, found in here.items():
+            words = [term for term in found if term in about[place] or len(having[term]) <= _FEW]
             named = any(term in about[place] and len(having[term]) <= _FEW for term in words)
             if named or len(words) >= _LEAST_WORDS:
                 told = sum(math.log(1 + len(kept) / len(having[term])) for term in words)

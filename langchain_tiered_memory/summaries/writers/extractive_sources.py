@@ -12,7 +12,7 @@ from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
 from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
-from langchain_tiered_memory.summaries.writers.ranking import Unit, cue_weight, is_event, is_filler, kind_of, telling
+from langchain_tiered_memory.summaries.writers.ranking import Unit, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import PATH, SYMBOL
 from langchain_tiered_memory.text.sentences import ASKS
@@ -29,8 +29,7 @@ _MAX_NAME_LINES = 6
 _COMMAND_LINES = 3  # a block of no more lines and no definition is a command
 _MAX_BLOCK_CHARS = 6000
 _MAX_WRITTEN = 8  # of a message's calls, texts of several lines
-_MAX_DOCUMENT_CHARS = 20_000
-_LEAST_BLANKS, _PROSE_PART = 4, 4  # of a sentence; a document has one among so many statements
+_LEAST_BLANKS = 4  # of an answer that tells alone what it is about
 _MAX_STEPS = 12  # messages with calls and their results between a question and its answer
 _MAX_QUESTION_CHARS = 160  # of one that is told with its answer
 _MAX_STATEMENTS = 2000  # of one message that are weighed: a pasted file of megabytes must not take a minute
@@ -40,7 +39,7 @@ _CALL_WEIGHT = 0.8
 _SYSTEM_WEIGHT = 0.5  # every request sends it again
 _ASKING_WEIGHT = 1.25  # of what the person says whom an assistant helps
 _OPEN_WEIGHT = 4.0  # of the question that a stretch ends with: whoever goes on must know it
-_REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.4, 1.3  # of a summary's statements
+_REPORTED_WEIGHT, _WANTED_WEIGHT, _ANSWERED_WEIGHT = 0.7, 1.2, 1.5  # of a summary's statements
 _MERGED_LEVEL = 2  # above it an assistant's advice stands behind what it was asked for
 _LEANING_WEIGHT = 0.6  # a sentence that begins with "That" and stands without what it means
 _DEFINITION = re.compile(
@@ -49,19 +48,7 @@ _DEFINITION = re.compile(
     r"|(?:CREATE TABLE|create table) ++[\w.]).*",
     re.MULTILINE,
 )
-_EMPTY = re.compile(  # what a message begins or ends with and that says nothing of its own
-    r"\W{0,4}(?:certainly|sure(?: thing)?|of course|absolutely|great(?: question)?|no problem|you['\u2019]re welcome"
-    r"|perfect|lovely|nice|cool|wow|yes|yeah|ok(?:ay)?|h(?:i|ello|ey)(?: \w{1,20})?|thank(?:s| you)(?: so much"
-    r"| very much)?|(?:happy|glad) to help|good luck)\W{0,6}"
-    r"|.{0,60}?\b(?:feel free to|let me know if|don['\u2019]t hesitate|if you (?:need|have) (?:any )?(?:further|more"
-    r"|other|additional|questions)|i hope this helps|hope (?:this|that) helps)\b.{0,120}"
-)
-_TELL = re.compile(r"(?:please )?(?:tell me|let me know|confirm|choose|pick|send me|give me|say) \w")
 _PLACE = re.compile(r"^\d{1,6}: ")  # the same line at another place of a file is no other line
-_OPENS = re.compile(  # an answer that only says that it comes
-    r"\W{0,4}(?:certainly|sure|of course|absolutely|great|let['\u2019]?s|let me|here(?:['\u2019]s| is| are)|i can"
-    r"|i['\u2019]ll|thank|hi\b|hello|to (?!be\b)\w+ )"
-)
 
 
 def units_of(job: CondenseJob) -> Iterator[Unit]:
@@ -90,7 +77,7 @@ def _all_of_summaries(job: CondenseJob) -> Iterator[tuple[SourceText, Unit]]:
     for index, source in enumerate(job.sources):
         if source.same_as is None and source.text:
             for unit in units_of_summary(source, index, job.participants, is_last=index == last):
-                day = (unit.day or _only_day(source)) if is_long else ""
+                day = unit.day if is_long else ""
                 yield source, _weighed(unit, day, has_assistant=has_assistant, is_high=job.level > _MERGED_LEVEL)
 
 
@@ -100,7 +87,7 @@ def _weighed(unit: Unit, day: str, *, has_assistant: bool, is_high: bool) -> Uni
         unit = replace(unit, asked="", asker="")
     low = cues.lowered(unit.text)
     advised = unit.speaker == "assistant"
-    weight = cue_weight(unit.text) * unit.weight * (telling(unit.text, advised=advised) if _is_spoken(unit) else 1.0)
+    weight = unit.weight * telling(unit.text, advised=advised)
     kind = unit.kind
     if unit.speaker.startswith(TOOL_MARK):
         weight *= _REPORTED_WEIGHT
@@ -126,12 +113,6 @@ def _tells_alone(unit: Unit) -> bool:
     return bool(unit.asked) and unit.text.count(" ") >= _LEAST_BLANKS and telling(unit.text) >= 1.0
 
 
-def _only_day(source: SourceText) -> str:
-    """The day that a summary tells of, where it is one."""
-    last = date_of(source.at)
-    return last if source.first_at is not None and date_of(source.first_at) == last else ""
-
-
 def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Unit]]:
     """Statements, each question with the answer that the next message gives."""
     read = [
@@ -149,14 +130,14 @@ def _of_messages(sources: Sequence[SourceText]) -> Iterator[tuple[SourceText, Un
         following = _reply_to(read, place)
         answer = _first_answer(following)
         if answer is not None and not _asks_before(read, place):
-            words = _asked_before(units, asked)
-            cut = clause_cut(words, most_chars=_MAX_QUESTION_CHARS)
             question = units.pop(asked)
-            if words != question.text:
+            before = units[asked - 1].text if asked else ""
+            words = f"{before} {question.text}"
+            if before.endswith(ASKS) and len(words) < _MAX_QUESTION_CHARS:  # asked in one breath
                 units.pop(asked - 1)
-            following[answer] = replace(
-                following[answer], asked=cut, asker=question.speaker, kind=_kind_of_pair(question, following[answer])
-            )
+            else:
+                words = clause_cut(question.text, most_chars=_MAX_QUESTION_CHARS)
+            following[answer] = replace(following[answer], asked=words, asker=question.speaker)
     has_assistant = any(source.role == "assistant" for source in sources)
     for source, units in read:
         for unit in units:
@@ -185,29 +166,13 @@ def _asks_before(read: Sequence[tuple[SourceText, list[Unit]]], place: int) -> b
     return False
 
 
-def _kind_of_pair(question: Unit, answer: Unit) -> ItemKind:
-    return question.kind if answer.kind == "point" and question.kind not in ("open", "overview") else answer.kind
-
-
-def _asked_before(units: Sequence[Unit], place: int) -> str:
-    """The question at `place`, with the one before it where they are asked in one breath."""
-    question = units[place]
-    before = units[place - 1].text if place else ""
-    both = f"{before} {question.text}"
-    return both if before.endswith(ASKS) and len(both) < _MAX_QUESTION_CHARS else question.text
-
-
 def _last_question(units: Sequence[Unit]) -> int | None:
     """The question that a message ends with; code may stand behind it."""
     for place in reversed(range(len(units))):
         unit = units[place]
         if unit.text.startswith(CODE):
             continue
-        asks = (
-            (unit.text.endswith(ASKS) or _TELL.match(cues.lowered(unit.text)))
-            and not unit.asked
-            and not unit.speaker.startswith(TOOL_MARK)
-        )
+        asks = unit.text.endswith(ASKS) and not unit.asked and not unit.speaker.startswith(TOOL_MARK)
         return place if asks and len(unit.text) < 2 * _MAX_QUESTION_CHARS else None
     return None
 
@@ -217,8 +182,7 @@ def _first_answer(units: Sequence[Unit]) -> int | None:
     for place, unit in enumerate(units[:4]):
         if unit.text.endswith(ASKS) or unit.text.startswith((CODE, USED)):
             return None
-        low = cues.lowered(unit.text)
-        if not (_OPENS.match(low) or unit.text.endswith(":")):
+        if not unit.text.endswith(":"):
             return place
     return None
 
@@ -227,13 +191,10 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
     date = date_of(source.at)
     speaker = speaker_label(source.speaker, source.role)
     text, calls, written = split_calls(source.text) if source.role == "assistant" else (source.text, [], [])
-    if source.role == "tool":
-        said = [Statement(line) for line in shown_lines(text)]
-    else:
-        said = list(_saying_something(statements(text)))
+    said = [Statement(line) for line in shown_lines(text)] if source.role == "tool" else statements(text)
     of_role = {"system": _SYSTEM_WEIGHT, "tool": _TOOL_WEIGHT}.get(source.role, 1.0)
     code = Unit("", "technical", index, 0.0, speaker=speaker, weight=_CODE_WEIGHT * of_role)
-    for place, one in enumerate(_worth_a_look(said)):
+    for place, one in enumerate(said[:_MAX_STATEMENTS]):
         if one.is_code:
             block = "\n".join(one.text.splitlines()[1:-1])
             yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(block))
@@ -242,44 +203,14 @@ def _of_message(source: SourceText, index: int) -> Iterator[Unit]:
         if not any(char.isalnum() for char in shown):
             continue
         low = cues.lowered(shown)
-        weight = cue_weight(shown) * (_FIRST_WEIGHT if place == 0 else 1.0) * (_LEANING_WEIGHT if one.leans else 1.0)
+        weight = telling(shown) if source.role != "tool" else 1.0
+        weight *= _FIRST_WEIGHT if place == 0 else 1.0
         weight *= _FAILURE_WEIGHT if source.role == "tool" and cues.FAILURE.search(low) else of_role
         when = date if cues.RELATIVE_TIME.search(low) else ""
         yield Unit(shown, _message_kind(shown, source), index, 0.0, speaker=speaker, when=when, weight=weight)
     yield from (replace(code, text=call, weight=_CALL_WEIGHT) for call in calls)
     for document in written[:_MAX_WRITTEN]:
         yield from (replace(code, text=f"{CODE}{quoted}") for quoted in _quoted_code(document))
-        yield from (replace(code, text=line) for line in _prose_in(document))
-
-
-def _prose_in(written: str) -> list[str]:
-    """What a document says that a call writes; nothing of a program."""
-    said = [_shortened(one.text) for one in statements(written[:_MAX_DOCUMENT_CHARS]) if not one.is_code]
-    told = [text for text in said if text.endswith((".", "!")) and text.count(" ") >= _LEAST_BLANKS]
-    return said if len(told) * _PROSE_PART > len(said) else []
-
-
-def _saying_something(said: Sequence[Statement]) -> Iterator[Statement]:
-    """Statements without those that only announce something or are polite, unless there is nothing else."""
-    kept = []
-    for one in said:
-        announces = one.announces and not any(char.isdigit() for char in one.text)
-        polite = len(one.text) < MAX_CHARS and _EMPTY.fullmatch(cues.lowered(one.text))
-        if not announces and not polite:
-            kept.append(one)
-    yield from kept or said
-
-
-def _worth_a_look(said: list[Statement]) -> list[Statement]:
-    """All statements of a message, or of a giant one those with the most figures and capitals for their length."""
-    if len(said) <= _MAX_STATEMENTS:
-        return said
-    best = sorted(range(len(said)), key=lambda place: (-_density(said[place].text), place))[:_MAX_STATEMENTS]
-    return [said[place] for place in sorted(best)]
-
-
-def _density(text: str) -> float:
-    return sum(char.isdigit() or char.isupper() for char in text[:MAX_CHARS]) / (len(text) + MAX_CHARS)
 
 
 def _message_kind(text: str, source: SourceText) -> ItemKind:

@@ -70,6 +70,8 @@ class CondenseJob:
     """In the place of ours; see `prompts.instructions` for what it may contain."""
     refused: str = ""
     """Why the answer before was not taken: the model is told, for the same request would bring the same answer."""
+    correction: str = ""
+    """What a person says was wrong or missing in the text before: the next one has to hold it."""
     kept: tuple[Fact, ...] = ()
     """Level 1: statements of earlier messages that must last and that these may be about; its writer may end them."""
 
@@ -83,7 +85,8 @@ class CondenseJob:
         """What a writer is told beside the sources: names, the title, facts, statements that were kept."""
         title = [self.title] if self.title else []
         kept = (f"{fact.seq}: {fact.text}" for fact in self.kept)
-        return (*self.participants, *title, *(fact.text for fact in self.facts), *kept)
+        said = [self.correction] if self.correction else []
+        return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
         """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can."""

@@ -19,10 +19,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, PERSONAL, TALK, weight_of
+from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
 from langchain_tiered_memory.text.lexicon import word_set
-from langchain_tiered_memory.text.statements import leans
+from langchain_tiered_memory.text.sentences import ASKS
+from langchain_tiered_memory.text.statements import COLONS, leans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +40,6 @@ _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its
 _KIND_WEIGHT: dict[ItemKind, float] = {
     "overview": 1.0, "point": 1.0, "decision": 2.0, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
-_BRIEF_CHARS, _BRIEF_WORDS = 24, 3
-ANNOUNCES = re.compile(r"(?:certainly|sure|absolutely|great)?\W{0,3}(?:let['\u2019]?s|here(?:['\u2019]s| is| are)) ")
 _EMPTY_WORDS = word_set(
     "a since come came trying been totally super love about after again all also am an and any are as at be because "
     "been before being but by can could did do does doing don't for from get got had has have having he her here him "
@@ -53,66 +54,14 @@ _EMPTY_WORDS = word_set(
     "ya muy o os as um uma e do da em não com di che è per non sono ho del della nel il gli"
 )
 
-_LEAST = 0.45
-
-_CALLED = r"(?:(?:oh|so|and|but|well|aww?|ha|hey|yeah|wow),? ){0,2}"
-_MOOD = (
-    r"(?:amazing|awesome|great|cool|nice|lovely|wonderful|fantastic|incredible|beautiful|sweet|cute|fun|impressive"
-    r"|inspiring|interesting|exciting|adorable|gorgeous|delicious|perfect|super|brave|special|peaceful|relaxing"
-    r"|refreshing|important|good|fancy|pretty|calming|tough|hard|true|powerful|thoughtful|touching|rewarding)"
-)
-_REACTS = re.compile(
-    rf"\W{{0,3}}{_CALLED}(?:i (?:\d{{1,3}}% |totally |completely |fully |really |so |couldn['\u2019]t |do )?"
-    r"(?:agree|hear you|feel you|bet|appreciate|admire|get (?:it|that|you)|understand|hope|wish|know,)"
-    r"|i(?:['\u2019]m| am) (?:\w{1,12} )?(?:glad|happy|proud|sorry|excited|thrilled|stoked|grateful|thankful|here)\b"
-    r"(?! to (?:announce|share|say|tell))"
-    rf"|(?:what|how|such) (?:an? |so )?(?:\w{{1,12}} )?{_MOOD}|so {_MOOD}|(?:sounds?|looks|seems?"
-    rf"|feels) (?:like|so|really|pretty|{_MOOD})\b"
-    r"|(?:thanks?|thank you|congrat\w{0,12}|kudos|cheers|welcome|hope|enjoy|keep (?:it|up|on|going|shining|being"
-    r"|pushing)|good (?:for|luck|job|call|point)|long time|best of|let me know|can['\u2019]t wait|no (?:worries|way)"
-    r"|me too|same here|of course|indeed|remember, |go for it|have (?:a|an|fun)|take care|take it easy|my pleasure"
-    r"|guess what|you know|it depends)\b|i apologi[sz]e\b|here['\u2019]s (?:an?|the|some|my) (?:pic|photo|picture|link"
-    r"|one)"
-    r"|something (?:exciting|great|awesome|amazing|cool))"
-)
-_PRAISES = re.compile(
-    rf"\W{{0,3}}{_CALLED}(?:you(?:['\u2019](?:re|ve|ll|d))?|your)\b(?! (?:said|asked|told|mentioned|need|must))"
-    rf"|.{{0,90}}\b(?:is|are|was|were|look|looks|so|really|pretty|super|such a"
-    rf"|['\u2019]s) (?:an? )?(?:\w{{1,12}} )?{_MOOD}"
-    r"[.! ]{0,4}$"
-)
-_POINTS_BACK = re.compile(
-    r"\w{2,16}ly, (?:it|they|he|she|that|this|we both)\b|(?:plus|also|and|yeah),? (?:it|they|that|this)\b"
-    r"|.{0,60}\b(?:made|chose|got|did|done|do|use[ds]?|took|take|bought|painted|gave|keep|kept|saw|have|had|find|found"
-    r"|try|tried|enjoy(?:ed)?|love[ds]?|like[ds]?|said|mean|remember) (?:it|them|this|that|those"
-    r"|these)(?: \w{1,12})?[.,!]"
-    r"|.{0,60}\b(?:made|chose|bought|painted|took) (?:it|them|this)\b|.{0,100}\bagree more\b"
-)
-_HAPPENED = re.compile(
-    r"\b(?:i|we|he|she|they)(?:['\u2019]ve| have| had)? ?(?:(?:just|also|recently|finally|actually|even|already) ){0,2}"
-    r"(?:(?!need|want|lov|lik)\w{2,20}ed|went|got|took|made|met|saw|bought|found|began|won|lost|ran|wrote|gave|built"
-    r"|quit|left|came|became|did|chose|flew|drove|taught|sold|spent|told|been|gone|read|grew|caught|broke|fell)\b"
-)
-_PLANNED = re.compile(
-    r"\b(?:i|we)(?:['\u2019]m| am|['\u2019]re| are)? ?(?:going to|gonna|planning|plan to|looking (?:to"
-    r"|for|into)|hoping to"
-    r"|thinking (?:of|about)|considering|preparing|decided|want to|need to|trying to|working on|saving|applying)\b"
-    r"|\b(?:i|we)(?:['\u2019]ll| will) \w"
-)
-_PERSONAL = re.compile(
-    r"\bmy (?:\w{1,20} ){0,2}(?:is|was|are|has|have|lives?|works?|name)\b|\bi(?:['\u2019]m| am) (?:an?|from|allergic"
-    r"|married|single|\d)\b|\b(?:i|we) (?:live|work|own|have|study|play|teach)\b"
-)
-_ADVISES = re.compile(
-    r"(?:consider|use|make|try|ensure|check|remember|keep|look|create|set|include|add|choose|avoid|start|stay|research"
-    r"|take|be|highlight|review|practice|practise|identify|focus|monitor|provide|offer|develop|explore|join"
-    r"|highlight)\b|[^:.]{3,60}: "
-)
-_FEW_WORDS, _SOME_WORDS = 4, 6
-_REACTION, _BRIEF, _SHORT, _PRAISE, _LEANING = 0.25, 0.35, 0.75, 0.4, 0.55
-_EVENT, _PLAN, _FACT, _FIGURE = 1.5, 1.35, 1.25, 1.1
-_ASSISTANT, _ADVICE, _LISTING = 0.75, 0.6, 0.5
+_FLATTENED = 0.25
+"""Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
+_FILLER = 0.004
+"""What weighs less only reacts, praises or says two words."""
+_OF_ONESELF = 0.25
 _MANY_ITEMS = 3
+_BRIEF_BLANKS = 3
+_ADVISED, _LISTING, _LEANING, _ASKING, _ANNOUNCING, _BRIEF = 0.75, 0.5, 0.35, 0.5, 0.3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +91,41 @@ class Unit:
         return f"{self.asked} {self.text}" if self.asked else self.text
 
 
-def cue_weight(text: str) -> float:
-    """What the wording of a sentence adds to or takes from its worth."""
-    weight, low = 1.0, cues.lowered(text)
-    if len(text) < _BRIEF_CHARS and text.count(" ") < _BRIEF_WORDS and text.isascii():
-        weight *= 0.5  # "Luna and Oliver!" tells nothing without what was asked
-    if ANNOUNCES.match(low):
-        weight *= 0.6
-    if text.startswith("["):
-        weight *= 0.5  # a picture, which nobody sees
-    if cues.SMALL_TALK.match(low) and not cues.DECISION.search(low):
-        weight *= 0.4
-    if text.rstrip().endswith(("?", "\uff1f")):
-        weight *= 0.5
-    if text.rstrip().endswith((":", "\uff1a")):
-        weight *= 0.3  # it announces what is not quoted with it
-    if cues.CORRECTION.search(low):
-        weight *= 1.2
-    if cues.REASON.search(low):
-        weight *= 1.05
-    if cues.RELATIVE_TIME.search(low):
-        weight *= 1.15
-    return weight
+def telling(text: str, *, advised: bool = False) -> float:
+    """What a statement is worth by itself, for a reader who sees nothing else: about 0.1 to 2.
+
+    What an assistant advises in general tells less than what it is about.
+    """
+    signs = _signs(text)
+    weight = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
+    weight *= _ADVISED if advised else 1.0
+    if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
+        weight *= _LISTING  # or a picture, which nobody sees
+    said = text.rstrip()
+    weight *= _ASKING if said.endswith(ASKS) else _ANNOUNCING if said.endswith(COLONS) else 1.0
+    return weight * (_LEANING if leans(text) else 1.0) * (_BRIEF if _is_brief(text, signs) else 1.0)
+
+
+def is_filler(text: str) -> bool:
+    """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
+    signs = _signs(text)
+    return _is_brief(text, signs) or weight_of(signs) < _FILLER
+
+
+def _signs(text: str) -> frozenset[str]:
+    """Of a statement; what settles something is no talk, however it begins."""
+    signs = read(text).signs
+    return signs - TALK if "decision" in signs else signs
+
+
+def _is_brief(text: str, signs: frozenset[str]) -> bool:
+    """Whether it says two or three words and nothing in particular: "Luna and Oliver!"."""
+    return text.isascii() and text.count(" ") < _BRIEF_BLANKS and signs.isdisjoint((*PARTICULAR, "figure"))
+
+
+def is_event(text: str) -> bool:
+    """Whether a statement tells what somebody did or is going to do: it needs its day."""
+    return not read(text).signs.isdisjoint(("did", "plans"))
 
 
 def kind_of(text: str) -> ItemKind:
@@ -238,49 +200,3 @@ def _letters(word: str) -> int:
 
 def _plain(word: str) -> str:
     return word.casefold().replace("\u2019", "'").removesuffix("'s")
-
-
-def telling(text: str, *, advised: bool = False) -> float:
-    """What the wording of a statement makes of its worth, for a reader who sees nothing else: about 0.1 to 2.
-
-    What an assistant advises in general tells less than what it is about.
-    """
-    low = cues.lowered(text).replace("\u2019", "'")
-    weight = _substance(text, low)
-    weight *= _LEANING if leans(text) or _POINTS_BACK.match(low) else 1.0
-    weight *= _LISTING if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith("- ") else 1.0
-    if advised:
-        return weight * _ASSISTANT * (_ADVICE if _ADVISES.match(low) else 1.0)
-    if _HAPPENED.search(low):
-        weight *= _EVENT
-    elif _PLANNED.search(low):
-        weight *= _PLAN
-    elif _PERSONAL.search(low):
-        weight *= _FACT
-    return weight * (_FIGURE if any(char.isdigit() for char in text) else 1.0)
-
-
-def is_filler(text: str) -> bool:
-    """Whether a statement only reacts, praises or says two words: it is told only where nothing else was said."""
-    return _substance(text, cues.lowered(text).replace("\u2019", "'")) < _LEAST
-
-
-def _substance(text: str, low: str) -> float:
-    weight = 1.0
-    if cues.DECISION.search(low) is None:
-        weight = _REACTION if _REACTS.match(low) or _talks(low) else _PRAISE if _PRAISES.match(low) else 1.0
-    words = text.count(" ") + 1
-    if text.isascii() and not any(char.isdigit() for char in text):
-        weight *= _BRIEF if words <= _FEW_WORDS else _SHORT if words <= _SOME_WORDS else 1.0
-    return weight
-
-
-def is_event(text: str) -> bool:
-    """Whether a statement tells what somebody did or is going to do: it needs its day."""
-    low = cues.lowered(text)
-    return _HAPPENED.search(low) is not None or _PLANNED.search(low) is not None
-
-
-def _talks(low: str) -> bool:
-    """Whether a statement only opens a conversation or keeps it going, and tells nothing behind that."""
-    return cues.SMALL_TALK.match(low) is not None and _HAPPENED.search(low) is None

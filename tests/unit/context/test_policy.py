@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.context.numbers import NUMBERS, Numbers, told
-from langchain_tiered_memory.context.policy import LADDER, LEAVES_FOR_REQUIRED, Rooms, no_room_beside, resolved
+from langchain_tiered_memory.context.policy import LADDER, LEAVES_FOR_REQUIRED, no_room_beside, resolved
 from langchain_tiered_memory.context.recall_budget import RecallBudget
+from langchain_tiered_memory.context.sections.registry import ChosenSections
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.settings import Settings
-from langchain_tiered_memory.types.policies import Mode, ModeName
+from langchain_tiered_memory.types.policies import Mode, ModeName, ViewPolicy
 
 SETTINGS = Settings()
 
@@ -26,11 +27,10 @@ def rooms(
     looks_up: bool = True,
     said: RecallBudget | None = None,
     sections: float = 0.0,
-) -> Rooms:
+) -> ViewPolicy:
     mode = Mode(names=names or ("talk",), reason="a test", looks_up=looks_up)
-    return resolved(
-        budget, fixed=fixed, ratio=ratio, mode=mode, settings=SETTINGS, given=said, sections_share=sections
-    )  # fmt: skip
+    own = ChosenSections(shares=(sections,))
+    return resolved(budget, fixed=fixed, ratio=ratio, mode=mode, settings=SETTINGS, given=said, sections=own)
 
 
 def test_what_stands_in_the_plan_is_the_same_whatever_is_said_and_less_beside_a_callers_question() -> None:
@@ -95,7 +95,7 @@ def test_no_room_is_larger_than_the_whole(budget: int, ratio: float, looks_up: b
     except BudgetError:
         return
     assert found.total * ratio <= budget + 1e-6
-    assert all(0 <= row.tokens <= found.total for row in found.policy)
+    assert all(0 <= row.tokens <= found.total for row in found)
     assert all(0 <= room <= found.total for room in (found.keep, found.stays, found.cover, found.queries, found.code))
     assert found.hard + found.recall == found.total
 
@@ -111,7 +111,7 @@ def test_every_number_has_a_unit_an_origin_and_lies_in_its_range() -> None:
 
 def test_what_gives_way_is_a_step_of_the_ladder() -> None:
     steps = [section for section, _ in LADDER]
-    for row in rooms().policy:
+    for row in rooms():
         assert row.gives_way == 0 or steps[row.gives_way - 1] in (row.section, "facts")
-    assert {row.section for row in rooms().policy if not row.gives_way} == {"system", "goal", "pinned", "parent"}
-    assert set(LEAVES_FOR_REQUIRED) <= {row.section for row in rooms().policy if row.gives_way}
+    assert {row.section for row in rooms() if not row.gives_way} == {"system", "goal", "pinned", "parent"}
+    assert set(LEAVES_FOR_REQUIRED) <= {row.section for row in rooms() if row.gives_way}

@@ -70,7 +70,7 @@ def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() ->
 
 CHAT = """Caroline and Melanie talked about pottery class, adoption and camping (8 May 2023 to 3 Jul 2023).
 ## Themes
-- Caroline: I 100% agree, Mel.
+- Caroline: I totally agree, Mel.
 - Melanie: Luna and Oliver!
 - Melanie asked: Has this experience influenced your goals at all, now that you have met so many people there and heard what they say about it? Reply (Caroline, 27 Jun 2023): I went to a counseling workshop in Oslo last Friday. I was moved.
 - Melanie (3 Jul 2023): I just signed up for a pottery class in Bergen.
@@ -114,7 +114,7 @@ def test_of_statements_that_tell_the_same_the_first_is_told_whoever_speaks_seldo
         [
             "Ann and the assistant talked about bolts.",
             f"- Ann: q0 {said}",
-            f"- assistant: answer {said}",
+            f"- assistant: q9 {said}",
             *(f"- Ann: q{n} {said}" for n in (1, 2, 3)),
         ]
     )

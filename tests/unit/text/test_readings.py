@@ -67,6 +67,7 @@ def test_a_pasted_file_is_not_kept() -> None:
     assert readings.kept_count() == 0
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_bounded_whatever_is_read() -> None:
     for number in range(600):
         identifiers(f"{number} " + "x" * 19_000)

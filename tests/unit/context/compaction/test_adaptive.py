@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.thresholds import CLOSE_MESSAGES, advice
-from langchain_tiered_memory.settings import ThresholdSettings
+from langchain_tiered_memory.context.compaction.thresholds import CLOSE_MESSAGES, LEAST_ADAPTIVE, advice
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, ThresholdAdvice
 
 
@@ -20,13 +19,13 @@ def spaced(*outcomes: Outcome, every: int = 100) -> list[Outcome]:
     return [replace(one, last_seq=number * every) for number, one in enumerate(outcomes, 1)]
 
 
-def advised(outcomes: list[Outcome], *, present: float = 75.0, **settings: Any) -> ThresholdAdvice | None:
-    return advice(outcomes, present_percent=present, settings=ThresholdSettings(**settings))
+def advised(outcomes: list[Outcome], *, present: float = 75.0) -> ThresholdAdvice | None:
+    return advice(outcomes, present_percent=present)
 
 
-def percent(outcomes: list[Outcome], *, present: float = 75.0, **settings: Any) -> float:
+def percent(outcomes: list[Outcome], *, present: float = 75.0) -> float:
     """What the advice comes to, where no advice is to leave things as they are."""
-    found = advised(outcomes, present=present, **settings)
+    found = advised(outcomes, present=present)
     return found.percent if found is not None else min(max(present, 50.0), 90.0)
 
 
@@ -101,11 +100,10 @@ _histories = st.lists(_lessons, max_size=40).map(lambda made: spaced(*made))
 _percents = st.floats(5, 100)
 
 
-@given(_histories, _percents, _percents, _percents)
-def test_advice_is_always_within_the_bounds(history: list[Outcome], present: float, one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    found = advised(history, present=present, adaptive_minimum=low, adaptive_maximum=high)
-    assert found is None or low <= found.percent <= high
+@given(_histories, _percents, st.floats(50, 90))
+def test_advice_is_always_within_the_bounds(history: list[Outcome], present: float, most: float) -> None:
+    found = advice(history, present_percent=present, most=most)
+    assert found is None or LEAST_ADAPTIVE <= found.percent <= most
     assert found is None or (found.samples >= 3 and found.because)
 
 
@@ -128,3 +126,9 @@ def test_one_more_condensation_moves_the_advice_by_at_most_five_points(history: 
 def test_a_higher_setting_never_makes_a_lower_advice(history: list[Outcome], one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert percent(history, present=low) <= percent(history, present=high) + 1
+
+
+def test_advice_says_how_many_condensations_taught_what() -> None:
+    found = advised(spaced(UNREADY, CRITICAL, LITTLE, UNREADY, LITTLE))
+    assert found is not None
+    assert "of 5 condensations 2 freed less than 20% of the view, 3 dropped messages" in found.because

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.masking import OVERHEAD_TOKENS, Mask, masks
+from langchain_tiered_memory.context.compaction.masking import Mask, masks
+from langchain_tiered_memory.context.layout import OVERHEAD_TOKENS
+from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.messages.groups import as_groups
-from langchain_tiered_memory.settings import MaskSettings
 from langchain_tiered_memory.types.records import Entry
 
-SETTINGS = MaskSettings(giant_tokens=1000, keep_tokens=60)
 LOG = "\n".join(f"Line {number}: the parcel {number * 7} has arrived in Bergen." for number in range(800))
 
 
@@ -52,7 +52,6 @@ def masked(
 ) -> tuple[Mask, ...]:
     return masks(
         as_groups(entries),
-        settings=more.pop("settings", SETTINGS),
         unseen_from=unseen_from,
         already=more.pop("already", frozenset()),
         tokens_to_free=free,
@@ -73,16 +72,16 @@ def test_the_cheapest_losses_come_first() -> None:
         output(3, same),
         output(4),
         output(5, same),
-        output(6, tokens=1001),
+        output(6, tokens=2001),
     ]
     found = masked(entries, twins={2: "read a.py", 4: "read a.py", 6: "read b.py"})
     assert seqs(found) == [(3, "repeated"), (2, "replaced"), (1, "giant"), (6, "giant")]
 
 
 def test_giants_leave_oldest_first_and_only_until_enough_is_freed() -> None:
-    entries = [output(seq, tokens=2000) for seq in (1, 2, 3)]
-    assert seqs(masked(entries, free=2000)) == [(1, "giant"), (2, "giant")]
-    assert seqs(masked(entries, free=1900)) == [(1, "giant")]
+    entries = [output(seq, tokens=2500) for seq in (1, 2, 3)]
+    assert seqs(masked(entries, free=2500)) == [(1, "giant"), (2, "giant")]
+    assert seqs(masked(entries, free=2400)) == [(1, "giant")]
 
 
 def test_what_the_model_has_not_read_yet_stays() -> None:
@@ -113,23 +112,19 @@ def test_a_look_is_replaced_by_a_later_one_even_if_that_is_masked() -> None:
 
 
 def test_a_batch_that_would_not_be_worth_it_is_not_begun() -> None:
-    entries = [output(1, tokens=2000)]
-    worth = 2000 - SETTINGS.keep_tokens - OVERHEAD_TOKENS
+    entries = [output(1, tokens=2500)]
+    worth = 2500 - NUMBERS.mask_keep_tokens - OVERHEAD_TOKENS
     assert masked(entries, free=100, least_tokens=worth + 1) == ()
     assert [mask.frees_tokens for mask in masked(entries, free=100, least_tokens=worth)] == [worth]
 
 
 def test_a_small_need_is_filled_up_to_a_whole_batch() -> None:
-    entries = [output(seq, tokens=2000) for seq in (1, 2, 3)]
+    entries = [output(seq, tokens=2500) for seq in (1, 2, 3)]
     assert len(masked(entries, free=1, least_tokens=3000)) == 2
 
 
-def test_masks_can_be_switched_off_whole_or_for_repeats() -> None:
-    entries = [output(1), output(2), output(3, tokens=3000)]
-    twins = {1: "k", 2: "k"}
-    assert masked(entries, twins=twins, settings=MaskSettings(enabled=False)) == ()
-    assert seqs(masked(entries, twins=twins, settings=MaskSettings(repeated=False))) == [(3, "giant")]
-    assert masked(entries, twins=twins, free=0) == ()
+def test_where_nothing_has_to_be_freed_nothing_is_masked() -> None:
+    assert masked([output(1), output(2), output(3, tokens=3000)], twins={1: "k", 2: "k"}, free=0) == ()
 
 
 _outputs = st.lists(st.tuples(st.integers(0, 4000), st.sampled_from(["", "a", "b"]), st.booleans()), max_size=20).map(

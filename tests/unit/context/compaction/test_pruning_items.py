@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.context.compaction.last_resort import essentials
+from langchain_tiered_memory.context.compaction.cutting import essentials
 from langchain_tiered_memory.context.compaction.pruning import PruneItem, named_kind
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.messages.groups import as_groups, assign_groups

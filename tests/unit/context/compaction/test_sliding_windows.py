@@ -183,6 +183,7 @@ _answers = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(_answers, _sizes, st.sets(st.integers(1, 40)))
 def test_whatever_a_selector_says_only_what_may_go_is_taken(answer: object, sizes: list[int], stay: set[int]) -> None:
     groups = groups_of(*sizes)

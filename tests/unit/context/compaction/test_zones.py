@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.context.compaction.zones import alert_for, zone_of
+from langchain_tiered_memory.context.compaction.need import alert_for, zone_of
 from langchain_tiered_memory.settings import GuardSettings
 from langchain_tiered_memory.types.outcomes import ZONES, Alert, Zone
 

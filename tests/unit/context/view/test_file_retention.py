@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.context.assembly_inputs import ViewQuestion
-from langchain_tiered_memory.context.compaction.growth import filled_as_pays
-from langchain_tiered_memory.context.request import Request, inputs_maker, request_inputs_of
+from langchain_tiered_memory.context.compaction.need import filled_as_pays
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
 from langchain_tiered_memory.context.view.rendered_view import RenderedView, render_view
-from langchain_tiered_memory.models.window_budget import ModelProfile, budget_of
+from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.testing import FrozenClock
 from tests.memory_builders import NOW, open_memory, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.request import Inputs
 
 _BUDGET = 4000
 
@@ -41,7 +41,7 @@ def _work(number: int) -> list[BaseMessage]:
 
 
 @pytest.fixture(scope="module")
-def shown() -> Iterator[tuple[AssemblyInputs, RenderedView]]:
+def shown() -> Iterator[tuple[Inputs, RenderedView]]:
     """The inputs of a request and the view that stands for it, with parts of files."""
     with open_memory(clock=FrozenClock(NOW)) as memory:
         session = memory.session("s")
@@ -60,24 +60,20 @@ def shown() -> Iterator[tuple[AssemblyInputs, RenderedView]]:
         session.flush()
         session.context("", max_tokens=_BUDGET)
         runtime, ref = session.core.runtime, ref_of(session)
-        budget = budget_of(_BUDGET, request.model, settings=runtime.settings)
-        found = request_inputs_of(runtime, ref, request, request.model, budget)
-        inputs = inputs_maker(runtime, ref, request, budget, found, margin=0)(found.ratio)
-        plan = ViewPlan.from_json(runtime.store.plans.read(ref, found.name) or "")
+        inputs = read_inputs(runtime, "s", request)
+        plan = ViewPlan.from_json(runtime.store.plans.read(ref, inputs.name) or "")
         assert plan is not None
         assert plan.parts
         yield inputs, render_view(inputs, plan)
 
 
-def test_a_view_that_fits_keeps_its_parts(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+def test_a_view_that_fits_keeps_its_parts(shown: tuple[Inputs, RenderedView]) -> None:
     inputs, view = shown
     assert with_fewer_parts(inputs, view, room=view.tokens) is view
 
 
 @pytest.mark.parametrize("less", [1, 60, 300, 600])
-def test_parts_give_way_to_the_room_and_nothing_else_does(
-    shown: tuple[AssemblyInputs, RenderedView], less: int
-) -> None:
+def test_parts_give_way_to_the_room_and_nothing_else_does(shown: tuple[Inputs, RenderedView], less: int) -> None:
     inputs, view = shown
     smaller = with_fewer_parts(inputs, view, room=view.tokens - less)
     assert smaller.tokens <= view.tokens - less
@@ -88,7 +84,7 @@ def test_parts_give_way_to_the_room_and_nothing_else_does(
     assert with_fewer_parts(inputs, view, room=view.tokens - less).plan == smaller.plan
 
 
-def test_parts_that_give_way_leave_a_view_room_to_grow(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+def test_parts_that_give_way_leave_a_view_room_to_grow(shown: tuple[Inputs, RenderedView]) -> None:
     inputs, view = shown
     filled = view.tokens - 300
     smaller = with_fewer_parts(replace(inputs, fill=filled), view, room=view.tokens - 1)
@@ -96,26 +92,16 @@ def test_parts_that_give_way_leave_a_view_room_to_grow(shown: tuple[AssemblyInpu
     assert smaller.plan.parts
 
 
-def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[Inputs, RenderedView]) -> None:
     inputs, view = shown
-    settings = inputs.runtime.settings
-    question = ViewQuestion(
-        name="v",
-        track=inputs.track,
-        window=budget_of(_BUDGET, ModelProfile(), settings=settings).window,
-        profile=None,
-        ratio=1.0,
-        foreground_seconds=0.0,
-        mode=inputs.rooms.mode,
-    )
-    sparing = replace(inputs, rooms=replace(inputs.rooms, spared=400))
-    whole, less = (filled_as_pays(one, question, view, percent=math.inf).fill for one in (inputs, sparing))
+    sparing = replace(inputs, policy=replace(inputs.policy, spared=400))
+    whole, less = (filled_as_pays(one, view, percent=math.inf).fill for one in (inputs, sparing))
     assert whole is not None
     assert less is not None
-    assert whole - less == pytest.approx(settings.room.least_share * 400, abs=1)
+    assert whole - less == pytest.approx(NUMBERS.filled_least_share * 400, abs=1)
 
 
-def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[AssemblyInputs, RenderedView]) -> None:
+def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[Inputs, RenderedView]) -> None:
     inputs, view = shown
     smaller = with_fewer_parts(inputs, view, room=view.tail_tokens)
     assert not smaller.plan.parts

@@ -56,7 +56,7 @@ def test_an_instruction_that_is_reported_is_no_obeyed_one(text: str) -> None:
     ("text", "wrong"),
     [
         ("<m user>I would like tea.\n<m assistant>Of course, here is your tea.", "echo"),
-        ("- tea at nine\n</part>\n<part 2 detailed aim=60 most=80>", "echo"),
+        ("- tea at nine\n</part>\n<part 2 detailed words=60 most=80>", "echo"),
         ("- tea at nine\n</summary>", "echo"),
         ("<|im_start|>assistant\nHere is your tea.", "echo"),
         ("I'm sorry, but I can't help with that request.", "refusal"),

@@ -8,7 +8,7 @@ from tests.strategies import odd_text
 @pytest.mark.parametrize(
     "text",
     [
-        "I 100% agree, Mel.",
+        "I totally agree, Mel.",
         "Luna and Oliver!",
         "Wow, Mel, that sounds awesome!",
         "Thanks, that means a lot.",

@@ -1,6 +1,7 @@
-"""Makes a view smaller without summaries: tool outputs masked, the window slid, what is least important pruned.
+"""Messages leave a view without a summary: the window slides, or what is least important to the task is pruned.
 
-Each gives the smaller sight and the ledger's rows of what left, or the same sight where there was nothing to do.
+Each gives the smaller view and the ledger's rows of what left, or the same view where there was nothing to do. Parts of
+files leave before any message: what is quoted twice is lost least.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.context.compaction.masking import masks, same_looks
 from langchain_tiered_memory.context.compaction.pruning import priority_of, prune
 from langchain_tiered_memory.context.compaction.pruning_items import prune_items
 from langchain_tiered_memory.context.compaction.sliding_windows import chosen_by, drop_half, keep_last
@@ -28,8 +28,8 @@ from langchain_tiered_memory.types.records import LeftOut
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
     from langchain_tiered_memory.context.compaction.pruning import Priority
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.summaries.tree.cover import GapReason
     from langchain_tiered_memory.types.records import Entry, Group
 
@@ -41,40 +41,7 @@ _FINISHED_TASKS = 8
 _TOUCHED_FILES = 100
 
 
-def masked_view(
-    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, least: int
-) -> tuple[RenderedView, tuple[LeftOut, ...]]:
-    """`rendered` with the next batch of tool outputs masked, to come down to `target` raw tokens."""
-    settings = inputs.runtime.settings.guard.masks
-    if not settings.enabled or rendered.tokens <= target:
-        return rendered, ()
-    seen = max((entry.seq for entry in rendered.tail if entry.role == "assistant"), default=0)
-    groups = as_groups(rendered.tail)
-    # A result that only points to an earlier one says nothing in its place.
-    pointing = {piece.entry.seq for piece in rendered.masks if piece.entry is not None and piece.stands_in is not None}
-    twins = {seq: key for seq, key in same_looks(groups).items() if seq not in pointing}
-    batch = masks(
-        groups,
-        settings=settings,
-        unseen_from=seen,
-        already=frozenset(seq for seq, _ in rendered.plan.masked) | pointing,
-        tokens_to_free=rendered.tokens - target,
-        twins=twins,
-        least_tokens=least,
-        limit_tokens=inputs.rooms.total,
-    )
-    if not batch:
-        return rendered, ()
-    masked = dict(rendered.plan.masked) | {one.seq: one.keep_tokens for one in batch}
-    plan = replace(rendered.plan, masked=tuple(sorted(masked.items())))
-    ids = {entry.seq: entry.id for entry in rendered.tail}
-    left = tuple(
-        LeftOut(what=ids[one.seq], reason=f"masked: {one.reason} tool output", tokens=one.frees_tokens) for one in batch
-    )
-    return seen_with(inputs, plan, rendered.tail), left
-
-
-def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+def slid_view(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` with older groups left out until it takes no more than `room`, by the sliding window that was chosen.
 
     The user's own selector is asked first. Groups with constraints, decisions or unresolved errors stay while there is
@@ -114,9 +81,7 @@ def slid_view(inputs: AssemblyInputs, rendered: RenderedView, *, room: int) -> t
     )
 
 
-def _with_fewer_parts(
-    inputs: AssemblyInputs, rendered: RenderedView, *, room: int
-) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+def _with_fewer_parts(inputs: Inputs, rendered: RenderedView, *, room: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """Before a message has to go, parts of files do: what is quoted twice is lost least."""
     smaller = with_fewer_parts(inputs, rendered, room=room)
     if smaller is rendered:
@@ -125,14 +90,14 @@ def _with_fewer_parts(
     return smaller, (LeftOut(what="parts of files", reason="no room for them", tokens=gone),)
 
 
-def _required(inputs: AssemblyInputs, groups: Sequence[Group], *, since: int) -> frozenset[int]:
+def _required(inputs: Inputs, groups: Sequence[Group], *, since: int) -> frozenset[int]:
     """Groups that no step takes out of a view; `since`: that of the provider's compaction which it begins with."""
     recent = inputs.required.recent
     always = _of_priority(groups, 1)
     return (
         recent.held
         | {since}
-        | _newest([group for group in groups if group.first_seq in always], room=inputs.rooms.of("pinned"))
+        | _newest([group for group in groups if group.first_seq in always], room=inputs.policy.of("pinned"))
         | frozenset(
             group.first_seq
             for group in groups
@@ -158,7 +123,7 @@ def _leaving_first(groups: Sequence[Group], *, must_stay: frozenset[int], room: 
     return going
 
 
-def without_pruned_kinds(inputs: AssemblyInputs, rendered: RenderedView) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+def without_pruned_kinds(inputs: Inputs, rendered: RenderedView) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` without what the caller gave a kind that is always pruned, in whichever way it becomes smaller."""
     groups = as_groups(rendered.tail)
     going = _of_priority(groups, 4) - _required(inputs, groups, since=rendered.plan.since)
@@ -184,7 +149,7 @@ def _tokens(groups: Sequence[Group], *, without: Collection[int]) -> int:
     return sum(group.tokens for group in groups if group.first_seq not in without)
 
 
-def _selected(inputs: AssemblyInputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int) -> set[int]:
+def _selected(inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int) -> set[int]:
     views = inputs.runtime.condenser.views
     if views.truncation_selector is None:
         return set()
@@ -195,17 +160,15 @@ def _selected(inputs: AssemblyInputs, groups: Sequence[Group], *, must_stay: fro
 
 
 def _window(
-    inputs: AssemblyInputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int, begins: bool
+    inputs: Inputs, groups: Sequence[Group], *, must_stay: frozenset[int], room: int, begins: bool
 ) -> tuple[int, ...]:
-    chosen = inputs.runtime.settings.condensation.strategies
+    chosen = inputs.settings.condensation.strategies
     if chosen.window == "last":
         return keep_last(groups, must_stay=must_stay, room_tokens=room, keep=chosen.keep_last, keeps_first=begins)
     return drop_half(groups, must_stay=must_stay, room_tokens=room, share=chosen.drop_share, keeps_first=begins)
 
 
-def pruned_view(
-    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, prepared: Sequence[tuple[int, str]] = ()
-) -> tuple[RenderedView, tuple[LeftOut, ...]]:
+def pruned_view(inputs: Inputs, rendered: RenderedView, *, target: int) -> tuple[RenderedView, tuple[LeftOut, ...]]:
     """`rendered` without what matters least to the task at hand, down to `target` raw tokens where that can be.
 
     What a plan that was prepared names leaves first, as far as it is there and may still go.
@@ -217,7 +180,7 @@ def pruned_view(
     stays = _staying(inputs, list(groups.values()), target=target, since=rendered.plan.since)
     excess = sum(group.tokens for group in groups.values()) - _pruning_room(rendered, target)
     reasons: dict[int, str] = {}
-    for key, reason in prepared:
+    for key, reason in inputs.prepared:
         if excess > 0 and key in groups and key not in stays:
             reasons[key] = f"{reason} (as planned before)"
             excess -= groups[key].tokens
@@ -231,7 +194,7 @@ def pruned_view(
 
 
 def pruning_plan(
-    inputs: AssemblyInputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
+    inputs: Inputs, rendered: RenderedView, *, target: int, without: Collection[int] = ()
 ) -> tuple[tuple[int, str], ...]:
     """What would leave a view to bring it down to `target`, and why: first `seq`s of groups, in their order.
 
@@ -258,9 +221,9 @@ def pruning_plan(
     return tuple((one.key, one.reason) for one in pruned.dropped)
 
 
-def _staying(inputs: AssemblyInputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
+def _staying(inputs: Inputs, groups: Sequence[Group], *, target: int, since: int) -> frozenset[int]:
     """Groups that no pruning takes, whatever they are: those that must be shown, and the newest."""
-    newest = round(inputs.runtime.settings.guard.newest_share * target)
+    newest = round(NUMBERS.newest_share * target)
     return _required(inputs, groups, since=since) | _newest(groups, room=newest)
 
 
@@ -270,7 +233,7 @@ def _pruning_room(rendered: RenderedView, target: int) -> int:
 
 
 def _without(
-    inputs: AssemblyInputs,
+    inputs: Inputs,
     rendered: RenderedView,
     going: Collection[int],
     *,
@@ -329,7 +292,7 @@ def _reaches(groups: Sequence[Group], first_seq: int, tail_from: int) -> bool:
     return any(group.first_seq == first_seq and group.last_seq >= tail_from for group in groups)
 
 
-def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
+def _leaner(inputs: Inputs, rendered: RenderedView) -> RenderedView:
     """`rendered` with facts and a cover as much briefer as the rest needs. The next condensation makes it anew.
 
     Where even a line would not fit beside what must be shown, they keep a part of their shares: then it is the longest
@@ -343,7 +306,7 @@ def _leaner(inputs: AssemblyInputs, rendered: RenderedView) -> RenderedView:
     leaner = _lowered(inputs, rendered, facts=facts - math.ceil(excess * facts / max(facts + history, 1)))
     if leaner.tokens <= inputs.room:
         return leaner
-    rooms = inputs.rooms
+    rooms = inputs.policy
     least = round(NUMBERS.defended_share * rooms.of("facts")), rooms.defended
     return _lowered(inputs, rendered, facts=min(least[0], facts), history=min(least[1], history))
 
@@ -352,7 +315,7 @@ def _tokens_of(rendered: RenderedView, part: str) -> int:
     return sum(piece.tokens for piece in rendered.head if piece.part == part)
 
 
-def _lowered(inputs: AssemblyInputs, rendered: RenderedView, *, facts: int, history: int | None = None) -> RenderedView:
+def _lowered(inputs: Inputs, rendered: RenderedView, *, facts: int, history: int | None = None) -> RenderedView:
     """`rendered` with so many tokens of facts and history; `None`: as much history as the room leaves."""
     plan = rendered.plan
     if facts < _tokens_of(rendered, "facts"):

@@ -1,4 +1,4 @@
-"""Last resort when required messages alone overflow: they are shown head and tail, then the essentials alone.
+"""What a request shows where its view does not fit: the messages that must be shown, cut; or the essentials alone.
 
 The essentials are those of the design's aggressive pruning: system prompt, current task, active file, last user
 message, last error.
@@ -6,7 +6,7 @@ message, last error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.compaction.pruning import named_kind, priority_of
@@ -14,18 +14,258 @@ from langchain_tiered_memory.context.compaction.pruning_items import run_facts
 from langchain_tiered_memory.context.compaction.pruning_reads import read_groups
 from langchain_tiered_memory.context.layout import Piece, behind_first, shortened, shown
 from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.policy import LEAVES_FOR_REQUIRED
 from langchain_tiered_memory.context.required_messages import kept_by_kind
 from langchain_tiered_memory.context.view.call_folding import folded_calls, folding_head
+from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.text.truncation import water_level, whole_again
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_tiered_memory.context.assembly_inputs import AssemblyInputs
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.context.view.rendered_view import RenderedView
+    from langchain_tiered_memory.types.outcomes import StepKind
     from langchain_tiered_memory.types.records import Entry, Group
     from langchain_tiered_memory.types.runs import FileAccess, Task
+
+_CUTS = 4
+"""Times that required messages are cut beside the same head, each with the last one's excess taken off the room."""
+_LEAST_CALL_TOKENS = 8
+"""A call takes more, and so do its result and any message: bounds how many there can be room for."""
+_TOUCHED_FILES = 100
+_READ_ENTRIES = 200
+"""Newest messages among which a minimal view looks for what is essential."""
+
+
+def laid_out(inputs: Inputs, rendered: RenderedView) -> list[Piece]:
+    """A view's messages in their order."""
+    return _in_order(inputs, rendered.head, rendered.recent())
+
+
+def required_cut(packing: Packing) -> Packing | None:
+    """The required messages cut, beside as much of the head as leaves them room; `None` where they cannot be read so.
+
+    What is cut may take a little more than it was given, which is taken off the room then. Long calls cannot be cut to
+    any size: where that does not help, something of the head has to leave for a few tokens, and where nothing does, all
+    that stands beside the calls is as short as it can be.
+    """
+    inputs = packing.inputs
+    if "minimal" in inputs.mode:
+        return None
+    limit = inputs.room + inputs.policy.recall
+    shortest: list[Piece] | None = None
+    least = 0
+    for gone in range(len(LEAVES_FOR_REQUIRED) + 1):
+        left = LEAVES_FOR_REQUIRED[:gone]
+        head = [piece for piece in packing.rendered.head if piece.part not in left]
+        excess = 0
+        for _ in range(_CUTS):
+            cut = _shortened(replace(inputs, margin=inputs.margin + excess), head, packing.rendered)
+            tokens = sum(piece.tokens for piece in cut or ())
+            if cut is not None and (shortest is None or tokens < least):
+                shortest, least = cut, tokens
+            if cut is None or tokens <= limit:
+                break
+            excess += tokens - limit
+        if shortest is not None and least <= limit:
+            break
+    return _with(packing, shortest, "shortened") if shortest is not None else None
+
+
+def essentials_shown(packing: Packing) -> Packing | None:
+    """The essentials, beside what is condensed where they can still be read so; `None` where they cannot be read."""
+    inputs = packing.inputs
+    if "minimal" in inputs.mode:
+        minimal = minimal_pieces(inputs, packing.rendered, least_tokens=NUMBERS.least_said_tokens)
+        return _with(packing, minimal, "minimal") if minimal is not None else None
+    history = [piece for piece in packing.rendered.head if piece.part == "history"]
+    for told in (history, []):
+        beside = replace(inputs, margin=inputs.margin + sum(piece.tokens for piece in told))
+        minimal = minimal_pieces(beside, packing.rendered, least_tokens=NUMBERS.least_readable_tokens)
+        if minimal is not None:
+            inputs.runtime.report(
+                EventName.CONTEXT_MINIMAL,
+                "pruning was not enough: the essentials alone",
+                session_id=inputs.ref.session_id,
+            )
+            return _with(packing, _in_order(inputs, told, minimal), "minimal")
+    return None
+
+
+def _with(packing: Packing, pieces: Sequence[Piece], step: StepKind) -> Packing:
+    return replace(packing, pieces=tuple(pieces), steps=(*packing.steps, step))
+
+
+def _in_order(inputs: Inputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
+    opening = frozenset(entry.seq for entry in inputs.required.opening)
+    return behind_first(head, recent, opening=opening, reader=inputs.request.model.provider)
+
+
+def _shortened(inputs: Inputs, head: Sequence[Piece], rendered: RenderedView) -> list[Piece] | None:
+    """Head and recent messages within the room, the longest head and tail; `None` where that says too little.
+
+    What is set aside for recall stays recall's while messages that the model has seen can give way: those are cut
+    first. What is news to it, such as the result that it waits for, may take most of recall's room before it is cut
+    itself; and all of it where there would be too little of each message to be read.
+    """
+    room = inputs.room - sum(piece.tokens for piece in head)
+    pieces = rendered.recent()
+    whole = sum(piece.tokens for piece in pieces)
+    if whole <= room:
+        return _in_order(inputs, head, pieces)
+    # What a pointer leads to may be cut below.
+    pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
+    recall = inputs.policy.recall
+    lent = min(max(_least_of(pieces) - room, 0), round(NUMBERS.lent_share * recall))
+    cut: list[Piece] | None = None
+    for offered in (room + lent, room + recall):
+        cut = _shared_out(inputs, pieces, room=offered)
+        if cut is not None and sum(piece.tokens for piece in cut) <= offered:
+            return _in_order(inputs, head, cut)
+    # Calls take room however short they are: where they are many, some of them have to be folded.
+    return _in_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
+
+
+def _least_of(pieces: Sequence[Piece]) -> int:
+    """What pieces take with all that is news whole, and the others as short as can be read."""
+    news = _news_from(pieces)
+    seen = sum(min(piece.tokens, NUMBERS.least_readable_tokens) for piece in pieces[:news])
+    return seen + sum(piece.tokens for piece in pieces[news:])
+
+
+def _news_from(pieces: Sequence[Piece]) -> int:
+    """The place of the first piece behind the assistant's last words: from there on the model has not seen anything."""
+    said = [at for at, piece in enumerate(pieces) if piece.entry is not None and piece.entry.role == "assistant"]
+    return said[-1] + 1 if said else 0
+
+
+def _shared_out(inputs: Inputs, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
+    """Pieces cut to a room, what the model has seen before what is news; `None` where too little of each is left."""
+    news = _news_from(pieces)
+    seen, new = [piece.tokens for piece in pieces[:news]], [piece.tokens for piece in pieces[news:]]
+    room_of_new = room - sum(min(tokens, NUMBERS.least_readable_tokens) for tokens in seen)
+    level_of_new = water_level(new, room_of_new)
+    room_of_seen = _beside_recall(inputs, len(seen), room=room - sum(min(tokens, level_of_new) for tokens in new))
+    level_of_seen = water_level(seen, room_of_seen)
+    if _too_little(level_of_seen, seen) or _too_little(level_of_new, new):
+        return None
+    return [
+        *_cut(inputs, pieces[:news], level_of_seen, room=room_of_seen),
+        *_cut(inputs, pieces[news:], level_of_new, room=room_of_new),
+    ]
+
+
+def _beside_recall(inputs: Inputs, count: int, *, room: int) -> int:
+    """Room for so many messages that the model has seen: less where recall's share is small, down to a goal's each."""
+    recall = inputs.policy.recall
+    wanted = max(NUMBERS.least_recall_tokens - recall, 0) if recall else 0
+    each = max(inputs.policy.of("goal"), NUMBERS.least_readable_tokens)
+    return min(room, max(room - wanted, count * each))
+
+
+def _too_little(level: int, sizes: Sequence[int]) -> bool:
+    """Whether something is cut to less than can be read."""
+    return level < min(NUMBERS.least_readable_tokens, max(sizes, default=0))
+
+
+def _cut(inputs: Inputs, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:
+    """Pieces cut to a level; the newest of those that gave up more than they had to are whole again."""
+    counter = inputs.counter
+    cut = [
+        piece
+        if piece.tokens <= level or piece.entry is None
+        else shortened(piece.entry, max_tokens=level, counter=counter, part=piece.part)
+        for piece in pieces
+    ]
+    stays = whole_again([piece.tokens for piece in cut], [piece.tokens for piece in pieces], room)
+    return [pieces[at] if at in stays else piece for at, piece in enumerate(cut)]
+
+
+def minimal_pieces(inputs: Inputs, rendered: RenderedView | None, *, least_tokens: int) -> list[Piece] | None:
+    """The essentials within the room, cut where they are too long; `None` where `least_tokens` of each do not fit."""
+    tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
+    groups = as_groups(tail)
+    store = inputs.runtime.store
+    touched = store.files.latest(inputs.ref, track=inputs.track, limit=_TOUCHED_FILES)
+    touches = [one for one in touched if one.seq not in inputs.off]
+    tasks = store.runs.tasks(inputs.ref, newest_finished=0)
+    if inputs.alone:
+        tasks = [task for task in tasks if task.track == inputs.track]
+    current = store.runs.current_task(inputs.ref, inputs.track)
+    chosen = {*essentials(groups, tasks=tasks, current_task=current, touches=touches).keys}
+    chosen |= _always_kept(inputs, groups, rendered)
+    # A call that waits for its result must be shown with what comes, and results that are news to the model.
+    waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
+    entries = [entry for group in groups if group.first_seq in {*chosen, *waiting} for entry in group.entries]
+    there = {entry.seq for entry in entries}
+    goal = [entry for entry in inputs.required.opening if entry.seq not in there]
+    last = inputs.required.last_user
+    if last is not None and last.seq not in there | {entry.seq for entry in goal}:
+        entries = [last, *entries]
+    wanted = sorted([*goal, *entries], key=lambda entry: entry.seq)
+    room = inputs.room + inputs.policy.recall
+    opening = frozenset(entry.seq for entry in goal)
+    pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
+    taken = sum(entry.tokens for entry in wanted)
+    if taken <= room:
+        # What is always kept for its kind is essential, too, where it is not there already.
+        always = rendered.head if rendered is not None and rendered.plan.always else ()
+        kept = [piece for piece in always if piece.part == "pinned" and piece.tokens <= room - taken]
+        return [*pieces[: len(goal)], *kept, *pieces[len(goal) :]]
+    level = water_level([entry.tokens for entry in wanted], room)
+    cut = _cut(inputs, pieces, level, room=room) if level >= least_tokens else None
+    head = folding_head(wanted)
+    if head is None or (cut is not None and sum(piece.tokens for piece in cut) <= room):
+        return cut
+    return _with_folded(inputs, head, pieces, room=room) if least_tokens <= NUMBERS.least_said_tokens else None
+
+
+def _always_kept(inputs: Inputs, groups: Sequence[Group], rendered: RenderedView | None) -> set[int]:
+    """Groups of the recent messages that are always kept for their kind, as far as the share of pins goes."""
+    if rendered is None:
+        return set()
+    owner = {entry.seq: group for group in groups for entry in group.entries if priority_of([entry]) == 1}
+    room = inputs.policy.of("pinned")
+    kept: set[int] = set()
+    for seq in reversed(kept_by_kind(inputs, rendered.plan) if owner else ()):
+        group = owner.get(seq)
+        if group is not None and group.first_seq not in kept and group.tokens <= room:
+            kept.add(group.first_seq)
+            room -= group.tokens
+    return kept
+
+
+def _with_folded(inputs: Inputs, head: Entry, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
+    """Pieces with the calls of one message folded, all else cut to a share of the room."""
+    group = {piece.entry.seq: piece.entry for piece in pieces if piece.entry and piece.entry.group == head.group}
+    rest = [piece for piece in pieces if piece.entry is None or piece.entry.seq not in group]
+    share = min(sum(piece.tokens for piece in rest), round(NUMBERS.beside_folded_share * room))
+    level = water_level([piece.tokens for piece in rest], share)
+    if rest and level < NUMBERS.least_said_tokens and level < max(piece.tokens for piece in rest):
+        return None
+    cut = _cut(inputs, rest, level, room=share)
+    left = room - sum(piece.tokens for piece in cut)
+    folded = folded_calls(head, list(group.values()), room=left, counter=inputs.counter)
+    if folded is None:
+        return None
+    before = [piece for piece in cut if piece.entry is None or piece.entry.seq < head.seq]
+    return [*before, *folded, *cut[len(before) :]]
+
+
+def _newest(inputs: Inputs) -> list[Entry]:
+    found = inputs.runtime.store.transcript.entries(
+        inputs.ref,
+        track=inputs.track,
+        newest_first=True,
+        limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS),
+    )
+    numbers = {entry.seq for entry in found}
+    heads = {entry.group for entry in found[-1:]} - numbers
+    before = inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(heads))
+    return [entry for entry in (*before, *reversed(found)) if entry.seq not in inputs.off]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,185 +324,3 @@ def essentials(
         user=groups[run.users[0]].first_seq if run.users else None,
         error=groups[max(unsettled or errors)].first_seq if errors else None,
     )
-
-
-_LEAST_CALL_TOKENS = 8
-"""A call takes more, and so do its result and any message: bounds how many there can be room for."""
-_TOUCHED_FILES = 100
-_READ_ENTRIES = 200
-"""Newest messages among which a minimal view looks for what is essential."""
-
-
-def laid_out(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece]:
-    """A view's messages in their order."""
-    return _in_order(inputs, rendered.head, rendered.recent())
-
-
-def _in_order(inputs: AssemblyInputs, head: Sequence[Piece], recent: Sequence[Piece]) -> list[Piece]:
-    opening = frozenset(entry.seq for entry in inputs.required.opening)
-    return behind_first(head, recent, opening=opening, reader=inputs.provider)
-
-
-def shortened_required(inputs: AssemblyInputs, rendered: RenderedView) -> list[Piece] | None:
-    """Head and recent messages within the room, the longest head and tail; `None` where that says too little.
-
-    What is set aside for recall stays recall's while messages that the model has seen can give way: those are cut
-    first. What is news to it, such as the result that it waits for, may take most of recall's room before it is cut
-    itself; and all of it where there would be too little of each message to be read.
-    """
-    head = list(rendered.head)
-    room = inputs.room - sum(piece.tokens for piece in head)
-    pieces = rendered.recent()
-    whole = sum(piece.tokens for piece in pieces)
-    if whole <= room:
-        return _in_order(inputs, head, pieces)
-    # What a pointer leads to may be cut below.
-    pieces = [shown(piece.entry) if piece.entry is not None and piece.stands_in else piece for piece in pieces]
-    recall = inputs.rooms.recall
-    lent = min(max(_least_of(pieces) - room, 0), round(NUMBERS.lent_share * recall))
-    cut: list[Piece] | None = None
-    for offered in (room + lent, room + recall):
-        cut = _shared_out(inputs, pieces, room=offered)
-        if cut is not None and sum(piece.tokens for piece in cut) <= offered:
-            return _in_order(inputs, head, cut)
-    # Calls take room however short they are: where they are many, some of them have to be folded.
-    return _in_order(inputs, head, cut) if cut is not None and folding_head(rendered.tail) is None else None
-
-
-def _least_of(pieces: Sequence[Piece]) -> int:
-    """What pieces take with all that is news whole, and the others as short as can be read."""
-    news = _news_from(pieces)
-    seen = sum(min(piece.tokens, NUMBERS.least_readable_tokens) for piece in pieces[:news])
-    return seen + sum(piece.tokens for piece in pieces[news:])
-
-
-def _news_from(pieces: Sequence[Piece]) -> int:
-    """The place of the first piece behind the assistant's last words: from there on the model has not seen anything."""
-    said = [at for at, piece in enumerate(pieces) if piece.entry is not None and piece.entry.role == "assistant"]
-    return said[-1] + 1 if said else 0
-
-
-def _shared_out(inputs: AssemblyInputs, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
-    """Pieces cut to a room, what the model has seen before what is news; `None` where too little of each is left."""
-    news = _news_from(pieces)
-    seen, new = [piece.tokens for piece in pieces[:news]], [piece.tokens for piece in pieces[news:]]
-    room_of_new = room - sum(min(tokens, NUMBERS.least_readable_tokens) for tokens in seen)
-    level_of_new = water_level(new, room_of_new)
-    room_of_seen = _beside_recall(inputs, len(seen), room=room - sum(min(tokens, level_of_new) for tokens in new))
-    level_of_seen = water_level(seen, room_of_seen)
-    if _too_little(level_of_seen, seen) or _too_little(level_of_new, new):
-        return None
-    return [
-        *_cut(inputs, pieces[:news], level_of_seen, room=room_of_seen),
-        *_cut(inputs, pieces[news:], level_of_new, room=room_of_new),
-    ]
-
-
-def _beside_recall(inputs: AssemblyInputs, count: int, *, room: int) -> int:
-    """Room for so many messages that the model has seen: less where recall's share is small, down to a goal's each."""
-    recall = inputs.rooms.recall
-    wanted = max(NUMBERS.least_recall_tokens - recall, 0) if recall else 0
-    each = max(inputs.rooms.of("goal"), NUMBERS.least_readable_tokens)
-    return min(room, max(room - wanted, count * each))
-
-
-def _too_little(level: int, sizes: Sequence[int]) -> bool:
-    """Whether something is cut to less than can be read."""
-    return level < min(NUMBERS.least_readable_tokens, max(sizes, default=0))
-
-
-def _cut(inputs: AssemblyInputs, pieces: Sequence[Piece], level: int, *, room: int) -> list[Piece]:
-    """Pieces cut to a level; the newest of those that gave up more than they had to are whole again."""
-    counter = inputs.runtime.counter
-    cut = [
-        piece
-        if piece.tokens <= level or piece.entry is None
-        else shortened(piece.entry, max_tokens=level, counter=counter, part=piece.part)
-        for piece in pieces
-    ]
-    stays = whole_again([piece.tokens for piece in cut], [piece.tokens for piece in pieces], room)
-    return [pieces[at] if at in stays else piece for at, piece in enumerate(cut)]
-
-
-def minimal_pieces(inputs: AssemblyInputs, rendered: RenderedView | None, *, least_tokens: int) -> list[Piece] | None:
-    """The essentials within the room, cut where they are too long; `None` where `least_tokens` of each do not fit."""
-    tail: Sequence[Entry] = rendered.tail if rendered is not None else _newest(inputs)
-    groups = as_groups(tail)
-    store = inputs.runtime.store
-    touched = store.files.latest(inputs.ref, track=inputs.track, limit=_TOUCHED_FILES)
-    touches = [one for one in touched if one.seq not in inputs.off]
-    tasks = store.runs.tasks(inputs.ref, newest_finished=0)
-    if inputs.alone:
-        tasks = [task for task in tasks if task.track == inputs.track]
-    current = store.runs.current_task(inputs.ref, inputs.track)
-    chosen = {*essentials(groups, tasks=tasks, current_task=current, touches=touches).keys}
-    chosen |= _always_kept(inputs, groups, rendered)
-    # A call that waits for its result must be shown with what comes, and results that are news to the model.
-    waiting = {group.first_seq for group in groups[-1:] if group.unanswered or group.entries[-1].role == "tool"}
-    entries = [entry for group in groups if group.first_seq in {*chosen, *waiting} for entry in group.entries]
-    there = {entry.seq for entry in entries}
-    goal = [entry for entry in inputs.required.opening if entry.seq not in there]
-    last = inputs.required.last_user
-    if last is not None and last.seq not in there | {entry.seq for entry in goal}:
-        entries = [last, *entries]
-    wanted = sorted([*goal, *entries], key=lambda entry: entry.seq)
-    room = inputs.room + inputs.rooms.recall
-    opening = frozenset(entry.seq for entry in goal)
-    pieces = [shown(entry, part="goal" if entry.seq in opening else "recent") for entry in wanted]
-    taken = sum(entry.tokens for entry in wanted)
-    if taken <= room:
-        # What is always kept for its kind is essential, too, where it is not there already.
-        always = rendered.head if rendered is not None and rendered.plan.always else ()
-        kept = [piece for piece in always if piece.part == "pinned" and piece.tokens <= room - taken]
-        return [*pieces[: len(goal)], *kept, *pieces[len(goal) :]]
-    level = water_level([entry.tokens for entry in wanted], room)
-    cut = _cut(inputs, pieces, level, room=room) if level >= least_tokens else None
-    head = folding_head(wanted)
-    if head is None or (cut is not None and sum(piece.tokens for piece in cut) <= room):
-        return cut
-    return _with_folded(inputs, head, pieces, room=room) if least_tokens <= NUMBERS.least_said_tokens else None
-
-
-def _always_kept(inputs: AssemblyInputs, groups: Sequence[Group], rendered: RenderedView | None) -> set[int]:
-    """Groups of the recent messages that are always kept for their kind, as far as the share of pins goes."""
-    if rendered is None:
-        return set()
-    owner = {entry.seq: group for group in groups for entry in group.entries if priority_of([entry]) == 1}
-    room = inputs.rooms.of("pinned")
-    kept: set[int] = set()
-    for seq in reversed(kept_by_kind(inputs, rendered.plan) if owner else ()):
-        group = owner.get(seq)
-        if group is not None and group.first_seq not in kept and group.tokens <= room:
-            kept.add(group.first_seq)
-            room -= group.tokens
-    return kept
-
-
-def _with_folded(inputs: AssemblyInputs, head: Entry, pieces: Sequence[Piece], *, room: int) -> list[Piece] | None:
-    """Pieces with the calls of one message folded, all else cut to a share of the room."""
-    group = {piece.entry.seq: piece.entry for piece in pieces if piece.entry and piece.entry.group == head.group}
-    rest = [piece for piece in pieces if piece.entry is None or piece.entry.seq not in group]
-    share = min(sum(piece.tokens for piece in rest), round(NUMBERS.beside_folded_share * room))
-    level = water_level([piece.tokens for piece in rest], share)
-    if rest and level < NUMBERS.least_said_tokens and level < max(piece.tokens for piece in rest):
-        return None
-    cut = _cut(inputs, rest, level, room=share)
-    left = room - sum(piece.tokens for piece in cut)
-    folded = folded_calls(head, list(group.values()), room=left, counter=inputs.runtime.counter)
-    if folded is None:
-        return None
-    before = [piece for piece in cut if piece.entry is None or piece.entry.seq < head.seq]
-    return [*before, *folded, *cut[len(before) :]]
-
-
-def _newest(inputs: AssemblyInputs) -> list[Entry]:
-    found = inputs.runtime.store.transcript.entries(
-        inputs.ref,
-        track=inputs.track,
-        newest_first=True,
-        limit=max(_READ_ENTRIES, inputs.room // _LEAST_CALL_TOKENS),
-    )
-    numbers = {entry.seq for entry in found}
-    heads = {entry.group for entry in found[-1:]} - numbers
-    before = inputs.runtime.store.transcript.by_seq(inputs.ref, sorted(heads))
-    return [entry for entry in (*before, *reversed(found)) if entry.seq not in inputs.off]

@@ -1,0 +1,280 @@
+"""Whether a view has to become smaller, why, how full it is left, and what a model has to write for that.
+
+It is due past its threshold; where it is larger than its room; in the critical zone; where the provider's cache of it
+ran out anyway and it would have to be condensed soon; or where going on costs more a turn than condensing. The borders
+of the zones are those of the context-strategy design; a request that stands on a border belongs to the fuller zone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.context.compaction.prices import Rates, fill_target, pays_from, rates_of
+from langchain_tiered_memory.context.compaction.thresholds import due, percent_for
+from langchain_tiered_memory.context.numbers import NUMBERS
+from langchain_tiered_memory.context.packing import Need
+from langchain_tiered_memory.context.policy import no_room_beside
+from langchain_tiered_memory.summaries.tree.condense import Wish
+from langchain_tiered_memory.types.outcomes import ZONES, Alert, Zone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_tiered_memory.context.packing import Packing
+    from langchain_tiered_memory.context.request import Inputs
+    from langchain_tiered_memory.context.view.rendered_view import RenderedView
+    from langchain_tiered_memory.settings import CondensationSettings, GuardSettings
+    from langchain_tiered_memory.types.outcomes import Window
+    from langchain_tiered_memory.types.records import Entry
+
+PREVIEWED = "a preview was asked for"
+CHEAPER = "going on would cost more a turn than condensing"
+"""Begins the reason of a condensation that nothing but its price asks for."""
+_RECOMMENDATIONS = {
+    Zone.SAFE: "Nothing to do.",
+    Zone.WARNING: (
+        "The request takes most of its room. Finish tasks that are done, unpin what is not needed any more, or let "
+        "`flush()` finish the summaries that the next condensation will need."
+    ),
+    Zone.DANGER: (
+        "Little room is left. Save a checkpoint before anything risky; the next request will be pruned or condensed. "
+        "A larger window, fewer tools or a shorter system prompt would help."
+    ),
+    Zone.CRITICAL: (
+        "The request hardly fits. The state is saved and the view pruned to its essentials; if that happens again, "
+        "raise the window, lower what is reserved for the answer, or shorten pins, tools and system prompt."
+    ),
+}
+
+
+def need_of(inputs: Inputs, start: RenderedView, *, used: int) -> Need:
+    """Measure a view as it stands, `used` billed tokens with all of the request."""
+    window = inputs.window
+    # What is beyond the share that was chosen leaves in any case: it is no reason for an alert.
+    zone = zone_of(
+        used if window.most is None else min(used, window.most), window.limit, settings=inputs.settings.guard
+    )
+    if inputs.policy.is_full:  # no smaller view helps: nobody waits for a summary
+        why = no_room_beside(inputs.policy.fixed, window.limit, ratio=inputs.ratio)
+        return Need(used_tokens=used, zone=zone, percent=math.inf, why=why)
+    percent = percent_for(inputs, used=used, zone=zone)
+    need = Need(used_tokens=used, zone=zone, percent=percent, due_at=_due_at(inputs, start, percent=percent))
+    return replace(need, why=_why(inputs, start, need) or (PREVIEWED if inputs.forced else ""))
+
+
+def _why(inputs: Inputs, start: RenderedView, need: Need) -> str:
+    window, settings, used = inputs.window, inputs.settings.condensation, need.used_tokens
+    waits = settings.strategies.primary == "provider"
+    why = "" if waits else due(used, window, percent=need.percent)
+    if not why and start.tokens > inputs.room:
+        why = f"the view takes {start.tokens:,} tokens, and {max(inputs.room, 0):,} are left for it"
+    if why or waits:
+        return why
+    if need.zone is Zone.CRITICAL:
+        return f"{used:,} of {window.limit:,} tokens are critical"
+    if start.plan.border >= inputs.required.recent.guard:
+        return ""
+    last = max((entry.at for entry in start.tail if entry.role == "assistant"), default=None)
+    if cache_ran_out(last, now=inputs.runtime.now(), settings=settings):
+        why = early_due(used, window, percent=min(need.percent, 100.0))
+    return why or _cheaper_due(inputs, start, percent=need.percent)
+
+
+def zone_of(used_tokens: int, limit_tokens: int, *, settings: GuardSettings) -> Zone:
+    """The zone of a request.
+
+    Args:
+        used_tokens: Of the whole request, before anything is pruned.
+        limit_tokens: Window minus reserved output; one below 1 is taken for 1.
+        settings: The borders, as shares of the limit.
+    """
+    filled = max(used_tokens, 0) / max(limit_tokens, 1)
+    if filled >= settings.critical:
+        return Zone.CRITICAL
+    if filled >= settings.danger:
+        return Zone.DANGER
+    return Zone.WARNING if filled >= settings.warning else Zone.SAFE
+
+
+def alert_for(zone: Zone, *, before: Zone | None, used_tokens: int, limit_tokens: int) -> Alert | None:
+    """What to tell when a request enters `zone`; `None` where it is no fuller than the one before.
+
+    So each zone alerts once until it is left downward: a request that falls back to a lower zone and comes again is
+    told of again, and one that jumps over a zone is told of the fuller one alone.
+
+    Args:
+        zone: Of this request.
+        before: Of the last request of the same view; `None` for the first, which counts as safe.
+        used_tokens: As the zone was judged by.
+        limit_tokens: The same.
+    """
+    last = Zone.SAFE if before is None else before
+    if ZONES.index(zone) <= ZONES.index(last):
+        return None
+    return Alert(
+        zone=zone,
+        used_tokens=used_tokens,
+        limit_tokens=max(limit_tokens, 1),
+        recommendation=_RECOMMENDATIONS[zone],
+    )
+
+
+def cache_ran_out(last_sent_at: float | None, *, now: float, settings: CondensationSettings) -> bool:
+    """Whether the provider has dropped its cache of a view.
+
+    Providers count from the last use, so the time of the last request is what matters.
+
+    Args:
+        last_sent_at: When the last request of the view was made, in seconds since the epoch; `None` where there was
+            none, and so no cache either.
+        now: The time, in the same seconds. A clock that went back says nothing: not run out.
+        settings: Knows the lifetime, or not: then it is never taken for run out.
+    """
+    lifetime = settings.cache_lifetime_seconds
+    if lifetime is None or last_sent_at is None:
+        return False
+    return now - last_sent_at >= lifetime
+
+
+def early_due(used_tokens: int, window: Window, *, percent: float) -> str:
+    """Why to condense a view before its threshold, given that the cache ran out: a sentence, or empty.
+
+    Args:
+        used_tokens: Of the whole request, before anything is pruned.
+        window: The room of the request.
+        percent: The threshold, in percent of the window.
+    """
+    early = percent * NUMBERS.early_share
+    # What is allowed can be reached before the threshold is: then it is what is waited for.
+    allowed = NUMBERS.early_share * window.allowed
+    if 100 * used_tokens / max(window.tokens, 1) < early and used_tokens < allowed:
+        return ""
+    soon = math.ceil(min(early * window.tokens / 100, allowed))
+    return (
+        f"the provider's cache ran out, and {used_tokens:,} tokens are past {soon:,}, "
+        f"{NUMBERS.early_share:.0%} of where this view has to be condensed"
+    )
+
+
+def _due_at(inputs: Inputs, start: RenderedView, *, percent: float) -> int:
+    """Billed tokens of a request at which its view is made smaller, as far as figures say."""
+    limit = math.floor(min(inputs.window.allowed, inputs.window.tokens * percent / 100))
+    best = _best_size(inputs, start, percent=percent)
+    return limit if best is None else min(limit, inputs.billed(best))
+
+
+def filled_as_pays(inputs: Inputs, start: RenderedView, *, percent: float) -> Inputs:
+    """`inputs` with what a condensation fills the view to, by how fast its latest messages let it grow."""
+    settings = inputs.settings
+    full = _full(inputs, percent=percent)
+    filled = max(full - inputs.policy.spared, 1)
+    target = fill_target(
+        full=full,
+        least=_least(inputs, filled),
+        most=round(NUMBERS.filled_share * filled),
+        rates=_rates(inputs, start),
+        extra_share=settings.room.extra_share,
+    )
+    return replace(inputs, fill=target)
+
+
+def _cheaper_due(inputs: Inputs, start: RenderedView, *, percent: float) -> str:
+    """Why a view is condensed though it fits: a sentence with figures, empty where it goes on growing."""
+    best = _best_size(inputs, start, percent=percent)
+    if best is None or start.tokens < best:
+        return ""
+    # What did not pay is not tried at each request, but when there is as much more as a condensation has to free.
+    step = max(round(NUMBERS.least_progress_share * _full(inputs, percent=percent)), 1)
+    tried = ("cheaper", inputs.ref.key, inputs.name, start.plan.border, start.tokens // step)
+    if not (inputs.forced or inputs.runtime.view_cache.first_time(tried)):
+        return ""
+    return f"{CHEAPER}: {start.tokens:,} tokens, and {best:,} are best"
+
+
+def _best_size(inputs: Inputs, start: RenderedView, *, percent: float) -> int | None:
+    """Raw tokens from which on a view is condensed for its price alone; `None` where the settings let it grow on."""
+    settings = inputs.settings.room
+    if settings.grows_to != "cheapest":
+        return None
+    # What stands before the recent messages stays about as large; it is more than the least in some views.
+    after = max(_least(inputs, _full(inputs, percent=percent)), start.head_tokens + inputs.policy.keep)
+    return pays_from(after, _rates(inputs, start), extra_share=settings.extra_share)
+
+
+def does_not_pay(packing: Packing, found: RenderedView) -> bool:
+    """Whether a condensation that only its price asks for leaves too much for that."""
+    if not packing.need.why.startswith(CHEAPER):
+        return False
+    extra = packing.inputs.settings.room.extra_share
+    return packing.rendered.tokens < pays_from(
+        found.tokens, _rates(packing.inputs, packing.rendered), extra_share=extra
+    )
+
+
+def _full(inputs: Inputs, *, percent: float) -> int:
+    """Raw tokens at which the view has to be condensed, whatever asks for it first."""
+    if math.isinf(percent):
+        return max(inputs.room, 1)
+    return max(min(inputs.room, inputs.raw_room(math.floor(percent / 100 * inputs.window.tokens))), 1)
+
+
+def _least(inputs: Inputs, full: int) -> int:
+    """Raw tokens that a view is filled to in any case: with file work, where there was some lately."""
+    if not inputs.mode.shows_parts:
+        return 0
+    wanted = inputs.settings.room.working_tokens + round(NUMBERS.filled_least_share * full)
+    return min(wanted, NUMBERS.filled_least_tokens, full)
+
+
+def _rates(inputs: Inputs, start: RenderedView) -> Rates:
+    return rates_of(start.tail, settings=inputs.settings, model=inputs.profile, room=inputs.room)
+
+
+def wished(packing: Packing) -> Wish | None:
+    """What a view needs in a model's words now or soon; `None` where that is nothing.
+
+    It is foreseen from the growth of the last turns: a history that is not near the end of its room needs nothing.
+    """
+    inputs, shown, due_at = packing.inputs, packing.rendered, packing.need.due_at
+    up_to = shown.plan.border
+    if due_at is not None:
+        left = min(due_at - packing.tokens, round((inputs.room - shown.tokens) * inputs.ratio))
+        if left <= _soon(shown.tail, inputs.ratio, limit=due_at):
+            grows_by = max(round(left / inputs.ratio), 0)
+            up_to = max(up_to, standing_before(inputs, shown.tail, grows_by=grows_by))
+    return Wish(track=inputs.track, up_to=up_to) if up_to else None
+
+
+def standing_before(inputs: Inputs, tail: Sequence[Entry], *, grows_by: int = 0) -> int:
+    """The last of the recent messages that will stand before the border after the view's next condensation; or 0.
+
+    Args:
+        inputs: Of the view.
+        tail: Its recent messages, in order.
+        grows_by: Raw tokens that come until then.
+    """
+    if inputs.look is not None:
+        last = len(tail) - inputs.look.last_messages
+        return tail[last - 1].seq if last > 0 else 0
+    stays = max(inputs.policy.keep, inputs.policy.recent_least) - grows_by
+    for entry in reversed(tail):
+        stays -= entry.tokens
+        if stays < 0:
+            return entry.seq
+    return 0
+
+
+def _soon(tail: Sequence[Entry], ratio: float, *, limit: int) -> int:
+    """How many billed tokens before its limit a view is about to be condensed."""
+    grown: list[int] = []  # between one request and the next: an answer, its results, and what was said to it
+    for entry in tail:
+        if entry.role == "assistant" or not grown:
+            grown.append(0)
+        grown[-1] += entry.tokens
+    grown = grown[-NUMBERS.growth_requests :]
+    if not grown:
+        return 0
+    expected = NUMBERS.lead_requests * sum(grown) / len(grown) + max(grown)
+    return round(min(expected * ratio, NUMBERS.latest_wish_share * limit))

@@ -1,0 +1,68 @@
+"""A person's verdict on a summary: it is kept, and what was wrong or missing stands in the next text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_tiered_memory.errors import InvalidInputError, StorageError
+from langchain_tiered_memory.recall.search import summary_named
+from langchain_tiered_memory.sessions.scoped_verbs import has_sole_track
+from langchain_tiered_memory.summaries.marks import PERSON
+from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.tree.works import commit, read_work
+from langchain_tiered_memory.summaries.writers.jobs import Condensed
+from langchain_tiered_memory.types.drafts import Judged
+
+if TYPE_CHECKING:
+    from langchain_tiered_memory.session_engine import SessionEngine
+    from langchain_tiered_memory.types.records import SessionRef, Summary, Verdict
+
+
+def rate(core: SessionEngine, wanted: str, verdict: Verdict, *, note: str | None, text: str | None) -> Summary:
+    """Do as `Session.rate` says."""
+    runtime = core.engine.writable_runtime()
+    core.check_owner()
+    if verdict == "good" and (note is not None or text is not None):
+        msg = "a good summary gets no note and no other text: leave them out, or call it wrong or incomplete"
+        raise InvalidInputError(msg)
+    alone = core.scope is not None and not has_sole_track(core)
+    found = summary_named(runtime, core.session_id, wanted, track=core.track, alone=alone)
+    most = target_and_cap(runtime.settings.tree.level(found.level), found.source_tokens).max_tokens
+    if text is not None and (tokens := runtime.counter.count_text(text)) > most:
+        msg = f"the text has {tokens} tokens, and a summary of level {found.level} at most {most}: shorten it"
+        raise InvalidInputError(msg)
+    judged = Judged(
+        verdict=verdict,
+        note=" ".join(note.split()) if note is not None else None,
+        by_model=runtime.condenser.writes_later,
+    )
+    ref = runtime.store.transcript.find(core.session_id)
+    rated = None
+    if ref is not None:
+        rated = runtime.store.tree.judge(
+            ref,
+            found.id,
+            judged,
+            now=runtime.now(),
+            owner=runtime.worker if text is not None else None,
+            lease_seconds=runtime.settings.tree.lease_seconds,
+        )
+    if ref is None or rated is None:
+        msg = f"the summary {wanted!r} is not written yet: rate it when tree() has a text of it"
+        raise InvalidInputError(msg)
+    if text is not None:
+        rated = _reworded(core, ref, rated, text.strip())
+    core.wake()
+    return rated
+
+
+def _reworded(core: SessionEngine, ref: SessionRef, summary: Summary, text: str) -> Summary:
+    """Put a person's text in the place of a summary's own; what stands above is made again from it."""
+    runtime = core.runtime
+    work = read_work(runtime, ref, summary)
+    condensed = Condensed(text=text, tokens=runtime.counter.count_text(text), model=PERSON)
+    if work is None or not commit(runtime, ref, work, condensed):
+        msg = f"the messages of the summary {summary.id!r} cannot be read, so its text was not changed: see doctor"
+        raise StorageError(msg)
+    (now,) = runtime.store.tree.by_id(ref, [summary.id])
+    return now

@@ -1,0 +1,19 @@
+"""README and the documents, and the blocks of Python in them that are run and type checked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+ELSEWHERE = ROOT / "docs" / "extending.md"
+"""Its blocks stand alone: `test_extending_examples.py` runs each by itself."""
+
+
+def blocks_of(paper: Path) -> list[str]:
+    """What stands in its blocks marked `python`."""
+    return re.findall(r"^```python\n(.*?)^```$", paper.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+GUIDES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != ELSEWHERE and blocks_of(path))
