@@ -48,7 +48,7 @@ def driver_of(key: FileKey | None) -> Any:  # noqa: ANN401 - two modules of one 
     try:
         from sqlcipher3 import dbapi2  # noqa: PLC0415 - an extra
     except ImportError as error:
-        msg = "encryption needs SQLCipher: `pip install 'langchain-tiered-memory[encryption]'`"
+        msg = "encryption needs SQLCipher: `pip install sqlcipher3`"
         raise SettingsError(msg) from error
     return dbapi2
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore
 
     from langchain_tiered_memory.protocols import TokenCounter
 
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     ChromaPlace: TypeAlias = str | Path | ClientAPI | None
     """`None` (beside the database), a path, a server's URL, or a client."""
     Checkpointer: TypeAlias = BaseCheckpointSaver[Any]
+    ItemStore: TypeAlias = BaseStore
     Tool: TypeAlias = BaseTool | dict[str, Any] | type | Callable[..., Any]
     """As `bind_tools` takes them."""
     MessageLike: TypeAlias = BaseMessage | MessageLikeRepresentation
@@ -101,7 +103,7 @@ else:  # what takes them asks for what it needs: their packages are slow to impo
             lambda given: isinstance(given, Mapping) or callable(given) or hasattr(given, "args_schema"),
         ),
     ]
-    Checkpointer = MessageLike = Counting = Any
+    Checkpointer = ItemStore = MessageLike = Counting = Any
     NewKey = Annotated[Any, Such("a function that gives the key", callable, is_secret=True)]
     OptionalKey = Annotated[
         Any,

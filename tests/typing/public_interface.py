@@ -71,6 +71,7 @@ async def what_must_not_pass(where: Path) -> None:
     with TieredMemory.open(where) as memory:
         memory.session(7)  # type: ignore[arg-type]
         memory.forget(user="ann", checkpointer="none")  # type: ignore[arg-type]
+        memory.forget(user="ann", store="none")  # type: ignore[arg-type]
         memory.session("s").context(max_tokens="2000")  # type: ignore[arg-type]
         memory.session("s").context(tools=["search"])  # type: ignore[list-item]
         memory.session("s").context(budget=2000)  # type: ignore[call-arg]

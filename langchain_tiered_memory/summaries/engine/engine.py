@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from langchain_tiered_memory.border import checked
 from langchain_tiered_memory.errors import CondensationError, SettingsError
@@ -54,6 +54,16 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
+
+
+class EngineChoices(TypedDict, total=False):
+    """Optional arguments of `CondensationEngine`, which explains them."""
+
+    count_text: Callable[[str], int] | None
+    clock: Clock | None
+    attempts: int
+    max_open_seconds: float
+    prompt_generator: PromptGenerator | None
 
 
 class CondensationEngine:
@@ -114,7 +124,7 @@ class CondensationEngine:
         *,
         models: Sequence[Condenser] = (),
         extractive: Condenser | None = None,
-        **choices: Any,  # noqa: ANN401 - those of the class
+        **choices: Unpack[EngineChoices],
     ) -> CondensationEngine:
         """An engine with the built-in plugins and the validators that the settings name.
 
@@ -145,7 +155,7 @@ class CondensationEngine:
         *,
         hooks: Iterable[CondensationHook] = (),
         telemetry: Iterable[TelemetryCollector] = (),
-        **choices: Any,  # noqa: ANN401 - those of the class
+        **choices: Unpack[EngineChoices],
     ) -> CondensationEngine:
         """An engine that has only what is given: no model, no extractive condenser, no built-in validator.
 
