@@ -106,7 +106,9 @@ def measure(*, turns: int, rounds: int) -> Report:
         benchmark="encryption",
         about="an encrypted SQLite file beside a plain one",
         settings={"messages": len(said), "rounds": rounds},
-        grids=(Grid(title="by step", columns=("step", "plain, CPU ms", "encrypted, CPU ms", "ratio"), rows=tuple(rows)),),
+        grids=(
+            Grid(title="by step", columns=("step", "plain, CPU ms", "encrypted, CPU ms", "ratio"), rows=tuple(rows)),
+        ),
         figures={"seconds": seconds, "size_ratio": round(size, 3)},
         remarks=(
             "medians of processor time, without waits for the disk; the ratio is the median of each round's own",

@@ -27,7 +27,7 @@ def encrypt(
         msg = "name the file with the key: `tiered-memory --key-file KEY encrypt DB COPY`"
         raise SettingsError(msg)
     encrypt_copy(db.resolve(), copy.resolve(), key)
-    typer.echo(f"{copy} is an encrypted copy; {db} and {db}.chroma are as they were: delete them", err=True)
+    typer.echo(f"{copy} is an encrypted copy; {db} is as it was: delete it, with {db}.chroma if there is one", err=True)
 
 
 def rotate_key(
