@@ -1,8 +1,7 @@
 """What a key costs: the same journey on a plain and on an encrypted file, step beside step, as a ratio.
 
-Each round makes both databases anew and takes every step of the two one after the other, in turns first, so that
-whatever else the machine does falls on both. The times are the process's own, on the processor: they do not wait for
-the disk. No model, no vectors.
+Each round makes both databases anew and takes every step of the two one after the other, in turns first. Time is the
+processor's: the disk is waited for alike, and what else the machine does does not count. No model, no vectors.
 
     python -m benchmarks.encryption --turns 400 --rounds 7
 """
@@ -102,16 +101,15 @@ def measure(*, turns: int, rounds: int) -> Report:
             sizes.append((plain.size, sealed.size))
     rows = [(step, *_row(pairs)) for step, pairs in seconds.items()]
     size = statistics.median(sealed / plain for plain, sealed in sizes)
+    columns = ("step", "plain, CPU ms", "encrypted, CPU ms", "ratio")
     return Report(
         benchmark="encryption",
         about="an encrypted SQLite file beside a plain one",
         settings={"messages": len(said), "rounds": rounds},
-        grids=(
-            Grid(title="by step", columns=("step", "plain, CPU ms", "encrypted, CPU ms", "ratio"), rows=tuple(rows)),
-        ),
+        grids=(Grid(title="by step", columns=columns, rows=tuple(rows)),),
         figures={"seconds": seconds, "size_ratio": round(size, 3)},
         remarks=(
-            "medians of processor time, without waits for the disk; the ratio is the median of each round's own",
+            "medians; the ratio is the median of each round's own",
             f"the encrypted file is {size:.2f} times as large",
             "an opening derives the key from what was given for it, which is slow on purpose",
         ),

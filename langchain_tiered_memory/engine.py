@@ -144,9 +144,9 @@ class Engine:
         """See there."""
         return facts_of_user(self.runtime, user, query, k=k, superseded_too=superseded_too)
 
-    def report(self, name: EventName, reason: str, *, session_id: str | None = None, **details: Any) -> None:  # noqa: ANN401 - figures of any kind
+    def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `Runtime.event` takes it
         """Send an event; a memory that was closed still can, for what failed because of that."""
-        self._runtime.report(name, reason, session_id=session_id, **details)
+        self._runtime.report(name, reason, **about)
 
     def wake(self, session_id: str) -> None:
         """Have the background worker look at a session."""

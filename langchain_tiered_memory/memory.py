@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.context.sections.registry import SectionRegistry
-    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.engine import Engine
     from langchain_tiered_memory.reports import (
         DoctorReport,
@@ -78,7 +77,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 
 @checked_verbs
-class TieredMemory(ShownHandle):
+class TieredMemory(ShownHandle, sheet="sessions.memory"):
     """A memory: one database, its index, and the judges that were chosen when it was opened.
 
     Open one with `TieredMemory.open`; it may serve any number of sessions, threads and tasks. Several processes may
@@ -439,11 +438,6 @@ class TieredMemory(ShownHandle):
 
     def _name(self) -> str:
         return self.core.label
-
-    def _looked_up(self) -> Sheet:
-        from langchain_tiered_memory.display.sessions import memory  # noqa: PLC0415 - as of `Shown`
-
-        return memory(self)
 
     def __copy__(self) -> Self:
         """Itself, as `copy.deepcopy` gives it: there is one database, and one background thread."""

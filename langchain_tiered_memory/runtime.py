@@ -71,20 +71,9 @@ class Runtime:
         """Who signs leases here."""
         return self.sign()
 
-    def report(
-        self,
-        name: EventName,
-        reason: str,
-        *,
-        session_id: str | None = None,
-        event_id: str | None = None,
-        **details: Any,  # noqa: ANN401 - plain JSON values of any kind
-    ) -> None:
-        """Say, in a sentence with figures, that something happened which a person may want to know.
-
-        An `event_id` is stable: a repeated delivery carries the same. Details are plain JSON values.
-        """
-        self.tell(self.event(name, reason, session_id=session_id, event_id=event_id, **details))
+    def report(self, name: EventName, reason: str, **about: Any) -> None:  # noqa: ANN401 - as `event` takes it
+        """Say, in a sentence with figures, that something happened which a person may want to know."""
+        self.tell(self.event(name, reason, **about))
 
     def event(
         self,
@@ -95,7 +84,10 @@ class Runtime:
         event_id: str | None = None,
         **details: Any,  # noqa: ANN401 - plain JSON values of any kind
     ) -> Event:
-        """An event that nobody was told of yet: a store writes it down with what it stands for. As `report`."""
+        """An event that nobody was told of yet: a store writes it down with what it stands for.
+
+        An `event_id` is stable: a repeated delivery carries the same.
+        """
         return Event(
             id=event_id or uuid.uuid4().hex,
             name=EventName(name),

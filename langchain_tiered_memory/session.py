@@ -44,13 +44,12 @@ from langchain_tiered_memory.types.drafts import SearchFilters
 from langchain_tiered_memory.types.records import Entry, Expanded, Fact, Facts, Hit, Hits, Summary, Verdict, seconds_of
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.display.sheet import Sheet
     from langchain_tiered_memory.reports import FlushReport, Receipt, SessionMetrics
     from langchain_tiered_memory.types.trees import SummaryTree
 
 
 @checked_verbs
-class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
+class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.session"):
     """One conversation or one agent run, seen from one of its tracks. Made by `TieredMemory.session`; has no state."""
 
     def add_messages(
@@ -302,11 +301,6 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle):
 
     def _name(self) -> str:
         return f"{self.session_id!r}, track {self.track!r}"
-
-    def _looked_up(self) -> Sheet:
-        from langchain_tiered_memory.display.sessions import session  # noqa: PLC0415 - as of `Shown`
-
-        return session(self)
 
     def _set_pin(self, message_id: str, *, pinned: bool) -> None:
         store, ref = self.core.found()

@@ -19,6 +19,7 @@ from tests import lanes
 from tests.servers import NoServerError, postgres_server
 from tests.spread import EXHAUSTIVE
 from tests.store_builders import ENCRYPTED, open_store
+from tests.warm_clients import share_certificates
 from tests.warm_databases import migrated_anew, repeat_tables, share_statements
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _keep_what_is_compiled() -> None:
 _use_memory_for_files()
 _keep_what_is_compiled()
 lanes.choose_draw()
+share_certificates()
 share_statements()
 repeat_tables()
 

@@ -29,7 +29,9 @@ def executed(path: Path, folder: Path) -> NotebookNode:
         cell.outputs, cell.execution_count = [], None
     known = os.environ.get("PYTHONPATH")
     paths = os.pathsep.join([str(ROOT), *([known] if known else [])])
-    client = NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(folder)}})
+    # By default it goes on without the outputs that a loaded machine brings more than four seconds late.
+    patience = {"timeout": 240, "iopub_timeout": 240, "raise_on_iopub_timeout": True}
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **patience)
     client.execute(env={**os.environ, "PYTHONPATH": paths})
     for cell in code_cells(notebook):
         cell.metadata.pop("execution", None)  # when it ran

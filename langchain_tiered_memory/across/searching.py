@@ -21,12 +21,12 @@ from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.records import Hit, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.recall.ranking import Candidate, RankedEntry
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.drafts import SearchFilters
-    from langchain_tiered_memory.types.records import Passage, SessionRef
+    from langchain_tiered_memory.types.records import Entry, Passage, SessionRef
 
 _APART = 2**40
 """Between the numbers of two sessions where they are ranked together: no message stands beside one of another."""
@@ -131,20 +131,12 @@ def _read(
 ) -> list[Hit]:
     """The best as hits, each text once; what only asks the same is left out."""
     terms, seen = frozenset(analyse(query)), set[str]()
-    wanted = best[: k * _READ]
-    by_session: dict[int, list[int]] = {}
-    for one in wanted:
-        by_session.setdefault(one.sequence // _APART, []).append(one.sequence % _APART)
-    entries = {
-        number * _APART + entry.seq: (refs[number - 1], entry)
-        for number, seqs in by_session.items()
-        for entry in runtime.store.transcript.by_seq(refs[number - 1], sorted(seqs))
-    }
-    top = wanted[0].score if wanted else 1.0
+    top = best[0].score if best else 1.0
     hits: list[Hit] = []
-    for one in wanted:
-        ref, entry = entries.get(one.sequence, (None, None))
-        if ref is None or entry is None or entry.text in seen or repeats(entry.text, terms):
+    for one, ref, entry in _entries(runtime, refs, best[: k * _READ], at_once=k):
+        if len(hits) == k:
+            break
+        if entry.text in seen or repeats(entry.text, terms):
             continue
         seen.add(entry.text)
         pieces = passages[one.sequence]
@@ -166,4 +158,21 @@ def _read(
                 session_id=ref.session_id,
             )
         )
-    return hits[:k]
+    return hits
+
+
+def _entries(
+    runtime: Runtime, refs: Sequence[SessionRef], wanted: Sequence[RankedEntry], *, at_once: int
+) -> Iterator[tuple[RankedEntry, SessionRef, Entry]]:
+    """These messages in their order, so many read at once: seldom are all of them needed."""
+    for start in range(0, len(wanted), at_once):
+        part = wanted[start : start + at_once]
+        by_session: dict[int, list[int]] = {}
+        for one in part:
+            by_session.setdefault(one.sequence // _APART, []).append(one.sequence % _APART)
+        read = {
+            number * _APART + entry.seq: (refs[number - 1], entry)
+            for number, seqs in by_session.items()
+            for entry in runtime.store.transcript.by_seq(refs[number - 1], sorted(seqs))
+        }
+        yield from ((one, *read[one.sequence]) for one in part if one.sequence in read)

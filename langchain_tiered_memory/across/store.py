@@ -56,6 +56,22 @@ class Across:
         with self.database.read() as connection:
             return tuple(connection.execute(select(*figures).where(_of_user(user, besides))).one())
 
+    def facts_stamp(self, user: str) -> tuple[Any, ...]:
+        """Another one whenever `facts` or `unread` of the user's sessions may give something else."""
+        of_sessions = (
+            func.count(),
+            func.sum(sessions.c.epoch),
+            func.sum(sessions.c.key),
+            func.sum(sessions.c.next_seq),
+        )
+        of_facts = (facts.c.status, func.count(), func.sum(facts.c.weight), func.sum(facts.c.mentions))
+        mine = _of_user(user, None)
+        stated = facts.c.session_key.in_(select(sessions.c.key).where(mine))
+        with self.database.read() as connection:
+            there = connection.execute(select(*of_sessions).where(mine)).one()
+            counted = connection.execute(select(*of_facts).where(stated).group_by(facts.c.status)).all()
+        return tuple(there), tuple(sorted(map(tuple, counted)))
+
     def facts(self, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Fact]]:
         """What users said that holds in these sessions, the weightiest first."""
         by_key = {ref.key: ref for ref in refs}

@@ -13,13 +13,15 @@ from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.records import Fact, SessionRef
 
 _APART = 1000
 """Between the numbers of statements of two sessions: "make that seven" takes back nothing that another one said."""
+_NO_SESSION = 0
+"""What is kept for a user stands beside what is kept for sessions, and is let go of with it."""
 _NEWER = 0.1
 """Of the order without a question: what a statement gains over the oldest one by being the newest."""
 
@@ -46,8 +48,7 @@ def facts_of_user(
         superseded_too: Whether those are given that do not hold any more.
     """
     with runtime.store.database.snapshot():
-        stated = _stated(runtime, runtime.store.across.sessions(user))
-        gone = superseded([fact for _, fact in stated])
+        stated, gone = _judged(runtime, user)
         judged = [
             (ref, replace(fact, status="superseded" if fact.id in gone else "active", superseded_by=gone.get(fact.id)))
             for ref, fact in stated
@@ -56,6 +57,18 @@ def facts_of_user(
         kept = [one for one in judged if superseded_too or one[1].status == "active"]
         ordered = _by_worth(kept) if query is None else _by_words(kept, query)
         return [_named(runtime, ref, fact) for ref, fact in ordered[:k]]
+
+
+def _judged(runtime: Runtime, user: str) -> tuple[Sequence[tuple[SessionRef, Fact]], Mapping[str, str | None]]:
+    """What holds or held for the user, and what took whose place; read again only where a session has changed."""
+    stamp, place = runtime.store.across.facts_stamp(user), (_NO_SESSION, f"facts of {user}")
+    kept: tuple[Sequence[tuple[SessionRef, Fact]], Mapping[str, str | None]] | None
+    kept = runtime.view_cache.recalled(*place, stamp)
+    if kept is None:
+        stated = _stated(runtime, runtime.store.across.sessions(user))
+        kept = stated, superseded([fact for _, fact in stated])
+        runtime.view_cache.keep_recalled(*place, stamp, kept)
+    return kept
 
 
 def _stated(runtime: Runtime, refs: Sequence[SessionRef]) -> list[tuple[SessionRef, Fact]]:

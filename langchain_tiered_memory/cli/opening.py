@@ -22,11 +22,6 @@ _ROOTS = 1000
 """More top summaries than a session of millions of messages has."""
 
 
-def is_url(where: str) -> bool:
-    """Whether `where` is an SQLAlchemy URL and no path."""
-    return "://" in where
-
-
 def open_memory(
     where: str | None,
     *,
@@ -42,7 +37,7 @@ def open_memory(
         NotFoundError: when it must exist and there is no such file. (Opening would make an empty one.)
         SettingsError: when the model cannot be used.
     """
-    if must_exist and where is not None and not is_url(where) and not Path(where).is_file():
+    if must_exist and where is not None and "://" not in where and not Path(where).is_file():
         msg = f"there is no database at {where}: make one with `tiered-memory replay --db {where}` or `import`"
         raise NotFoundError(msg)
     from langchain_tiered_memory.memory import TieredMemory  # noqa: PLC0415 - slow to import

@@ -103,9 +103,9 @@ class Numbers:
     # How full a view is left, and when it is condensed.
     filled_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85
     """File work fills so much after a condensation at most: with more, the view is condensed again too soon."""
-    filled_least_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.85
-    """... and so much in any case ..."""
-    filled_least_tokens: Annotated[int, Told("tokens", 0, 100_000, "fitted", "cost_curve")] = 8000
+    filled_least_share: Annotated[float, Told("of the view", 0, 1, "fitted", "cost_curve")] = 0.15
+    """... and so much in any case, beside `room.working_tokens` ..."""
+    filled_least_tokens: Annotated[int, Told("tokens", 0, 100_000, "fitted", "cost_curve")] = 24_000
     """... up to so many tokens."""
     least_progress_share: Annotated[float, Told("of the allowed tokens", 0, 1, "chosen")] = 0.05
     """A condensation that would free less is not made while the view fits."""

@@ -181,9 +181,10 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             InvalidInputError: when the config has no `thread_id`.
             TieredMemoryError: when the messages cannot be stored, or no context can be made.
         """
-        asked, config = self._asked(request)
-        if asked is None:
+        found = self._asked(request)
+        if found is None:
             return handler(request)
+        asked, config = found
 
         def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
@@ -202,9 +203,10 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:  # noqa: ANN401 - as above
         """See `wrap_model_call`."""
-        asked, config = self._asked(request)
-        if asked is None:
+        found = self._asked(request)
+        if found is None:
             return await handler(request)
+        asked, config = found
 
         async def take(call: Outgoing | Announcement) -> ModelResponse[Any] | None:
             if isinstance(call, Outgoing):
@@ -242,11 +244,12 @@ class TieredMemoryMiddleware(AgentMiddleware[TieredMemoryState, Any]):
             track=self._choices.track,
         )
 
-    def _asked(self, request: ModelRequest[Any]) -> tuple[Asked | None, RunnableConfig]:
-        """The request as the journey sees it, `None` where it has no message; and the config of the running step."""
-        held, config = held_by(request), running_config()
+    def _asked(self, request: ModelRequest[Any]) -> tuple[Asked, RunnableConfig] | None:
+        """The request as the journey sees it, and the config of the running step; `None` where it has no message."""
+        held = held_by(request)
         if not held:
-            return None, config
+            return None
+        config = running_config()
         changes = changes_of(held, request.messages)
         asked = Asked(
             place=place_of(config, self._user_key),

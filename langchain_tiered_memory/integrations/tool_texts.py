@@ -69,11 +69,28 @@ def recalled(hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int
 def recalled_elsewhere(
     facts: Sequence[Fact], hits: Sequence[Hit], *, max_tokens: int, count: Callable[[str], int]
 ) -> str:
-    """What other conversations of the user say: facts that hold for them, then messages, within `max_tokens`."""
+    """What other conversations of the user say: facts that hold for them, then messages, within `max_tokens`.
+
+    A message that was found speaks for itself where it fits, in the place of the facts that were read from it: what it
+    says beside them may be what is asked for.
+    """
     room, shown = max_tokens - _FRAMING_TOKENS, list[str]()
-    told = {message_id for one in facts for message_id in one.message_ids}
-    offers = [[f"[{moment(one.at)}] the user said of themself: {neutralised(line_of(one))}"] for one in facts]
-    offers += [_forms(hit, max_tokens=max_tokens, count=count) for hit in hits if hit.id not in told]
+    found = {(hit.session_id, hit.id) for hit in hits}
+    lines: dict[tuple[str, str], list[str]] = {}
+    offers: list[list[str]] = []
+    for one in facts:
+        line = f"[{moment(one.at)}] the user said of themself: {neutralised(line_of(one))}"
+        place = next(
+            ((one.session_id, stating) for stating in one.message_ids if (one.session_id, stating) in found), None
+        )
+        if place is None:
+            offers.append([line])
+        else:
+            lines.setdefault(place, []).append(line)
+    for hit in hits:
+        whole, *parts = _forms(hit, max_tokens=max_tokens, count=count)
+        stated = lines.get((hit.session_id, hit.id), ())
+        offers.append([whole, *(["\n".join(stated)] if stated else []), *parts])
     for forms in offers:
         fitting = next((one for one in forms if count(one) < room), None)
         if fitting is not None:

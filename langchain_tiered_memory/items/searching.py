@@ -6,7 +6,6 @@ removed item leaves no vector anywhere, and no other user's or namespace's items
 
 from __future__ import annotations
 
-import heapq
 import importlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +30,10 @@ Scored: TypeAlias = "tuple[StoredItem, float | None]"
 _CAUGHT_UP = 512
 """Items without vectors, as of another embedder, that one search has read: the newest."""
 _BATCH = 128
+_LOOKED_AT = 200
+"""Items that are read at once to see whether they fit a filter, the best first."""
+_LAST = 2.0
+"""Behind every cosine."""
 
 
 def put_items(runtime: Runtime, reach: Reach, drafts: Sequence[ItemDraft]) -> None:
@@ -74,26 +77,24 @@ def search_items(
     items, now = runtime.store.items, runtime.now()
     if not query and not wanted:
         return [(one, None) for one in items.below(reach, namespace, now=now, limit=limit, offset=offset)]
-    there = None
-    if wanted or runtime.embeddings() is None:
-        there = [one for one in items.below(reach, namespace, now=now) if is_meant(one.value, wanted or {})]
-    if not query:
-        return [(one, None) for one in (there or [])[offset : offset + limit]]
-    scores = _by_meaning(runtime, reach, namespace, query, among=there)
+    scores = _by_meaning(runtime, reach, namespace, query) if query else None
     if scores is None:
-        if there is None:
-            there = items.below(reach, namespace, now=now)
-        scores = _by_words(there, query)
-    scored = [(-score, key) for key, score in scores.items() if score is not None]
-    page: list[tuple[int, float | None]] = []
-    page += [(key, -score) for score, key in heapq.nsmallest(offset + limit, scored)[offset:]]
-    left = limit - len(page)
-    if left > 0:
-        unscored = sorted((key for key, score in scores.items() if score is None), reverse=True)
-        start = max(offset - len(scored), 0)
-        page += [(key, None) for key in unscored[start : start + left]]
-    found = {one.key: one for one in items.below(reach, namespace, now=now, keys=[key for key, _ in page])}
-    return [(found[key], score) for key, score in page if key in found]
+        there = [one for one in items.below(reach, namespace, now=now) if is_meant(one.value, wanted or {})]
+        if not query:
+            return [(one, None) for one in there[offset : offset + limit]]
+        scores, wanted = _by_words(there, query), None
+    ordered = sorted(scores, key=lambda key: (-(scores[key] or 0.0), key) if scores[key] is not None else (_LAST, -key))
+    if not wanted:  # then a page is read, and nothing else
+        ordered, offset = ordered[offset : offset + limit], 0
+    page: list[Scored] = []
+    for start in range(0, len(ordered), _LOOKED_AT):
+        keys = ordered[start : start + _LOOKED_AT]
+        found = {one.key: one for one in items.below(reach, namespace, now=now, keys=keys)}
+        there = [found[key] for key in keys if key in found]
+        page += [(one, scores[one.key]) for one in there if is_meant(one.value, wanted or {})]
+        if len(page) >= offset + limit:
+            break
+    return page[offset : offset + limit]
 
 
 def embed_items(
@@ -118,9 +119,7 @@ def embed_items(
     return done
 
 
-def _by_meaning(
-    runtime: Runtime, reach: Reach, namespace: Namespace, query: str, *, among: Sequence[StoredItem] | None
-) -> dict[int, float | None] | None:
+def _by_meaning(runtime: Runtime, reach: Reach, namespace: Namespace, query: str) -> dict[int, float | None] | None:
     """The cosine of each item's nearest text, by its key; `None` where no embedder answers."""
     embeddings = runtime.embeddings()
     if embeddings is None:
@@ -131,14 +130,12 @@ def _by_meaning(
     except Exception as error:  # noqa: BLE001 - somebody else's embedder
         _report(runtime, error)
         return None
-    wanted = {one.key for one in among} if among is not None else None
     scores: dict[int, float | None] = {}
     numpy = importlib.import_module("numpy")
     pages = runtime.store.items.vectors(reach, namespace, embedder=digest_of(runtime.embedder()), now=runtime.now())
     for page in pages:
-        mine = [one for one in page if wanted is None or one[0] in wanted]
-        scores |= {key: None for key, vector in mine if vector is None}
-        whole = [(key, vector) for key, vector in mine if vector is not None]
+        scores |= {key: None for key, vector in page if vector is None}
+        whole = [(key, vector) for key, vector in page if vector is not None]
         if not whole:
             continue
         stacked = numpy.frombuffer(b"".join(bytes(vector) for _, vector in whole), dtype=numpy.float32)

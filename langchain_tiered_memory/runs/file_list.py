@@ -1,4 +1,4 @@
-"""The list of files that a run touched, as a text for a small room: what was changed first, the latest first.
+"""The files that a run touched: each once, and as a text for a small room, what was changed first, the latest first.
 
 A path that stands there whole can be copied into the next call, and costs a line. So the files read or changed last are
 written whole in most of the room, up to as many as somebody looks through, and the others are folded: their common
@@ -12,12 +12,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.runs.accessed_files import each_once
+from langchain_tiered_memory.messages.file_accesses import same_names
 from langchain_tiered_memory.text.fencing import plain_label, plain_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import FileAccess, FileOperation
 
 HEADING = "Files of this run, latest first"
@@ -38,6 +40,42 @@ _WHOLE_SHARE = 0.97
 _MOST_WHOLE = 100
 """Paths in lines of their own: more than a small budget has room for, and no more than are looked through one by one.
 The rest of a longer list is read by its folders."""
+
+
+_LOOKED_AT = 300
+"""Latest names among which two of one file are looked for: a view lists as many at most."""
+
+
+def accessed_files(
+    runtime: Runtime, ref: SessionRef, *, track: str, limit: int, off: Collection[int] = ()
+) -> list[FileAccess]:
+    """One access for each file, the latest first.
+
+    Args:
+        runtime: The memory.
+        ref: The session.
+        track: Whose calls.
+        limit: How many at most.
+        off: Numbers of messages that do not count.
+    """
+    found = runtime.store.files.latest(ref, track=track, limit=max(limit, _LOOKED_AT) + len(off))
+    files = each_once(one for one in found if one.seq not in off)[:limit]
+    turns = runtime.store.files.turns(ref, {one.seq for one in files}, track=track)
+    return [replace(one, turn=turns[one.seq]) for one in files]
+
+
+def each_once(accesses: Iterable[FileAccess]) -> list[FileAccess]:
+    """Of the accesses to one file the latest, under its longest name, which holds anywhere; a change stays a change."""
+    ordered = sorted(accesses, key=lambda one: (-one.seq, -one.at, one.operation != "write", one.path))
+    names = same_names({one.path for one in ordered})
+    latest: dict[str, FileAccess] = {}
+    for access in ordered:
+        name = names[access.path]
+        newer = latest.setdefault(name, access)
+        is_changed = "write" in (access.operation, newer.operation)
+        path = max(newer.path, access.path, key=len)
+        latest[name] = replace(newer, path=path, operation="write" if is_changed else newer.operation)
+    return list(latest.values())
 
 
 def files_block(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.border import checked_verbs
 from langchain_tiered_memory.driver import off_loop_twin
-from langchain_tiered_memory.runs.accessed_files import accessed_files
 from langchain_tiered_memory.runs.checkpoints import checkpoint, checkpoint_infos, read_checkpoint
+from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.restore import restore
 from langchain_tiered_memory.runs.tasks import before_operation, enter_phase, finish_task, list_tasks, start_task
 from langchain_tiered_memory.sessions.scoped_verbs import SessionCore, refuse_whole_session

@@ -28,15 +28,11 @@ from langchain_tiered_memory.settings.guard import CheckpointSettings, FileSetti
 from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
-SettingsName: TypeAlias = Literal["economy", "frugal", "balanced", "thorough"]
+SettingsName: TypeAlias = Literal["economy", "balanced"]
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
-        "room": {
-            "working_tokens": 1_500,
-            "extra_share": 0.05,
-            "grows_to": "cheapest",
-        },
+        "room": {"working_tokens": 1_500, "extra_share": 0.05},
         "context": {
             "keep_recent_tokens": 1000,
             "talk_recall_share": 0.02,
@@ -46,22 +42,13 @@ NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
         },
         "condensation": {"model_from_level": 3},
     },
-    "frugal": {
-        "room": {
-            "working_tokens": 5_000,
-            "extra_share": 0.25,
-            "grows_to": "cheapest",
-        },
-        "condensation": {"model_from_level": 2},
-    },
     "balanced": {},
-    "thorough": {"room": {"extra_share": 4.0}, "context": {"talk_recall_share": 0.5}},
 }
 """By name, what differs from the defaults, group by group.
 
 Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the figures stand in `docs/benchmarks.md`.
-`economy` in chats is facts and little else: quotes beside what is said cost most there. It and `frugal` leave to rules
-the levels that they show least of, and their file work grows more slowly than the window.
+`economy` in chats is facts and little else: quotes beside what is said cost most there. It leaves to rules the levels
+that it shows least of, and its file work grows more slowly than the window.
 """
 
 
@@ -146,8 +133,7 @@ class Settings(Frozen):
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
         Args:
-            name: `economy` bills least; `frugal` keeps about what `balanced` does, and condenses as soon as that is
-                cheaper, though there may be room; `balanced` is the default; `thorough` keeps more at a higher price.
+            name: `balanced` is the default: the cheapest that loses nothing; `economy` bills less, and keeps less.
 
         Raises:
             SettingsError: for another name.

@@ -134,12 +134,12 @@ class RoomSettings(Frozen):
     cached_price: float = Field(default=0.1, gt=0, le=1)
     """Price of a cached token as a share of an uncached one. A tenth is what Anthropic and OpenAI's newest models take.
     A model in `prices` that names its own is weighed by that."""
-    working_tokens: int = Field(default=0, ge=0)
+    working_tokens: int = Field(default=5000, ge=0)
     """Tokens that file work may fill in any case, beside a share of the room: what an agent has at hand is not smaller
     in a small window."""
-    extra_share: float = Field(default=0.5, ge=0)
+    extra_share: float = Field(default=0.25, ge=0)
     """How much dearer a turn may be than the cheapest one for what is kept besides, on average until the next
     condensation. 0 keeps no more than the least."""
-    grows_to: Literal["limit", "cheapest"] = "limit"
+    grows_to: Literal["limit", "cheapest"] = "cheapest"
     """`limit`: a view grows as far as it may. `cheapest`: it grows only until turns cost `extra_share` more than at the
     cheapest size; a history that would fit may then be condensed."""

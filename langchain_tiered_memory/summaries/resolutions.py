@@ -25,7 +25,8 @@ from langchain_tiered_memory.summaries.writers.ranking import (
 from langchain_tiered_memory.summaries.writers.sections import ItemKind, kind_of_heading
 from langchain_tiered_memory.text.fencing import neutralised, plain_label
 from langchain_tiered_memory.text.identifiers import names
-from langchain_tiered_memory.text.noun_phrases import CALENDAR, noun_phrases, subjects
+from langchain_tiered_memory.text.lexicon import CALENDAR
+from langchain_tiered_memory.text.noun_phrases import noun_phrases, subjects
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.statements import clause_cut, leans

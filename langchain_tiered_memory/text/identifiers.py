@@ -7,12 +7,10 @@ information-loss measure of `SummaryMetrics`: which of the sources' identifiers 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.lexicon import NO_NAMES
 from langchain_tiered_memory.text.readings import read_once
-from langchain_tiered_memory.text.terms import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,10 +71,6 @@ NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[,;]\s)|(?<=[(\"]))(?:[^\W\d_a-z][^\W\d_]{0,60}[a-z][^\W\d_]{0,60}"
     r"|[A-Z]{2,6})(?:[ -][A-Z][^\W\d_]{1,60}){0,20}\b"
 )
-_NO_NAMES = word_set(
-    "i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
-    "when what how why lol omg haha btw fyi asap"
-)
 _DIGIT = re.compile(r"\d")
 _MONTH_SIGN = (
     "[Jj](?:[Aa][Nn]|[Uu][NnLl])|[Ff][Ee][Bb]|[Mm][Aa][RrYy]|[Aa](?:[Pp][Rr]|[Uu][Gg])|[Ss\u017f][Ee][Pp]"
@@ -105,34 +99,17 @@ _MIN_BARE_DIGITS = 2
 _MAX_MEASURED_CHARS = 400_000
 TAKEN = "\x00"
 """Stands for a character of what a shape took."""
-_NOTHING = frozenset[str]()
-
-_RANKS = (0, 0, 0, 1, 0, 1)
-"""Of each of `SHAPES`."""
-_NAME, _BARE = 2, 3
-_MAX_CHARS = 120
-_NOUN_BEHIND = re.compile(r"[ \u00a0-]([^\W\d_]{3,30})\b")
-_WORD = re.compile(r"[^\W\d_][\w'-]*")
-_ENDS = re.compile(r"[.!?;,)\]](?:[ \u00a0]|$)|[\u3002\uff01\uff1f\uff0c\x00]")
-_UNSPACED_BEFORE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,6}[ :\uff1a=]?$")
-_UNSPACED_BEHIND = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,4}")
-_LOOK_CHARS = 60
-_WORDS_BEFORE = 3
-_LONG_WORD, _SHORT_WORD = 4, 3  # function words are short in every language that spaces its words
-_CALLS = word_set("i'm i'll i've i'd ok okay yes yeah no wow oh hey hi hello thanks lol omg")
 
 
 class Marks(NamedTuple):
-    """Where a line names something: read once for everything that asks what it names."""
+    """What a line names: read once for everything that asks."""
 
-    shapes: tuple[tuple[int, int, int], ...]
-    """Which of `SHAPES`, from where to where; kind after kind."""
     left: str
-    """The line without them, every other character in its place."""
-    figures: tuple[tuple[int, int], ...]
-    names: tuple[tuple[int, int], ...]
+    """The line without its shapes, every other character in its place."""
+    stated: frozenset[str]
+    """Shapes and figures as `identifiers` gives them."""
     keys: frozenset[str]
-    """Shapes, figures and quotes as `identifiers` gives them."""
+    """Quotes, too."""
     named: frozenset[str]
     """All of it, names too."""
 
@@ -151,11 +128,14 @@ def marks_of(line: str) -> Marks:
         spans = [match.span() for match in pattern.finditer(left)]
         shapes += [(kind, start, stop) for start, stop in spans]
         left = _without(left, spans)  # so that no part of it is found again as a figure or a name
-    figures = tuple(match.span() for match in NUMBER.finditer(left)) if has_digits else ()
-    places = tuple(match.span() for match in NAME.finditer(left)) if _NAME_SIGN.search(left) else ()
-    keys = frozenset(_keys(line, left, shapes, figures)) if shapes or figures or _QUOTES.search(left) else _NOTHING
-    named = keys.union(names(left)) if places else keys
-    return Marks(tuple(shapes), left, figures, places, keys, named)
+    stated = frozenset((*_shapes(line, shapes), *(_figures(left) if has_digits else ())))
+    keys = stated.union(_quotes(left, shapes)) if _QUOTES.search(left) else stated
+    return Marks(left, stated, keys, keys.union(names(left)) if _NAME_SIGN.search(left) else keys)
+
+
+def stated_in(text: str) -> frozenset[str]:
+    """Of `identifiers`, those that are no quote and no name: codes, paths, dates, figures."""
+    return frozenset[str]().union(*(marks_of(line).stated for line in text.splitlines()))
 
 
 def identifiers(text: str) -> frozenset[str]:
@@ -223,20 +203,23 @@ def _without(line: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join((*pieces, line[at:])) if pieces else line
 
 
-def _keys(
-    line: str, left: str, shapes: Sequence[tuple[int, int, int]], figures: Iterable[tuple[int, int]]
-) -> Iterator[str]:
+def _shapes(line: str, shapes: Iterable[tuple[int, int, int]]) -> Iterator[str]:
     for kind, start, stop in shapes:
         yield folded(line[start:stop]).rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
-    for start, stop in figures:
-        number = folded(left[start:stop]).strip(_TRAILING)
+
+
+def _figures(left: str) -> Iterator[str]:
+    for match in NUMBER.finditer(left):
+        number = folded(match[0]).strip(_TRAILING)
         if sum(map(str.isdigit, number)) >= _MIN_BARE_DIGITS or not number.lstrip("+-").isdigit():
             yield number
-    if _QUOTES.search(left):
-        for match in QUOTED.finditer(_closed_up(left, shapes)):
-            quoted = folded(next(group for group in match.groups() if group)).strip(_TRAILING)
-            if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
-                yield quoted
+
+
+def _quotes(left: str, shapes: Sequence[tuple[int, int, int]]) -> Iterator[str]:
+    for match in QUOTED.finditer(_closed_up(left, shapes)):
+        quoted = folded(next(group for group in match.groups() if group)).strip(_TRAILING)
+        if quoted and TAKEN not in quoted and len(quoted.split()) <= _MAX_QUOTED_WORDS:
+            yield quoted
 
 
 def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
@@ -252,76 +235,4 @@ def _closed_up(left: str, shapes: Sequence[tuple[int, int, int]]) -> str:
 def names(text: str) -> list[str]:
     """Capitalised names that do not start a sentence, casefolded, in their order."""
     found = (folded(match[0]) for match in NAME.finditer(text))
-    return [name for name in found if name not in _NO_NAMES and len(name) > 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that a text names."""
-
-    text: str
-    """As it stands there, a figure with its noun."""
-    key: str
-    """Itself, casefolded, as `identifiers` gives it."""
-    rank: int
-    """0: nobody could guess it; 1: dates and symbols; 2: names and quotes; 3: a bare figure."""
-
-
-def findings(text: str) -> Iterator[Finding]:
-    """What `text` names, line by line and kind after kind, repetitions included. Never raises."""
-    for line in text.splitlines():
-        yield from _in_line(line)
-
-
-def _in_line(line: str) -> Iterator[Finding]:
-    marks = marks_of(line)
-    for kind, start, stop in marks.shapes:
-        found = line[start:stop].rstrip(_TRAILING if SHAPES[kind][0] is URL else ".")
-        if found and len(found) <= _MAX_CHARS:
-            yield _finding(found, found, _RANKS[kind])
-    for start, stop in marks.figures:
-        figure = line[start:stop].strip(_TRAILING)
-        told = figure.lstrip("+-")
-        if sum(map(str.isdigit, figure)) < _MIN_BARE_DIGITS and told.isdigit():
-            continue
-        is_counted = told.replace(",", "").replace(".", "").isdigit()
-        phrase = _with_noun(marks.left, start, stop, figure) if is_counted else figure
-        yield _finding(phrase, figure, 0 if phrase != figure or not told.isdigit() else _BARE)
-    yield from _named(marks)
-
-
-def _named(marks: Marks) -> Iterator[Finding]:
-    for match in QUOTED.finditer(marks.left):
-        quoted = next(group for group in match.groups() if group).strip(_TRAILING)
-        if TAKEN not in quoted and 0 < len(quoted.split()) <= _MAX_QUOTED_WORDS:
-            yield _finding(quoted, quoted, _NAME)
-    for start, stop in marks.names:
-        name = marks.left[start:stop]
-        if len(name) > 1 and name.casefold() not in _CALLS:
-            yield _finding(name, name, _NAME)
-
-
-def _finding(shown: str, named: str, rank: int) -> Finding:
-    text = " ".join(shown.replace(";", ",").split())
-    return Finding(text, folded(named), rank)
-
-
-def _with_noun(text: str, start: int, stop: int, figure: str) -> str:
-    """The figure with the word behind it, or the one before it: `12 replicas`, `port is 8443`."""
-    behind = _NOUN_BEHIND.match(text, stop) or _UNSPACED_BEHIND.match(text, stop)
-    if behind and behind[0].strip(" \u00a0-").casefold() not in STOP_WORDS:
-        return f"{figure}{behind[0]}"
-    head = text[max(0, start - _LOOK_CHARS) : start]
-    unspaced = _UNSPACED_BEFORE.search(head)
-    return f"{unspaced[0] if unspaced else _noun_before(head)}{figure}"
-
-
-def _noun_before(head: str) -> str:
-    """The end of `head` from the last word on that tells something: `port is `. Empty where there is none near."""
-    clause = _ENDS.split(head)[-1]
-    words = list(_WORD.finditer(clause))[-_WORDS_BEFORE:]
-    for least in (_LONG_WORD, _SHORT_WORD):
-        for word in reversed(words):
-            if len(word[0]) >= least and word[0].casefold() not in STOP_WORDS:
-                return clause[word.start() :]
-    return ""
+    return [name for name in found if name not in NO_NAMES and len(name) > 1]

@@ -134,20 +134,9 @@ CORRECTION = re.compile(
     r"|en fait|finalement|doch|eigentlich|en realidad|de hecho)\b|\u5176\u5b9e|\u6539\u4e3a|\u6539\u6210"
     r"|\u66f4\u6b63"
 )
-TAKEN_BACK = re.compile(
-    r"(?:^(?:no,? |oh,? |but |and )?(?:actually|correction|sorry, (?!i\b|to\b|about|for)|scratch (?:that|what)"
-    r"|update)\b"
-    r"|\b(?:no longer|instead of|rather than|not \S+ anymore|i was wrong (?:about|on)|forget what i said|i meant"
-    r"|i mis(?:spoke|typed)|mixed (?:it|things|that|them) up)\b)"
-)
-"""Narrower than `CORRECTION`: enough by itself for a sentence to be kept word for word."""
 CANCELLED = re.compile(
     r"\b(?:cancell?ed|called off|abgesagt|storniert|annul\u00e9e?s?|cancelad[oa]s?|annullat[oa])\b"
     r"|\u53d6\u6d88|\u4e2d\u6b62|\u30ad\u30e3\u30f3\u30bb\u30eb"
-)
-REASON = re.compile(
-    r"\b(?:because|since|so that|due to|in order to|the reason|as it|parce que|car|weil|damit|porque"
-    r"|perch\u00e9)\b|\u56e0\u4e3a|\u306e\u3067"
 )
 RELATIVE_TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|(?:this|last|next|past|coming) (?:week(?:end)?|month|year|summer"
@@ -165,3 +154,47 @@ SMALL_TALK = re.compile(
     r"|to hear)|proud of you)|keep (?:it|up)|how are|how['\u2019]s it|what['\u2019]s up|can['\u2019]t wait"
     r"|i (?:totally |completely )?(?:agree|understand|see)|merci|danke|gracias|bonjour|hallo|hola)\b)"
 )
+COMMON = word_set(
+    "a an the and or but so as if than then that this these those there here it its is are was were be been being am "
+    "do does did done doing have has had having will would can could should shall may might must not no nor of for to "
+    "in on at by with from into about over under after before up down out off through around i me my mine myself we us "
+    "our ours you your yours yourself he him his she her they them their it's i'm i've i'll i'd we're we've we'll "
+    "you're you've you'll they're they've that's there's here's what's let's don't can't won't didn't isn't doesn't "
+    "wasn't couldn't haven't he's she's who what when where why how which all any some each every both more most much "
+    "many few lot lots bit kind sort way ways one ones other others another same such own too also just only even "
+    "still yet already always never ever again now soon very really so pretty quite totally absolutely definitely "
+    "truly super well yeah yes yep yup nah oh wow ok okay hey hi hello thanks thank sure right true good great nice "
+    "cool awesome amazing wonderful beautiful fantastic incredible lovely perfect best better fun happy glad proud "
+    "excited special important thing things stuff something anything everything nothing someone everyone people time "
+    "times day days moment moments life world get gets got getting go goes going gonna went come came know knew see "
+    "saw seen look looks looking think thought feel feels felt feeling want wanted need make makes made take takes "
+    "took say says said tell told talk talked keep keeps kept let give gives gave put try trying mean means meant like "
+    "likes love loved help helps helped find found hope believe agree appreciate understand guess bet wish remember "
+    "sound sounds seem seems happen happened since last long ago while though because 'cause cause cuz till until "
+    "words word kind part posted post chat soon back around pic pics photo picture keep keeping posted worth key "
+    "everything else overall bad hard tough crazy interesting idea question matter sense point reason fact case able "
+    "us hear heard hearing doubt doubts worries problem priority vital essential huge first next new journey support "
+    "progress joy happiness peace peaceful calming calm positive hugs luck"
+)
+CALENDAR = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
+    " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
+    " oct nov dec"
+)
+"""Days and months: they say when, and not what about."""
+NO_NAMES = word_set(
+    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
+    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "
+    "we he she they you your my our his her their there here not just also please sorry actually english"
+)
+"""Words with a capital that are nobody's name."""
+FUNCTION_WORDS = {
+    "english": word_set("the and of to is was that with for are this they have not which were from will"),
+    "french": word_set("le les des est une dans que qui pour pas sur avec sont nous vous il elle ont du et"),
+    "german": word_set("der die das und ist nicht ein eine mit von den dem f\u00fcr auf werden wurde sich wir im zu"),
+    "spanish": word_set("el los las una que en por para con del se est\u00e1 es son y como m\u00e1s pero su fue"),
+    "portuguese": word_set("os uma que em por para com do da n\u00e3o se s\u00e3o e como mais mas foi ao na no"),
+    "italian": word_set("il gli una che di per con del della non si sono e come pi\u00f9 ma \u00e8 nel alla ha"),
+    "dutch": word_set("het een van en dat niet op met voor zijn is de te aan er maar wordt om ook werd"),
+}
+"""The commonest words of languages: they tell a text's language, and nothing of what it is about."""

@@ -1,113 +1,201 @@
-"""What texts are about, in noun phrases: without a dictionary, by the words that stand before nouns.
+"""Noun phrases, and what texts are about: without a dictionary of nouns, by the words that stand around them.
 
-What follows an article, a possessive or a preposition is a noun phrase, up to the next function word or sign. That
-finds "the charity race" and "for user sessions", and neither "planned" nor "spent". Names count by their capitals. In a
-script without spaces nothing is found.
+A phrase begins behind an article or a possessive, or with whose it is ("Ann's"), and ends before a verb, a preposition,
+a figure or a mark. What texts are about may stand behind a preposition, too, or be a name. The lists are short and
+English first: a sentence in another language mostly has no phrase.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text.identifiers import NAME
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.lexicon import CALENDAR, COMMON, word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
+MAX_PHRASE_WORDS = 4
+"""Words of a noun phrase; what is longer is cut at its end."""
+
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*+|[^\w\s]")
+EMPTY_WORDS = word_set(
+    "a an the our my your his her its their this that these those some any new old current currently actual actually "
+    "now so but and or also well oh ok okay yes no sorry just only really correct right final total exact same first "
+    "last next whole entire one other another own very quite most more thing best favorite favourite part "
+    "lot kind bit way time day all"
+)
+"""Words of a noun phrase that do not say what it is about."""
+DETERMINERS = word_set(
+    "the my our this these those der die das den dem unser unsere mein meine le la les notre mon ma el los las "
+    "nuestro nuestra mi il lo"
+)
+_OF_THINGS = frozenset({"the", "this", "these", "those"})
+"""Determiners behind which an owner is mostly no person."""
+POSSESSIVES = word_set("your his her their its")
+PREPOSITIONS = word_set(
+    "for of to at on in about with after under by from into around near over behind inside through until before during "
+    "as since within without von f\u00fcr zu bei mit pour sur dans de para sobre en"
+)
+_VERBS = word_set(
+    "is are was were be been being am isn't aren't wasn't weren't has have had hasn't haven't hadn't will would can "
+    "could should shall may might must do does did don't doesn't didn't won't can't cannot couldn't wouldn't shouldn't "
+    "gets get got goes go went gone comes come came costs cost takes take took needs need makes make made lives live "
+    "runs run ran belongs belong sits sit sat stays stay stands stand stood starts start begins begin began ends opens "
+    "closes holds hold held keeps keep kept leaves leave left moves becomes became looks look seems seem says said "
+    "tells told works uses use wants want gives gave puts put weighs means meant knows knew likes loves thinks thought "
+    "handles manages leads owns signs expects arrives departs happens reads feels falls fell rises rose grows grew "
+    "pays paid buys bought sells sold sends sent writes wrote meets met wins won loses lost eats ate drinks drank "
+    "sleeps slept drives drove flies flew speaks spoke breaks broke builds built brings brought changes ist sind war "
+    "hat haben wird kostet est sont \u00e9tait a ont co\u00fbte es son est\u00e1 tiene cuesta"
+)
+_ASKED = frozenset({"check", "ask", "call", "see", "use", "open", "read", "try", "visit", "email", "contact", "please"})
+"""Verbs that ask somebody; behind two words of a phrase they are no noun of it."""
+_JOINTS = word_set(
+    "who which that where when while if because than then and or but so not no never always also too again already "
+    "still yet ever today tomorrow yesterday tonight here there i you he she it we they me him us them what how why "
+    "up down out off away back along anymore instead soon later earlier however though although either both each every"
+)
+_CONTRACTED = word_set(
+    "it that this there here what who how where when why he she let everything everyone everybody something someone "
+    "somebody nothing nobody one god"
+)
+"""What stands before "'s" for "is", "has" or "us"."""
+_PARTICIPLE_CHARS = 5
+_OPENERS = (
+    DETERMINERS
+    | POSSESSIVES
+    | PREPOSITIONS
+    | word_set(
+        "a an some any each every another no der die das ein eine einen einem einer un une des du una uno um uma"
+    )
+)
+"""Words behind which a topic may stand."""
+_WEAK = COMMON | CALENDAR
+"""Adjectives and empty nouns: they neither are a topic nor end one."""
 _ASIDE = re.compile(r"\[[^\]\n]{0,300}\]|\S{0,100}[/\\_]\S{1,300}|`[^`\n]{0,200}`")
 """What was not said: a picture's description, an address, code."""
-_TOKEN = re.compile(r"[^\W\d_][\w'\u2019-]{0,60}|[^\w\s]|\d\S{0,40}")
 _MAX_CHARS = 400  # of one statement that are looked at
-_MAX_WORDS = 3
+_TOPIC_WORDS = 3
 _FULL_CHARS = 7  # shorter words tell less
 _MIN_CHARS = 3
 
-_OPENERS = word_set(
-    "the a an my our your his her their its this these those some any each every another no of about for with on in at "
-    "from into by between without against after before during under over as through der die das den dem des ein eine "
-    "einen einem einer mein meine unser unsere im vom zum zur \u00fcber f\u00fcr mit le la les un une des du mon ma "
-    "mes notre nos sur pour avec dans el los las una mi nuestro nuestra sobre para con del il lo gli nel o os um uma"
-)
-_GERUND_TAKERS = word_set(
-    "of about for with on in at from into by between without against after before during as through"
-)
-_CLOSERS = word_set(
-    "and or but nor so yet to is are was were be been being am do does did done has have had having will would can "
-    "could should shall may might must not that which who whom whose what when where why how if than then because "
-    "since while like unlike such though meantime myself yourself himself herself itself ourselves themselves due "
-    "until i you he she it we they me him us them there here up down out off again also just very really too quite "
-    "even only still already ever never always often sometimes soon now today yesterday tomorrow tonight ago later "
-    "much many more most less least few all both one two three other others same such own well around back away "
-    "together yes no ok und oder aber ist sind war wird hat nicht auch et ou est sont qui que pas y e es son no se"
-)
-CALENDAR = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august"
-    " september october november december mon tue tues wed thu thurs fri jan feb mar apr jun jul aug sep sept"
-    " oct nov dec"
-)
-"""Days and months: they say when, and not what about."""
-_WEAK = CALENDAR | word_set(  # adjectives and empty nouns: they neither are a topic nor end one
-    "thing things something anything everything nothing lot lots kind sort bit way ways time times day days week"
-    " weeks month months year years moment part parts stuff people person guy guys man one ones example case fact"
-    " sure idea first second third last next new old good great nice amazing awesome wonderful lovely big small"
-    " little long short high low best better right left full whole different important special own free able"
-    " current following several certain various specific main simple easy hard beautiful cool fun happy glad real"
-    " true possible available clear hand end beginning start top bottom middle side point number moment morning"
-    " evening night afternoon weekend today basic code clean inside outside waiting talk other others general"
-    " particular order addition course least most love thanks hope look like photo image picture far further"
-    " experience experiences difference reminder message messages memory memories joy blast pic pics buddy dude"
-    " additional early late close open recent past future extra happy sad i'm i've i'll i'd it's that's let's"
-    " what's there's don't can't won't didn't isn't doesn't you're they're we're"
-)
-_VERBS = word_set(
-    "left lost met went go goes got get gets made make makes making took take takes taking said say says told tell came"
-    " come comes coming thought think thinks knew know knows saw see sees want wants need needs needed found find"
-    " finds gave give gives feel feels felt help helps keep keeps kept let lets put puts seems seem looks started"
-    " began ran run uses use using work works try tries tried ask asks asked show shows shown mean means meant"
-    " became become brings bring brought going helped planned spent sounds including based following regarding ensure"
-    " ensures provide provides contains contain allows allow returns return requires require happens shares"
-)
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A noun phrase: its telling words as said, and where it stands."""
+
+    words: tuple[str, ...]
+    start: int
+    """Of its determiner."""
+    stop: int
+    before: str
+    """The word before it, in lower case; empty at the beginning or behind a mark."""
+    determiner: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its words, normalised."""
+        return tuple(singular(word.casefold()) for word in self.words)
+
+
+def singular(word: str) -> str:
+    """A word without a plural's or a possessive's ending."""
+    word = word.removesuffix("'s").removesuffix("\u2019s")
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word  # noqa: PLR2004 - "bus", "gas" keep theirs
+
+
+def normalised(noun: str) -> str:
+    """A noun phrase as subjects are compared: its telling words in lower case, without plurals' endings."""
+    words = (word.casefold() for word in noun.split())
+    return " ".join(singular(word) for word in words if word not in EMPTY_WORDS)
+
+
+def phrases(sentence: str, *, behind: frozenset[str] = DETERMINERS | POSSESSIVES) -> list[Phrase]:
+    """The noun phrases of a sentence that stand behind a determiner or an owner's name, in their order."""
+    owns = "'s" in sentence or "\u2019s" in sentence
+    if not owns and behind.isdisjoint(sentence.casefold().split()):
+        return []
+    tokens = list(_TOKEN.finditer(sentence))
+    found: list[Phrase] = []
+    place = 0
+    while place < len(tokens):
+        word = tokens[place][0].casefold()
+        owned = _is_owner(tokens[place][0])
+        if word not in behind and not owned:
+            place += 1
+            continue
+        words = _words_behind(tokens, place + 1, of_things=word in _OF_THINGS)
+        if owned and words:  # whose it is tells it from everybody else's
+            words = [tokens[place], *words][:MAX_PHRASE_WORDS]
+        telling = [one[0] for one in words if one[0].casefold() not in EMPTY_WORDS and len(one[0]) > 1]
+        if telling:
+            first = place
+            while owned and first and tokens[first - 1][0][:1].isupper():
+                first -= 1  # "Ann Miller's": the word before the whole name
+            before = tokens[first - 1][0].casefold() if first else ""
+            before = before if before.isalpha() else ""
+            found.append(Phrase(tuple(telling), tokens[place].start(), words[-1].end(), before, word))
+        place += max(len(words), 1) if owned else len(words) + 1
+    return found
+
+
+def _is_owner(word: str) -> bool:
+    """Whether a word is somebody's name in the possessive ("Ann's"), and not "It's" or "Let's"."""
+    name = word.removesuffix("'s").removesuffix("\u2019s")
+    return name != word and name[:1].isupper() and name.casefold() not in _CONTRACTED
+
+
+def _words_behind(tokens: list[re.Match[str]], first: int, *, of_things: bool) -> list[re.Match[str]]:
+    """The words of the phrase that begins at a token.
+
+    What belongs to a thing is one of its properties ("the ferry's budget"); what belongs to somebody is a thing of its
+    own ("my aunt's visa").
+    """
+    words: list[re.Match[str]] = []
+    for place in range(first, min(first + MAX_PHRASE_WORDS + 1, len(tokens))):
+        token = tokens[place]
+        low = token[0].casefold().replace("\u2019", "'")
+        joint = low.split("'", 1)[0] if low not in _VERBS else low
+        telling = sum(one[0].casefold() not in EMPTY_WORDS for one in words)
+        if not token[0][0].isalpha() or low in DETERMINERS or low in PREPOSITIONS or joint in _JOINTS:
+            break
+        if telling and (low in _VERBS or (low.endswith("ed") and len(low) >= _PARTICIPLE_CHARS)):
+            break
+        if telling and low.endswith("s") and not low.endswith(("ss", "us", "is")) and _is_verb_before(tokens, place):
+            break
+        if telling > 1 and low in _ASKED:
+            break
+        if not telling and low in _VERBS and words:
+            break
+        words.append(token)
+        if len(words) > MAX_PHRASE_WORDS:
+            break
+        if of_things and token[0].endswith(("'s", "\u2019s")):
+            break
+    return words[:MAX_PHRASE_WORDS]
+
+
+def _is_verb_before(tokens: list[re.Match[str]], place: int) -> bool:
+    """Whether what stands behind a word that ends like a plural makes it a verb: "tops out", "seats 40"."""
+    following = tokens[place + 1][0].casefold() if place + 1 < len(tokens) else ""
+    return following in _PARTICLES or following[:1].isdigit()
+
+
+_PARTICLES = frozenset({"out", "up", "down", "over", "off", "at", "around", "roughly", "exactly", "about"})
 
 
 def noun_phrases(text: str) -> Iterator[str]:
-    """The noun phrases of `text`, at most three words each, lower-cased but for names; repetitions included."""
-    run: list[str] = []
-    is_open = False
-    for match in _TOKEN.finditer(text):
-        word = match[0]
-        low = word.casefold().replace("\u2019", "'")
-        if low in _OPENERS or low in _CLOSERS or low in _VERBS or not word[0].isalpha():
-            yield from _phrase(run)
-            run = []
-            is_open = low in _OPENERS
-            gerund = low in _GERUND_TAKERS
-            continue
-        if not is_open:
-            continue
-        if not run and gerund and low.endswith("ing"):
-            continue  # "for handling user sessions": what is handled
-        if low.endswith("ly") or (low.endswith("ed") and run):
-            yield from _phrase(run)
-            run, is_open = [], False
-            continue
-        run.append(low.removesuffix("'s"))
-        if low.endswith("'s"):
-            run = []
-        elif len(run) == _MAX_WORDS:
-            yield from _phrase(run)
-            run, is_open = [], False
-    yield from _phrase(run)
-
-
-def _phrase(run: Sequence[str]) -> Iterator[str]:
-    words = list(run)
-    while words and (words[0] in _WEAK or words[0].endswith("ed")):
-        del words[0]
-    if words and words[-1] not in _WEAK and len(words[-1]) >= _MIN_CHARS:
-        yield " ".join(words)
+    """What may be a topic of `text`: noun phrases in lower case, repetitions included."""
+    for phrase in phrases(text, behind=_OPENERS):
+        words = [word.casefold().replace("\u2019", "'").removesuffix("'s") for word in phrase.words]
+        while words and (words[0] in _WEAK or words[0].endswith("ed") or (words[1:] and words[0].endswith("ing"))):
+            del words[0]
+        if words and words[-1] not in _WEAK and len(words[-1]) >= _MIN_CHARS:
+            yield " ".join(words[-_TOPIC_WORDS:])
 
 
 def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[str]:
@@ -125,7 +213,7 @@ def subjects(texts: Iterable[str], *, dull: frozenset[str], count: int) -> list[
         phrases = {*noun_phrases(spoken), *(name.casefold() for name in named)}
         for phrase in sorted(phrases):
             head = _head(phrase)
-            if dull.isdisjoint(phrase.split()) and head not in _WEAK and head not in _CLOSERS and head not in _VERBS:
+            if dull.isdisjoint(phrase.split()) and head not in _WEAK and head not in _VERBS:
                 heads[head] += 1
                 whole[head][phrase] += 1
     order = sorted(heads, key=lambda head: (-heads[head] * min(1.0, len(head) / _FULL_CHARS), head))

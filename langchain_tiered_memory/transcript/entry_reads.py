@@ -93,26 +93,6 @@ def _bounded(filters: frozenset[str], *, newest_first: bool) -> Select[Any]:
     return query.limit(bindparam("limit")) if "limit" in filters else query
 
 
-def read_entries(
-    connection: Connection,
-    ref: SessionRef,
-    *,
-    newest_first: bool = False,
-    skip_damaged: bool = True,
-    **bounds: Unpack[Bounds],
-) -> list[Entry]:
-    """As `EntryReads.entries`, in the caller's transaction."""
-    named: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
-    if "track" in named:
-        named["track"] = packed(named["track"])
-    if "roles" in named:
-        named["roles"] = list(named["roles"])
-    query = _bounded(frozenset(named), newest_first=newest_first)
-    if not skip_damaged:
-        return [entry_or_again(connection, row) for row in connection.execute(query, {"session": ref.key, **named})]
-    return found(connection, ref, query, **named)
-
-
 def _part(number: int, query: Select[Any]) -> Select[Any]:
     """The rows of a bounded read, each behind the number of its part."""
     rows = query.subquery()
@@ -219,8 +199,17 @@ class EntryReads:
         A message whose row cannot be read is left out, and told of; without `skip_damaged` it is a
         `DamagedRowError`.
         """
+        named: dict[str, Any] = {name: value for name, value in bounds.items() if value is not None}
+        if "track" in named:
+            named["track"] = packed(named["track"])
+        if "roles" in named:
+            named["roles"] = list(named["roles"])
+        query = _bounded(frozenset(named), newest_first=newest_first)
         with self.database.read() as connection:
-            return read_entries(connection, ref, newest_first=newest_first, skip_damaged=skip_damaged, **bounds)
+            if skip_damaged:
+                return found(connection, ref, query, **named)
+            rows = connection.execute(query, {"session": ref.key, **named})
+            return [entry_or_again(connection, row) for row in rows]
 
     def by_seq(self, ref: SessionRef, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these numbers, in order; numbers that are not there are left out."""

@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
+from langchain_tiered_memory.summaries.facts.supersession import superseded
 from langchain_tiered_memory.summaries.tree.fact_reading import facts_from, facts_of_chunk
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory
@@ -100,6 +101,29 @@ def test_a_model_that_summarises_the_correction_cannot_leave_it_out() -> None:
         entries = list(reversed(store.not_summarised(ref, limit=99)))
         text = "- The database listens on 5432. [1]"
         assert new.id in {fact.id for fact in facts_from(text, entries, facts_of_chunk(entries), by_rules=False)}
+
+
+def test_of_what_a_model_repeats_without_a_mark_rules_tell_what_it_ends() -> None:
+    said = (
+        "For the railway migration we are dealing with Bastien Hallberg from now on.",
+        "Scratch what I said about the railway migration: it is Sunniva Okonkwo now.",
+    )
+    with open_memory() as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage(one) for one in said])
+        store = memory.core.runtime.store.transcript
+        ref = store.find("s")
+        assert ref is not None
+        entries = list(reversed(store.not_summarised(ref, limit=99)))
+
+        def holding(mark: str) -> list[str]:
+            text = "\n".join(f"- {mark}{one}" for one in said)
+            facts = facts_from(text, entries, facts_of_chunk(entries), by_rules=False)
+            gone = superseded(facts)
+            return [one.value for one in facts if one.id not in gone]
+
+        assert holding("") == ["Sunniva Okonkwo"]
+        assert holding("[keep] ") == ["Bastien Hallberg", "Sunniva Okonkwo"], "who marks says what it replaces"
 
 
 def test_what_corrects_nothing_is_refused_and_nothing_is_written() -> None:

@@ -40,7 +40,7 @@ from tests.damage_builders import (
 )
 from tests.embedders import HashingEmbeddings
 from tests.graph_builders import ChatState, Runner, thread
-from tests.memory_builders import conversation, open_memory, store_of
+from tests.memory_builders import conversation, entries_of, open_memory, store_of, summaries_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -401,6 +401,30 @@ def test_a_damaged_list_of_calls_is_read_again_from_the_message_and_told_of(tmp_
         assert session.context(max_tokens=2000).messages == before
         assert [event.details["column"] for event in events if event.name == "damaged_row"] == ["calls"]
         assert memory.doctor().healthy
+
+
+def test_damage_that_cannot_be_mended_keeps_no_other_from_being_named_and_mended(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "memory.db") as memory:
+        memory.session("s").add_messages(conversation(12))
+        memory.flush()
+        made = [one.id for one in summaries_of(memory.session("s")) if one.level == 1]
+        first = sorted({made[0], min(made)})  # in whichever order they are looked at
+        others = [one for one in made if one not in first]
+        copied = "(SELECT payload FROM ltm_entries WHERE message_id = 'q6')"
+        for statement in (
+            f"UPDATE ltm_entries SET payload = {copied} WHERE message_id = 'a0'",
+            "UPDATE ltm_entries SET text = 'something else' WHERE message_id = 'q7'",
+            *(f"UPDATE ltm_summaries SET sources = '[\"nobody\"]' WHERE id = '{one}'" for one in first),
+            *(f"UPDATE ltm_summaries SET first_at = 77 WHERE id = '{one}'" for one in others),
+        ):
+            with store_of(memory).database.write() as connection:
+                connection.execute(text(statement))
+        named = {problem.what for problem in memory.verify().problems if problem.kind == "wrong_summary"}
+        assert all(any(one in what for what in named) for one in others), named
+        left = " ".join(problem.what for problem in memory.doctor().left)
+        assert "a0" in left
+        assert "q7" not in left
+        assert "order 1007" in next(one.text for one in entries_of(memory.session("s")) if one.id == "q7")
 
 
 def test_on_postgresql_damage_is_named_and_mended_too(postgres_url: str) -> None:

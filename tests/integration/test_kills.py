@@ -25,17 +25,19 @@ def killed_rounds(where: str, *, vectors: bool, kills: int, seed: int) -> tuple[
     wrong: list[str] = []
     for number in range(kills):
         child, pipe = start(mend_then_write, where, vectors, f"w{number}")
-        if number % 4:
+        told: list[tuple[str, list[str]]] = []
+        # One of four while it still opens, or looks after what the last one left; the others once they have written.
+        while number % 4 and not any(kind == "written" for kind, _ in told):
             assert pipe.poll(60), "the writer does not get to its work"
-            time.sleep(chance.uniform(0.0, 0.4))
-        else:  # while it still opens, or looks after what the last one left
-            time.sleep(chance.uniform(0.0, 0.4))
+            told.append(pipe.recv())
+        time.sleep(chance.uniform(0.0, 0.4))
         child.kill()
         child.join(30)
         with suppress(EOFError, OSError):
             while pipe.poll(0):
-                kind, what = pipe.recv()
-                (acknowledged if kind == "written" else wrong).extend(what)
+                told.append(pipe.recv())
+        for kind, what in told:
+            (acknowledged if kind == "written" else wrong).extend(what)
         pipe.close()
     return acknowledged, wrong
 

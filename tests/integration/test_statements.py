@@ -98,18 +98,20 @@ def test_what_must_last_is_in_every_view_and_its_mark_in_none(call_style: CallSt
 @pytest.mark.slow
 @both
 def test_a_list_that_leaves_out_what_must_last_says_so(call_style: CallStyle) -> None:
-    def listed(*said: BaseMessage) -> str:
+    def listed(*said: BaseMessage) -> tuple[str, int]:
         with opened() as memory:
             session = memory.session("s")
             told(call_style, session.add_messages, list(said))
             told(call_style, session.flush)
             view = told(call_style, session.context, "", max_tokens=700)
             assert view.tokens <= 700
-            return str(view.section("facts").text)
+            return str(view.section("facts").text), view.section("history").tokens
 
     plain = [HumanMessage(f"The tide of day {n} was {n}4 cm below the old quay.", id=f"t{n}") for n in range(90)]
-    assert MORE in listed(*boats(80))
-    few = listed(*boats(4), *plain)
+    many, beside_many = listed(*boats(80))
+    assert MORE in many
+    few, beside_few = listed(*boats(4), *plain)
+    assert beside_many < beside_few, "summaries make room before anything that must last is left out"
     assert "berth 40" in few
     assert MORE not in few
 
@@ -197,3 +199,34 @@ def test_what_was_kept_is_shown_to_the_writer_who_may_end_it(call_style: CallSty
         told(call_style, session.forget, message_ids=["d"])
         told(call_style, session.flush)
         assert TASK in texts(told(call_style, session.facts, k=99)), "what ended it was forgotten"
+
+
+def test_kept_is_what_new_messages_are_about_and_not_what_is_worded_alike() -> None:
+    shown: list[str] = []
+
+    def noting(messages: Sequence[BaseMessage]) -> str:
+        shown.append(str(messages[-1].text))
+
+        def write(prompt: str) -> str:
+            lines = [line for line in SAID.findall(prompt) if line.strip()] or ["Papers were saved."]
+            return "\n".join(f"- {'[keep] ' if 'saved as' in line else ''}{line}" for line in lines)
+
+        return in_parts(messages, write) or write(str(messages[-1].text))
+
+    owners = ("Tom's visa", "Noor's guitar", "Hanne's moped", "Ruben's physio", "Marta's diary", "Vikram's hamster")
+    notes = [f"{whose}: everything was saved as QX-10{place}" for place, whose in enumerate(owners)]
+    with open_memory(model=ScriptedModel(answers=noting), settings=quick_settings(eager=True)) as memory:
+        session = memory.session("s")
+        session.add_messages([HumanMessage(note) for note in notes])
+        session.add_messages(boats(8))
+        session.flush()
+        held = [one.text for one in by_message(session.facts(k=99)) if "saved as" in one.text]
+        person, thing = held[0].partition(":")[0].split("'s ")
+        shown.clear()
+        session.add_messages(
+            [HumanMessage(f"Everything was saved as well for the attic; the {thing} of {person} came.")]
+        )
+        session.add_messages(boats(8, start=20))
+        session.flush()
+        assert len(held) > 2
+        assert {text for _, text in KEPT.findall("\n".join(shown))} == {held[0]}

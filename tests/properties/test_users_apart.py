@@ -111,8 +111,6 @@ def seen_by_ann(memory: Any) -> list[Any]:
     seen.append(helper.context(QUERIES[0], max_tokens=2000).section("other_sessions"))
     for name in memory.sessions(user="ann"):
         own = memory.session(name, user="ann")
-        own.checkpoint()
-        own.flush()
         seen += [
             own.messages(),
             own.facts(superseded=True),
@@ -121,7 +119,9 @@ def seen_by_ann(memory: Any) -> list[Any]:
             str(own.metrics()),
             len(own.outcomes()),
         ]
-        seen.append(_CHANCE.sub("", own.page()))
+        seen.append(_CHANCE.sub("", own.page()))  # before anything that takes a time
+        own.checkpoint()
+        own.flush()
         seen.append([export_line(name, entry) for entry in entries_of(memory, name)])
         for query in QUERIES:
             seen.append([replace(hit, id="") if hit.level else hit for hit in own.search(query, k=50)])

@@ -198,8 +198,11 @@ def _best_size(inputs: Inputs, start: RenderedView, *, percent: float) -> int | 
     settings = inputs.settings.room
     if settings.grows_to != "cheapest":
         return None
-    # What stands before the recent messages stays about as large; it is more than the least in some views.
-    after = max(_least(inputs, _full(inputs, percent=percent)), start.head_tokens + inputs.policy.keep)
+    # What stands before the recent messages stays about as large, or takes its rooms as far as there is enough to tell.
+    policy, told = inputs.policy, max(start.tail_tokens - inputs.policy.keep, 0)
+    rooms = NUMBERS.cover_filled_share * policy.cover + policy.of("facts")
+    head = max(start.head_tokens, round(min(rooms, inputs.settings.tree.level(1).target_ratio * told)))
+    after = max(_least(inputs, _full(inputs, percent=percent)), head + policy.keep)
     return pays_from(after, _rates(inputs, start), extra_share=settings.extra_share)
 
 

@@ -25,6 +25,8 @@ _KNOWN = "What this user said of themself in other conversations with you, with 
 _QUOTED = "From other conversations with this user, which may be about something else:"
 _LOOKED_AT = 40
 """Messages of other sessions that are looked at for one question."""
+_FIRST = 2
+"""So many of the best messages have room to be quoted whole, whatever facts are told before them."""
 _ONE_SHARE = 0.34
 """Of the section, that one message may take: longer ones are shown by the passage that answers, cut."""
 _LEAST_TOKENS = 24
@@ -48,18 +50,21 @@ class OtherSessions:
         shown = _Lines(question)
         known = {one.id: one for one in question.reads.facts_of_user(question.query, k=_LOOKED_AT)}
         known |= {one.id: one for one in question.reads.facts_of_user(k=_LOOKED_AT) if one.id not in known}
+        hits = question.reads.elsewhere(question.query, k=_LOOKED_AT) if question.query.strip() else []
+        # A message that is quoted whole says more than the facts that were read from it.
+        whole = {(hit.session_id, hit.id) for hit in hits[:_FIRST] if _fits_whole(hit, question)}
         most = round(self.facts_share * question.room_tokens)
         for fact in known.values():
-            shown.add(_KNOWN, f"- {line_of(fact)} ({day(fact.at)})", _source_of(fact), within=most)
-        if question.query.strip():
-            told = {one for source in shown.sources for one in source.message_ids}
-            for hit in question.reads.elsewhere(question.query, k=_LOOKED_AT):
-                if hit.id in told or question.is_shown(hit.text):
-                    continue
-                source = Source(session_id=hit.session_id, message_ids=(hit.id,))
-                for line in _quotes(hit, question):
-                    if shown.add(_QUOTED, line, source, within=question.room_tokens):
-                        break
+            if not whole.intersection((fact.session_id, one) for one in fact.message_ids):
+                shown.add(_KNOWN, f"- {line_of(fact)} ({day(fact.at)})", _source_of(fact), within=most)
+        told = {(source.session_id, one) for source in shown.sources for one in source.message_ids}
+        for hit in hits:
+            if (hit.session_id, hit.id) in told or question.is_shown(hit.text):
+                continue
+            source = Source(session_id=hit.session_id, message_ids=(hit.id,))
+            for line in _quotes(hit, question):
+                if shown.add(_QUOTED, line, source, within=question.room_tokens):
+                    break
         return SectionText(text=shown.text, sources=tuple(shown.sources)) if shown.sources else None
 
 
@@ -89,9 +94,17 @@ def _source_of(fact: Fact) -> Source:
     return Source(session_id=fact.session_id, message_ids=fact.message_ids, fact_id=fact.id)
 
 
+def _most_of_one(question: SectionQuestion) -> int:
+    return round(_ONE_SHARE * question.room_tokens)
+
+
+def _fits_whole(hit: Hit, question: SectionQuestion) -> bool:
+    return not question.is_shown(hit.text) and question.count(hit.text) <= _most_of_one(question)
+
+
 def _quotes(hit: Hit, question: SectionQuestion) -> Iterator[str]:
     """A message as a line: whole, by its passage, or a part of that, for as long as it may take."""
-    most = round(_ONE_SHARE * question.room_tokens)
+    most = _most_of_one(question)
     label = f"[{day(hit.at)}, another conversation] {speaker_label(hit.name, hit.role or 'other')}: "
     for text in dict.fromkeys((hit.text, hit.passage)):
         if question.count(text) <= most:

@@ -11,7 +11,7 @@ from langchain_tiered_memory.across.user_facts import facts_of_user
 from langchain_tiered_memory.errors import FileGoneError, FileRefusedError
 from langchain_tiered_memory.extensions import SectionQuestion, SectionText
 from langchain_tiered_memory.recall.search import search
-from langchain_tiered_memory.runs.accessed_files import accessed_files
+from langchain_tiered_memory.runs.file_list import accessed_files
 from langchain_tiered_memory.runs.files.disk import UNSETTLED_NS, is_unchanged, kept_place
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.rendering import section_block

@@ -22,8 +22,7 @@ from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.file_texts import changes_of, reading_of
 from langchain_tiered_memory.messages.groups import as_groups
 from langchain_tiered_memory.messages.quoting import message_or_stand_in
-from langchain_tiered_memory.runs.accessed_files import accessed_files
-from langchain_tiered_memory.runs.file_list import files_block
+from langchain_tiered_memory.runs.file_list import accessed_files, files_block
 from langchain_tiered_memory.summaries.rendering import parts_block
 
 if TYPE_CHECKING:

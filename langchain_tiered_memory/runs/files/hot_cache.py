@@ -9,7 +9,7 @@ were opened. A process that is killed loses at most what waits: no file, no cont
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.sql import forks
@@ -40,6 +40,17 @@ class Waiting:
     """When the last one was."""
 
 
+@dataclass(slots=True)
+class _Session:
+    """What waits for one session."""
+
+    ref: SessionRef
+    since: float
+    """The moment of the oldest access, on the monotonic clock."""
+    files: dict[str, Waiting] = field(default_factory=dict)
+    """By path, the last opened file last."""
+
+
 class HotCache:
     """Contents by session and path, and waiting accesses by session; safe for threads."""
 
@@ -47,9 +58,7 @@ class HotCache:
         self._lock = forks.Lock()
         self._contents: OrderedDict[tuple[int, str], tuple[str, bytes]] = OrderedDict()
         self._bytes = 0
-        self._waiting: dict[int, dict[str, Waiting]] = {}
-        self._refs: dict[int, SessionRef] = {}
-        self._since: dict[int, float] = {}
+        self._waiting: dict[int, _Session] = {}
 
     def content(self, key: int, path: str, checksum: str) -> bytes | None:
         """The content of a session's file, where it is remembered with this checksum."""
@@ -82,12 +91,10 @@ class HotCache:
             How many accesses to it wait, and whether it is time to write all of the session down.
         """
         with self._lock:
-            waiting = self._waiting.setdefault(ref.key, {})
-            before = waiting.pop(path, None)  # the last one opened stands last
-            waiting[path] = Waiting((before.count if before is not None else 0) + 1, at)
-            self._refs[ref.key] = ref
-            self._since.setdefault(ref.key, moment)
-            return waiting[path].count, self._is_due(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
+            files = self._waiting.setdefault(ref.key, _Session(ref, moment)).files
+            before = files.pop(path, None)  # the last one opened stands last
+            files[path] = Waiting((before.count if before is not None else 0) + 1, at)
+            return files[path].count, self._is_due(ref.key, moment, _UNTENDED * LONGEST_WAIT_SECONDS)
 
     def is_due(self, key: int, *, moment: float) -> bool:
         """Whether what waits for a session has waited long enough."""
@@ -102,27 +109,24 @@ class HotCache:
     def waiting_sessions(self) -> list[SessionRef]:
         """Sessions with something that waits."""
         with self._lock:
-            return [self._refs[key] for key in self._waiting]
+            return [one.ref for one in self._waiting.values()]
 
     def take(self, key: int) -> Mapping[str, Waiting]:
         """What waits for a session, the last opened file last; nothing waits from then on."""
         with self._lock:
-            self._since.pop(key, None)
-            self._refs.pop(key, None)
-            return self._waiting.pop(key, {})
+            waiting = self._waiting.pop(key, None)
+            return waiting.files if waiting is not None else {}
 
     def put_back(self, ref: SessionRef, taken: Mapping[str, Waiting], *, moment: float) -> None:
         """Have accesses wait again that could not be written, before those that came since."""
         if not taken:
             return
         with self._lock:
-            since = self._waiting.pop(ref.key, {})
-            merged = {path: one for path, one in taken.items() if path not in since}
+            waiting = self._waiting.setdefault(ref.key, _Session(ref, moment))
+            since = waiting.files
+            waiting.files = {path: one for path, one in taken.items() if path not in since}
             for path, one in since.items():
-                merged[path] = Waiting(one.count + (taken[path].count if path in taken else 0), one.at)
-            self._waiting[ref.key] = merged
-            self._refs[ref.key] = ref
-            self._since.setdefault(ref.key, moment)
+                waiting.files[path] = Waiting(one.count + (taken[path].count if path in taken else 0), one.at)
 
     def forget(self) -> None:
         """Let go of every content: something was removed, and one may say it."""
@@ -132,10 +136,10 @@ class HotCache:
 
     def _is_due(self, key: int, moment: float, longest: float) -> bool:
         waiting = self._waiting.get(key)
-        if not waiting:
+        if waiting is None:
             return False
-        count = sum(one.count for one in waiting.values())
-        return count >= MOST_WAITING or moment - self._since[key] >= longest
+        is_full = sum(one.count for one in waiting.files.values()) >= MOST_WAITING
+        return is_full or moment - waiting.since >= longest
 
     def _drop(self, place: tuple[int, str]) -> None:
         known = self._contents.pop(place, None)

@@ -6,17 +6,20 @@ It is saved because whoever ends the run may be another process.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager
+from collections.abc import Mapping  # noqa: TC003 - read when a run's figures are
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import TypeAdapter, ValidationError
+
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
-from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, TierSizes, Timing
+from langchain_tiered_memory.types.files import ContextSize, RunAlert, RunReport, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from langchain_tiered_memory.reports import Event
 
@@ -244,34 +247,13 @@ class RunSoFar:
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Self | None:
         """What `as_json` gave; `None` where nothing was saved, or it cannot be read."""
-        try:
-            parts = {
-                str(process): Measured(
-                    timings={str(name): Timing(**one) for name, one in part["timings"].items()},
-                    alerts=tuple(RunAlert(**one) for one in part["alerts"]),
-                )
-                for process, part in state["parts"].items()
-            }
-            return cls(
-                started_at=float(state["started_at"]),
-                seen_at=float(state.get("seen_at", state["started_at"])),
-                not_loaded=tuple(map(str, state["not_loaded"])),
-                parts=parts,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
+        with suppress(ValidationError):
+            return TypeAdapter(cls).validate_python({"seen_at": state.get("started_at"), **state})
+        return None
 
 
 def report_from_json(state: Mapping[str, Any]) -> RunReport | None:
     """A report that was kept; `None` where there is none, or it cannot be read."""
-    try:
-        parts = {
-            "sizes": TierSizes(**state["sizes"]),
-            "timings": {name: Timing(**one) for name, one in state["timings"].items()},
-            "alerts": tuple(RunAlert(**one) for one in state["alerts"]),
-            "contexts": (),
-            "not_loaded": tuple(state["not_loaded"]),
-        }
-        return RunReport(**(dict(state) | parts))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
+    with suppress(ValidationError):
+        return TypeAdapter(RunReport).validate_python(state)
+    return None

@@ -113,14 +113,16 @@ def unpin(tiers: Tiers, path: str) -> Tiers:
 def collect(tiers: Tiers, *, now: float, rules: TierSettings) -> Tiers:
     """The state with what nobody opened for its tier's time one tier lower, warm before hot.
 
-    A file leaves hot for a free place in warm: it sends nobody to cold whose time there is not over.
+    A file leaves hot for a free place in warm: it sends nobody to cold whose time there is not over. One whose time in
+    warm is over too, because nobody looked for so long, is in cold at once.
     """
     for tier, rule in reversed(_bounded(rules)):
         old = [one for one in tiers.files.values() if one.tier == tier and not one.pinned]
         for file in sorted((one for one in old if now - one.accessed_at >= rule.seconds), key=lambda one: one.order):
-            if tier == "hot" and tiers.count("warm") >= rules.warm.files:
-                break
-            tiers = _demote(tiers, file, "unused", rules)
+            if tier == "warm" or now - file.accessed_at >= rules.warm.seconds:
+                tiers = tiers.put(replace(file, tier="cold"), "unused")
+            elif tiers.count("warm") < rules.warm.files:
+                tiers = _enter(tiers.without(file.path), file, "warm", "unused", rules)
     return tiers
 
 
@@ -144,7 +146,7 @@ def _resting(rules: TierSettings) -> Callable[[Placed], tuple[float, ...]]:
 def clean_up(tiers: Tiers, rules: TierSettings) -> Tiers:
     """The state after the aggressive cleanup: hot and warm hold what it leaves, or their pinned files."""
     while tiers.count("hot") > rules.hot.files_after_cleanup and (file := _first_to_go(tiers, "hot", rules)):
-        tiers = _demote(tiers, file, "cleanup", rules)
+        tiers = _enter(tiers.without(file.path), file, "warm", "cleanup", rules)
     while tiers.count("warm") > rules.warm.files_after_cleanup and (file := _first_to_go(tiers, "warm", rules)):
         tiers = tiers.put(replace(file, tier="cold"), "cleanup")
     return tiers
@@ -195,11 +197,6 @@ def _enter(tiers: Tiers, file: Placed, tier: Tier, reason: MoveReason, rules: Ti
             return _enter(tiers, file, below, reason, rules)
         tiers = _enter(tiers.without(leaving.path), leaving, below, "least_recently_used", rules)
     return tiers.put(replace(file, tier=tier), reason)
-
-
-def _demote(tiers: Tiers, file: Placed, reason: MoveReason, rules: TierSettings) -> Tiers:
-    below: Tier = "warm" if file.tier == "hot" else "cold"
-    return _enter(tiers.without(file.path), file, below, reason, rules)
 
 
 def _bounded(rules: TierSettings) -> tuple[tuple[Tier, TierRule], ...]:

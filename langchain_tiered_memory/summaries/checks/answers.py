@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.text.lexicon import FUNCTION_WORDS
 from langchain_tiered_memory.types.outcomes import FailureReason
 
 if TYPE_CHECKING:
@@ -121,16 +122,6 @@ _SCRIPTS = tuple(
         ("latin", "A-Za-z\u00c0-\u024f"),
     )
 )
-_LANGUAGES = {
-    "english": "the and of to is was that with for are this they have not which were from will",
-    "french": "le les des est une dans que qui pour pas sur avec sont nous vous il elle ont du et",
-    "german": "der die das und ist nicht ein eine mit von den dem f\u00fcr auf werden wurde sich wir im zu",
-    "spanish": "el los las una que en por para con del se est\u00e1 es son y como m\u00e1s pero su fue",
-    "portuguese": "os uma que em por para com do da n\u00e3o se s\u00e3o e como mais mas foi ao na no",
-    "italian": "il gli una che di per con del della non si sono e come pi\u00f9 ma \u00e8 nel alla ha",
-    "dutch": "het een van en dat niet op met voor zijn is de te aan er maar wordt om ook werd",
-}
-_FUNCTION_WORDS = {name: frozenset(words.split()) for name, words in _LANGUAGES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +232,6 @@ def _scripts(text: str) -> Counter[str]:
 
 def _language(text: str) -> str | None:
     words = Counter(word.casefold() for word in _WORD.findall(text))
-    votes = Counter({name: sum(words[word] for word in listed) for name, listed in _FUNCTION_WORDS.items()})
+    votes = Counter({name: sum(words[word] for word in listed) for name, listed in FUNCTION_WORDS.items()})
     (first, most), (_, second) = votes.most_common(2)
     return first if most >= _MIN_VOTES and most >= _CLEARLY * second else None

@@ -18,7 +18,7 @@ from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, d
 from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.identifiers import findings, folded, identifiers, states
+from langchain_tiered_memory.text.identifiers import folded, identifiers, stated_in, states
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.terms import analyse
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.writers.ranking import Unit
 
 _CALL = "call "
-_NAME_RANK = 2
-"""Of a finding that is a name or a quotation: what a summary leaves out of these is mostly meant to go."""
 _WORTH = {"user": 4.0, "assistant": 2.0}
 _OTHERS_WORTH = 3.0
 _MAX_CHARS = 400_000  # of all sources together that are looked at
@@ -110,8 +108,7 @@ def _by_worth(units: Sequence[Unit], stated: str, job: CondenseJob) -> Iterator[
     days = {date_of(source.at).casefold() for source in job.sources}
     lacking: dict[int, set[str]] = {}
     for place, unit in enumerate(units):
-        keys = {one.key for one in findings(without_marked(unit.told)) if one.rank != _NAME_RANK}
-        keys = {key for key in keys - named - days if not states(whole, key)}
+        keys = {key for key in stated_in(without_marked(unit.told)) - named - days if not states(whole, key)}
         if keys:
             lacking[place] = keys
     while lacking:

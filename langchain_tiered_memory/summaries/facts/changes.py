@@ -8,28 +8,24 @@ from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.lexicon import word_set
 from langchain_tiered_memory.text.sentences import ASKS
 
-_CHANGES = re.compile(
-    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
-    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor"
-    r"|last[- ]minute) (?:change|correction|update)|update (?:on|for|to|about)|updated?\b|revised|amended|changed?"
-    r"|after all|make (?:that|it)|(?:it )?turn(?:s|ed) out|forget (?:what|about|that|the)"
-    r"|ignore (?:what|that|the)|i told you|i said|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)"
-    r"|brought forward|bumped|raised|lowered|cut to"
-    r"|increased to|reduced to|went (?:up|down|from)|took over|takes over|replac(?:ed|es|ing)"
-    r"|switch(?:ed|ing)|instead|rather than|no longer|not \S{1,40} any ?more|any ?more|is now|are now"
-    r"|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|\bnow$|from (?:today|now on|tomorrow)|these days"
-    r"|renamed|reconsidered|changed (?:my|our) minds?|on second thoughts?|new(?:ly)? (?:address|number|phone|code"
-    r"|password|deadline|date|price|contact|owner|name|job)"
-    r"|should (?:be|have been|read)|meant|sorry,)\b"
-)
 _FIRST = re.compile(r"(?:no,|nope,|wait,|actually|update:|edit:|correction)")
+_TAKES_BACK = (
+    r"correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)|mixed (?:\w+ )?up"
+    r"|was wrong|(?:no|oh|hang on),? wait|change of plans?"
+    r"|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)"
+    r"|update (?:on|for|to|about)|make that|turn(?:s|ed) out|no longer|any ?more|instead|rather than"
+    r"|should (?:be|have been|read)|sorry,|after all"
+)
 _CORRECTS = re.compile(
-    r"\b(?:correction|scratch (?:that|what)|mis(?:spoke|typed|read|remembered)|my (?:mistake|bad)"
-    r"|mixed (?:\w+ )?up|was wrong|(?:no|oh|hang on),? wait|change of plans?|(?:small|slight|quick|minor"
-    r"|last[- ]minute) (?:change|correction|update)"
-    r"|update (?:on|for|to|about)|changed (?:again|to|from|my|our)|revised to|make that|turn(?:s|ed) out"
-    r"|no longer|any ?more|instead|rather than|should (?:be|have been|read)|sorry,|after all|switch(?:ed|ing) (?:to"
-    r"|from))\b"
+    rf"\b(?:{_TAKES_BACK}|changed (?:again|to|from|my|our)|revised to|switch(?:ed|ing) (?:to|from))\b"
+)
+_CHANGES = re.compile(
+    rf"\b(?:{_TAKES_BACK}|updated?|revised|amended|changed?|make it|forget (?:what|about|that|the)"
+    r"|ignore (?:what|that|the)|i told you|i said|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)"
+    r"|brought forward|bumped|raised|lowered|cut to|increased to|reduced to|went (?:up|down|from)|took over|takes over"
+    r"|replac(?:ed|es|ing)|switch(?:ed|ing)|is now|are now|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|now$"
+    r"|from (?:today|now on|tomorrow)|these days|renamed|reconsidered|on second thoughts?|new(?:ly)? (?:address|number"
+    r"|phone|code|password|deadline|date|price|contact|owner|name|job)|meant)\b"
 )
 _DENIED = re.compile(
     r"\b(?:not|instead of|rather than|no longer|(?P<moved>from)|replac(?:es|ed|ing)|forget|ignore|scratch"
@@ -82,7 +78,7 @@ announced, any further word speaks against a statement (`frames`)."""
 def announces_change(text: str) -> bool:
     """Whether a clause says that something is otherwise than before."""
     low = cues.lowered(text)
-    return bool(_FIRST.match(low) or _CHANGES.search(low.rstrip(" .!")) or cues.TAKEN_BACK.search(low))
+    return bool(_FIRST.match(low) or _CHANGES.search(low.rstrip(" .!")))
 
 
 def doubts(text: str) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from langchain_tiered_memory.summaries.facts.clauses import DETERMINERS
 from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.noun_phrases import DETERMINERS
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import UNSPACED
 

@@ -11,11 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values
-from langchain_tiered_memory.summaries.facts.clauses import normalised
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name
+from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.text import lexicon as cues
-from langchain_tiered_memory.text.lexicon import CANCELLED, word_set
+from langchain_tiered_memory.text.lexicon import CANCELLED, COMMON, word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _WORDED = {
     "second person": word_set("you your yours yourself you're you've you'll you'd"),
@@ -213,28 +213,9 @@ EASED = 0.5
 LASTING = 0.98
 """The weight of what a model says must last: above what any wording alone weighs, below a goal."""
 
-COMMON = word_set(
-    "a an the and or but so as if than then that this these those there here it its is are was were be been being am "
-    "do does did done doing have has had having will would can could should shall may might must not no nor of for to "
-    "in on at by with from into about over under after before up down out off through around i me my mine myself we us "
-    "our ours you your yours yourself he him his she her they them their it's i'm i've i'll i'd we're we've we'll "
-    "you're you've you'll they're they've that's there's here's what's let's don't can't won't didn't isn't doesn't "
-    "wasn't couldn't haven't he's she's who what when where why how which all any some each every both more most much "
-    "many few lot lots bit kind sort way ways one ones other others another same such own too also just only even "
-    "still yet already always never ever again now soon very really so pretty quite totally absolutely definitely "
-    "truly super well yeah yes yep yup nah oh wow ok okay hey hi hello thanks thank sure right true good great nice "
-    "cool awesome amazing wonderful beautiful fantastic incredible lovely perfect best better fun happy glad proud "
-    "excited special important thing things stuff something anything everything nothing someone everyone people time "
-    "times day days moment moments life world get gets got getting go goes going gonna went come came know knew see "
-    "saw seen look looks looking think thought feel feels felt feeling want wanted need make makes made take takes "
-    "took say says said tell told talk talked keep keeps kept let give gives gave put try trying mean means meant like "
-    "likes love loved help helps helped find found hope believe agree appreciate understand guess bet wish remember "
-    "sound sounds seem seems happen happened since last long ago while though because 'cause cause cuz till until "
-    "words word kind part posted post chat soon back around pic pics photo picture keep keeping posted worth key "
-    "everything else overall bad hard tough crazy interesting idea question matter sense point reason fact case able "
-    "us hear heard hearing doubt doubts worries problem priority vital essential huge first next new journey support "
-    "progress joy happiness peace peaceful calming calm positive hugs luck"
-)
+SURE = 0.2
+"""The weight from which what rules read in messages counts beside a model's words for them."""
+
 _FEW_TELLING = 2
 """Fewer words that are not common tell nothing."""
 _ENOUGH_TELLING = 3
@@ -311,14 +292,14 @@ def worded(low: str) -> set[str]:
     return found
 
 
-def weight_of(signs: Iterable[str], *, weights: Mapping[str, float] = WEIGHTS) -> float:
+def weight_of(signs: Iterable[str]) -> float:
     """The weight of a clause with these signs, 0 to 1: the logistic function of their sum."""
     signs = frozenset(signs)
     if not signs & BEARING:
         signs |= {"impersonal"}
-    given = [(sign, weights.get(sign, 0.0)) for sign in signs]
+    given = [(sign, WEIGHTS.get(sign, 0.0)) for sign in signs]
     eased = EASED if signs & PARTICULAR else 1.0
-    total = weights[""] + sum(odds * (eased if odds < 0 and sign not in ALWAYS else 1.0) for sign, odds in given)
+    total = WEIGHTS[""] + sum(odds * (eased if odds < 0 and sign not in ALWAYS else 1.0) for sign, odds in given)
     if signs & PERSONAL and not signs & TALK:
         total = max(total, OF_ONESELF)
     return round(1 / (1 + math.exp(-total)), 3)

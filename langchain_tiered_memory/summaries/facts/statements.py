@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
-from langchain_tiered_memory.summaries.facts.clauses import Phrase, phrases, singular, without_remark
+from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import is_talk, weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.lexicon import NO_NAMES
+from langchain_tiered_memory.text.noun_phrases import Phrase, phrases, singular
 from langchain_tiered_memory.text.readings import read_once
 
 if TYPE_CHECKING:
@@ -63,11 +64,6 @@ _PROPERTIES = {
     "start": "begins", "starts": "begins", "begin": "begins", "end": "ends", "arrive": "arrives",
     "depart": "departs", "live": "lives", "work": "works", "play": "plays", "called": "name", "named": "name",
 }  # fmt: skip
-_NO_NAME = word_set(
-    "i i'm i've i'd i'll ok okay yes yeah no wow oh hey hi hello thanks thank well and but so the this that then if "
-    "when what how why lol omg haha btw fyi asap monday tuesday wednesday thursday friday saturday sunday a an it it's "
-    "we he she they you your my our his her their there here not just also please sorry actually english"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +287,6 @@ def _names(clause: str) -> Iterator[re.Match[str]]:
         words = match[0].split()
         if match.start() == 0 and len(words) == 1:
             continue
-        if all(word.casefold().replace("\u2019", "'") in _NO_NAME for word in words):
+        if all(word.casefold().replace("\u2019", "'") in NO_NAMES for word in words):
             continue
         yield match

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.facts.frames import template_of
 from langchain_tiered_memory.summaries.facts.listing import facts_list, headed, line_of
-from langchain_tiered_memory.summaries.facts.signs import COMMON, LASTING, by_wording
+from langchain_tiered_memory.summaries.facts.signs import LASTING, by_wording
 from langchain_tiered_memory.summaries.facts.statements import is_order
 from langchain_tiered_memory.summaries.facts.supersession import rivals
 from langchain_tiered_memory.summaries.facts.written import stated_in
 from langchain_tiered_memory.summaries.rendering import day
+from langchain_tiered_memory.text.lexicon import COMMON
 from langchain_tiered_memory.text.terms import analyse
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.clauses import normalised
 from langchain_tiered_memory.summaries.facts.reading import (
     LEAST_WEIGHT,
     SPEAKERS,
@@ -34,6 +33,7 @@ from langchain_tiered_memory.summaries.marks import (
 from langchain_tiered_memory.summaries.resolutions import HEADING, MARK_OF_LINE, sentences_of
 from langchain_tiered_memory.summaries.writers.sections import kind_of_heading
 from langchain_tiered_memory.text.identifiers import folded, identifiers
+from langchain_tiered_memory.text.noun_phrases import normalised
 from langchain_tiered_memory.text.sentences import pieces
 from langchain_tiered_memory.text.terms import analyse
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.summaries.facts.reading import read_facts
+from langchain_tiered_memory.summaries.facts.signs import SURE
 from langchain_tiered_memory.summaries.facts.written import facts_written, has_statements, stated_in
 from langchain_tiered_memory.summaries.marks import RULES, is_kept
 
@@ -27,9 +28,6 @@ _AT_ONCE = 4
 """Summaries looked up together: enough that one which cannot be read now does not hold up the next."""
 _READ_ON_DEMAND = 1000
 """Messages. What waits for its summary is mostly far less: the rest of one chunk on each track."""
-_SURE = 0.2
-"""The weight from which a fact that rules read counts beside a model's statements. Of two conversations that a reader
-condensed, 31 and 22 stretches of talk had nothing marked: nine such facts and none."""
 _TRIES = 3
 """Of one summary whose session is written to again and again: then it waits for the next time."""
 
@@ -112,7 +110,7 @@ def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by
         written = facts_written(text, entries)
         if is_kept(text):
             return (*filter(_stays, known), *written)
-        known = [one for one in known if _stays(one) or one.weight >= _SURE]
+        known = [one for one in known if _stays(one) or one.weight >= SURE]
         told = stated_in("\n".join(one.text for one in known), written)
         written = tuple(one for one, is_told in zip(written, told, strict=True) if not is_told)
     again = stated_in(text, known)

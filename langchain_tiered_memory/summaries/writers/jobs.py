@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.checks.soundness import Unsound, soundness, unsound
+from langchain_tiered_memory.summaries.facts.signs import SURE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.settings import ValidationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
+
+_OF_LITTLE = 0.5
+"""Of the least score, what a summary of messages has to state in which rules find nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +93,15 @@ class CondenseJob:
         return (*self.participants, *title, *said, *(fact.text for fact in self.facts), *kept)
 
     def unsound(self, text: str, settings: ValidationSettings) -> Unsound | None:
-        """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can."""
+        """Why `text` cannot stand for the sources, by the least scores of `settings`; `None` where it can.
+
+        Messages in which rules find nothing in particular may be told in a line, as the prompt asks.
+        """
         least_grounded, least_covered = settings.least_grounded, settings.least_covered
         if not settings.enabled or not (least_grounded or least_covered):
             return None
+        if self.level == 1 and not any(fact.weight >= SURE for fact in self.facts):
+            least_covered *= _OF_LITTLE
         texts = [source.text for source in self.sources]
         found = soundness(text, texts, self.known, target_tokens=self.target_tokens, are_messages=self.level == 1)
         return unsound(found, least_grounded=least_grounded, least_covered=least_covered)

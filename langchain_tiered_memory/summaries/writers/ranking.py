@@ -23,7 +23,7 @@ from langchain_tiered_memory.summaries.facts.signs import PARTICULAR, PERSONAL, 
 from langchain_tiered_memory.summaries.facts.statements import read
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import identifiers
-from langchain_tiered_memory.text.lexicon import word_set
+from langchain_tiered_memory.text.lexicon import COMMON, FUNCTION_WORDS
 from langchain_tiered_memory.text.sentences import ASKS
 from langchain_tiered_memory.text.statements import COLONS, leans
 
@@ -40,19 +40,7 @@ _FULL_WORD_CHARS = 7  # short words tell less, in every language that spaces its
 _KIND_WEIGHT: dict[ItemKind, float] = {
     "overview": 1.0, "point": 1.0, "decision": 2.0, "action": 1.15, "technical": 1.1, "progress": 1.15, "open": 1.1,
 }  # fmt: skip
-_EMPTY_WORDS = word_set(
-    "a since come came trying been totally super love about after again all also am an and any are as at be because "
-    "been before being but by can could did do does doing don't for from get got had has have having he her here him "
-    "his how i i'm i've i'd i'll if in into is it it's its just like me more most my no not now of off on once one "
-    "only or other our out over own really same she so some such than that that's the their them then there these they "
-    "they're this those through to too up very was we we're were what what's when where which while who why will with "
-    "would you you're your yours much many lot lots thing things something always ever even well make makes going go "
-    "know think feel see want need way good great nice let let's us yeah oh wow thanks hey sure ok okay yes hi hello "
-    "glad happy le la les un une des du de et en est dans que qui pour pas ne je tu il elle nous vous ils au aux ce "
-    "cette ces sur avec mais ou der die das und ist ein eine einen den dem des mit von zu auf für nicht ich du er sie "
-    "wir ihr es im am auch als an bei war el los las y que en una por con para no se su al lo como más o pero ha me si "
-    "ya muy o os as um uma e do da em não com di che è per non sono ho del della nel il gli"
-)
+_EMPTY_WORDS = COMMON.union(*FUNCTION_WORDS.values())
 
 _FLATTENED = 0.25
 """Power of a statement's weight: beside how rare its words are, the worth that it has by itself counts a little."""
@@ -97,7 +85,7 @@ def telling(text: str, *, advised: bool = False) -> float:
     What an assistant advises in general tells less than what it is about.
     """
     signs = _signs(text)
-    weight = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
+    weight: float = 2 * max(weight_of(signs), _OF_ONESELF if signs & PERSONAL else 0.0) ** _FLATTENED
     weight *= _ADVISED if advised else 1.0
     if text.count(";") >= _MANY_ITEMS or text[:1].isdigit() or text.startswith(("- ", "[")):
         weight *= _LISTING  # or a picture, which nobody sees

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.models.message_counting import estimated_tokens
-from langchain_tiered_memory.runs.accessed_files import each_once
-from langchain_tiered_memory.runs.file_list import files_block
+from langchain_tiered_memory.runs.file_list import each_once, files_block
 from langchain_tiered_memory.types.runs import FileAccess, FileOperation
 
 

@@ -62,9 +62,14 @@ def test_a_headline_says_what_it_is_about() -> None:
 
 
 def test_neighbours_in_one_line_are_named_with_what_is_missing_between_them() -> None:
-    found = [summary(TEXT, id=f"{number}bcdef0123", first_seq=number * 10 + 1) for number in range(3)]
+    found = [
+        summary(
+            TEXT, id=f"{number}bcdef0123", first_seq=number * 10 + 1, first_at=number * DAY, last_at=(number + 1) * DAY
+        )
+        for number in range(3)
+    ]
     line = joint_headline(found, span=(1, 60), count=55, untold=5, count_text=COUNT)
-    assert line.startswith("[1-60, 1970-01-01/02, 55 messages, 5 more not told: ")
+    assert line.startswith("[1-60, 1970-01-01/04, 55 messages, 5 more not told: ")
     assert "shipping, weather" in line
 
 

@@ -213,6 +213,12 @@ def test_a_later_success_on_the_same_file_settles_a_failed_edit() -> None:
     assert story.rows()[1] == (4, "resolved_error")
 
 
+def test_another_failure_on_the_same_file_settles_none() -> None:
+    story = Story().user("Fix it.").call("edit_file", "Error: text not found", path="a.py", old="x")
+    story.call("edit_file", "Error: text not found", path="a.py", old="y")
+    assert [row for _, row in story.rows()][1:] == ["recent_task_history", "critical_error_context"]
+
+
 def test_an_error_long_past_is_not_critical_any_more() -> None:
     story = Story().user("Fix it.").call("bash", "Error: boom", command="foo")
     for number in range(12):

@@ -92,6 +92,11 @@ def test_a_collection_sends_down_what_nobody_opened_for_its_time() -> None:
     assert (tier(tiers, "hot"), tier(tiers, "cold")) == ({"c"}, {"a", "b"})
 
 
+def test_what_nobody_opened_for_the_time_of_warm_is_cold_though_nobody_looked_for_as_long() -> None:
+    tiers = policy.collect(policy.pin(opened("abc"), "c", RULES), now=25 * 3600, rules=RULES)
+    assert (tier(tiers, "hot"), tier(tiers, "cold")) == ({"c"}, {"a", "b"})
+
+
 def test_what_leaves_hot_by_its_time_sends_nobody_out_of_warm_before_his() -> None:
     tiers = opened("abcdefg")
     assert (tier(tiers, "hot"), tier(tiers, "warm")) == (set("efg"), set("abcd"))

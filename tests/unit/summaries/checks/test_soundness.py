@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.checks.soundness import soundness, unsound
+from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
+from langchain_tiered_memory.types.records import Fact
 
 SOURCES = (
     "We need to move the invoice service to the new cluster before 14 March.",
@@ -104,3 +107,30 @@ def test_a_long_listing_among_few_messages_may_be_told_in_a_line() -> None:
     assert unsound(as_summaries, least_grounded=0.4, least_covered=0.06) == "says too little"
     half = soundness("What is in", sources, are_messages=True)
     assert unsound(half, least_grounded=0.4, least_covered=0.06) is not None
+
+
+def test_messages_in_which_nothing_in_particular_is_said_may_be_told_in_a_line() -> None:
+    said = (
+        "Haha yeah! They're all set for their next outdoor adventure!",
+        "Aw man, can't wait to meet them! They seem like a blast!",
+        "Yeah, they definitely do! They really are a lot of fun.",
+        "Oh I'm sure, dogs definitely add lots of fun to our daily life.",
+        "Yep! They bring me so much joy. Can't get bored at all.",
+        "Aww, they look adorable playing in the park! Seeing them have so much fun must be so rewarding.",
+        "Yeah it sure does. Seeing them so happy and bouncy makes me really happy.",
+        "They make everyone smile. Can't wait to go hiking with them!",
+    )
+    sources = tuple(
+        SourceText(id=f"m{n}", text=text, tokens=14, at=0.0, seq=n, role="user") for n, text in enumerate(said, 1)
+    )
+    port = Fact(kind="number", text="The port is 8443.", seq=1, at=0.0, subject="port", weight=0.9)
+
+    def judged(*facts: Fact) -> str | None:
+        one = CondenseJob(
+            level=1, strategy="detailed", sources=sources, facts=facts, target_tokens=90, max_tokens=110,
+            session_id="s", title=None, participants=("Ann", "Ben"), first_at=0.0, last_at=0.0, message_count=8,
+        )  # fmt: skip
+        return one.unsound("- Ann and Ben plan a hike with dogs.", ValidationSettings())
+
+    assert judged() is None
+    assert judged(port) == "says too little"

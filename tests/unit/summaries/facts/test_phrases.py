@@ -1,6 +1,6 @@
 import pytest
 
-from langchain_tiered_memory.summaries.facts.clauses import phrases
+from langchain_tiered_memory.text.noun_phrases import phrases
 
 
 @pytest.mark.parametrize(
