@@ -18,7 +18,7 @@ def policy(
     ] = 0,
     settings: Annotated[
         SettingsName,
-        typer.Option(metavar="NAME", help="Named settings to show: economy, frugal, balanced or thorough."),
+        typer.Option(metavar="NAME", help="Named settings to show: balanced or economy."),
     ] = "balanced",
     numbers: Annotated[bool, typer.Option("--numbers", help="Also show the numbers that no setting changes.")] = False,
     as_json: AsJson = False,
