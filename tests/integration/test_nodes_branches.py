@@ -194,11 +194,11 @@ def test_a_forgotten_message_stays_so_when_another_is_deleted_from_the_state(
             graph.invoke(ask(number), thread())
         state = graph.get_state(thread()).values["messages"]
         graph.update_state(thread(), {"messages": [RemoveMessage(id=str(state[-1].id))]}, as_node="keep")
-        for number in (6, 7):
-            graph.invoke(ask(number), thread())
+        graph.invoke({"messages": [HumanMessage("By the way.", id="q5"), *ask(6)["messages"]]}, thread())
+        graph.invoke(ask(7), thread())
         stored = [one.id for one in memory.session("t").messages()]
         assert {"a1", "q2"}.isdisjoint(stored)
-        assert stored[-4:] == ["q6", "a6", "q7", "a7"]
+        assert stored[-5:] == ["q5", "q6", "a6", "q7", "a7"]
 
 
 RISKY = 7
