@@ -10,7 +10,6 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_tiered_memory.context.compaction.need import filled_as_pays
-from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.view.file_retention import with_fewer_parts
 from langchain_tiered_memory.context.view.plan import ViewPlan
@@ -98,7 +97,7 @@ def test_a_view_is_filled_as_if_recall_had_its_whole_share(shown: tuple[Inputs, 
     whole, less = (filled_as_pays(one, view, percent=math.inf).fill for one in (inputs, sparing))
     assert whole is not None
     assert less is not None
-    assert whole - less == pytest.approx(NUMBERS.filled_least_share * 400, abs=1)
+    assert whole - less == 400  # in so small a window the working tokens are all of it
 
 
 def test_where_the_rest_fills_the_room_no_part_is_left(shown: tuple[Inputs, RenderedView]) -> None:
