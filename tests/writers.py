@@ -107,3 +107,4 @@ def rotate_keys(where: str, keys: list[str], pipe: Connection) -> None:
     while True:
         at = 1 - at
         memory.rotate_key(lambda key=keys[at]: key)
+        pipe.send("rotated")

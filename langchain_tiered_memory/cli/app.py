@@ -51,7 +51,7 @@ EXAMPLES = {
     for name, (_, example) in _COMMANDS.items()
 }
 _EXIT_CODES = (
-    "Exit codes: 0 done; 1 problems are left, or the question was answered with no; 2 it cannot be done; 130 stopped "
+    "Exit codes: 0 done; 1 problems remain, or you answered no; 2 it could not be done; 130 stopped "
     "with Ctrl-C. Ids may be shortened to a beginning that no other shares."
 )
 
@@ -106,7 +106,7 @@ def _common(
     key_file: keys.KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     keys.use_key_file(key_file)

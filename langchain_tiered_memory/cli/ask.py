@@ -70,9 +70,9 @@ def facts(
         typer.Argument(metavar="QUESTION", help="Show those that match this best, best first.", show_default=False),
     ] = None,
     *,
-    most: Annotated[int, typer.Option("-k", min=1, help="The most to show.")] = 50,
+    most: Annotated[int, typer.Option("-k", min=1, help="How many to show at most.")] = 50,
     superseded: Annotated[
-        bool, typer.Option("--superseded", help="Show those too that a correction took the place of.")
+        bool, typer.Option("--superseded", help="Also show facts that a correction replaced.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +113,7 @@ def correct(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Put a statement of yours in the place of a fact. It becomes a message; forgetting that undoes it."""
+    """Replace a fact with a statement of yours. It becomes a message; forget that message to undo it."""
     with open_memory(db, must_exist=True) as memory:
         handle = existing_session(memory, session)
         new = handle.correct(fact, statement)
@@ -132,14 +132,14 @@ def rate(
     summary: Annotated[
         str, typer.Argument(metavar="SUMMARY", help="Its id, or the numbers of its messages.", show_default=False)
     ],
-    verdict: Annotated[Called, typer.Argument(help="What you call it.", show_default=False)],
+    verdict: Annotated[Called, typer.Argument(metavar="VERDICT", help="Your verdict.", show_default=False)],
     *,
     note: Annotated[
-        str | None, typer.Option(help="What is right or missing: the next text says so.", show_default=False)
+        str | None, typer.Option(help="What is right or missing. The new text will say it.", show_default=False)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what you think of a summary. One that is wrong or incomplete is made again, by whoever wrote it.
+    """Judge a summary. A wrong or incomplete one is made again by its writer.
 
     What a model wrote waits for the program that has the model.
     """

@@ -72,14 +72,14 @@ def verify(
 
 
 def reindex(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
-    """Build the search indexes anew from messages and summaries: after another embedder, a loss or problems."""
+    """Rebuild the search indexes from messages and summaries: after a change of embedder, a loss, or problems."""
     with open_memory(db, no_embeddings=no_embeddings, must_exist=True) as memory, far("reindex") as how:
         report = memory.rebuild_index(progress=how)
     _show_report(report, as_json=as_json)
 
 
 def doctor(db: Database, *, no_embeddings: NoEmbeddings = False, as_json: AsJson = False) -> None:
-    """Find what is wrong between messages, summaries, text index and Chroma, mend that alone, and say what was done.
+    """Find what is wrong between messages, summaries, text index and Chroma, repair only that, and report it.
 
     Exit code 0 when nothing is wrong any more, 1 when something is left.
     """

@@ -27,16 +27,16 @@ def encrypt(
         msg = "name the file with the key: `tiered-memory --key-file KEY encrypt DB COPY`"
         raise SettingsError(msg)
     encrypt_copy(db.resolve(), copy.resolve(), key)
-    typer.echo(f"{copy} is an encrypted copy; {db} and {db}.chroma are as they were: delete them", err=True)
+    typer.echo(f"{copy} is an encrypted copy; {db} is as it was: delete it, with {db}.chroma if there is one", err=True)
 
 
 def rotate_key(
     db: Database,
     new_key_file: Annotated[
-        Path, typer.Argument(metavar="NEW_KEY_FILE", help="The new key stands in this file.", show_default=False)
+        Path, typer.Argument(metavar="NEW_KEY_FILE", help="File that holds the new key.", show_default=False)
     ],
 ) -> None:
-    """Encrypt a database with a new key in the place of that of `--key-file`. Stopped half-way, the old key opens it.
+    """Replace the key of a database, in `--key-file`, with a new one. If this is stopped half-way, the old key holds.
 
     Exit code 1 when somebody's open read keeps pages under the old key in the log.
     """
@@ -46,5 +46,5 @@ def rotate_key(
         is_clean = memory.rotate_key(reader(new_key_file))
     typer.echo(f"{db} opens with the new key alone", err=True)
     if not is_clean:
-        typer.echo("its log holds pages under the old key until the last process that has it open closes it", err=True)
+        typer.echo("its log holds pages under the old key until every process has closed it", err=True)
         raise typer.Exit(EXIT_PROBLEMS)

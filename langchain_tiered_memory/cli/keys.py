@@ -12,7 +12,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         envvar="TIERED_MEMORY_KEY_FILE",
-        help="The key of an encrypted database stands in this file: all of it but line ends at its end.",
+        help="File that holds the key of an encrypted database: all of it except line ends at its end.",
         show_default=False,
     ),
 ]

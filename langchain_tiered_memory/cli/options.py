@@ -27,8 +27,8 @@ ReadOnly = Annotated[
     bool,
     typer.Option(
         "--read-only",
-        help="Write nothing, not a byte: for a database that is in use, on a full or a write-protected disk. Without a "
-        "Chroma server search is by words only then.",
+        help="Write nothing at all: for a database that is in use, or on a full or read-only disk. Search is then by "
+        "words only, except with a Chroma server.",
     ),
 ]
 Model = Annotated[

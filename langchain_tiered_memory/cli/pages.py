@@ -28,7 +28,7 @@ def page(
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=1, help="Show as well the context that the next call would get within so many tokens."),
+        typer.Option(min=1, help="Also show the context that the next call would get, within this many tokens."),
     ] = None,
 ) -> None:
     """Write a session as one page of HTML: messages, summaries, facts, what the model saw, checkpoints, files, cost.

@@ -13,9 +13,14 @@ from langchain_tiered_memory.settings import Settings, SettingsName
 def policy(
     *,
     max_tokens: Annotated[int, typer.Option(min=1, help="Budget of the context, in tokens.")] = 8000,
-    fixed: Annotated[int, typer.Option(min=0, help="Tokens of it for system prompt and tool schemas.")] = 0,
-    settings: Annotated[SettingsName, typer.Option(help="The named settings that it is shown for.")] = "balanced",
-    numbers: Annotated[bool, typer.Option("--numbers", help="Show the numbers that no setting turns, too.")] = False,
+    fixed: Annotated[
+        int, typer.Option(min=0, help="Tokens of the budget that system prompt and tool schemas take.")
+    ] = 0,
+    settings: Annotated[
+        SettingsName,
+        typer.Option(metavar="NAME", help="Named settings to show: balanced or economy."),
+    ] = "balanced",
+    numbers: Annotated[bool, typer.Option("--numbers", help="Also show the numbers that no setting changes.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show how much room each section of a context has, in each mode, and what gives way where not all fits."""
@@ -42,7 +47,7 @@ def policy(
     for line in lines:
         out().print(line, markup=False)
     if numbers:
-        listed = grid("numbers that no setting turns", "number", numbers=("value",))
+        listed = grid("numbers that no setting changes", "number", numbers=("value",))
         for column in ("unit", "range", "origin"):
             listed.add_column(column, overflow="fold")
         for one, about in told().items():

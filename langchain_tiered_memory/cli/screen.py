@@ -81,12 +81,12 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - anything that JSON has
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
+def progress(description: str, total: int, *, is_drawn: bool = True) -> Iterator[Callable[[], None]]:
     """A bar on standard error while the block runs; the value is to be called once per step.
 
     On a terminal the bar disappears when it is done; elsewhere nothing is drawn.
     """
-    with _bar(description, total) as (bar, task):
+    with _bar(description, total, is_drawn=is_drawn) as (bar, task):
         yield lambda: bar.advance(task)
 
 
@@ -119,7 +119,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def _bar(description: str, total: int | None) -> Iterator[tuple[Progress, TaskID]]:
+def _bar(description: str, total: int | None, *, is_drawn: bool = True) -> Iterator[tuple[Progress, TaskID]]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -129,7 +129,7 @@ def _bar(description: str, total: int | None) -> Iterator[tuple[Progress, TaskID
         TimeRemainingColumn(compact=True),
     )
     console = err()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not (is_drawn and console.is_terminal)) as bar:
         yield bar, bar.add_task(description, total=total)
 
 

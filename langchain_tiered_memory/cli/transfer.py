@@ -34,7 +34,7 @@ def export(
     with open_memory(db, no_embeddings=True, must_exist=True, read_only=True) as memory:
         wanted = [existing_session(memory, name) for name in sessions or memory.sessions()]
         count = 0
-        with written(to) as file, progress("exporting", len(wanted)) as step:
+        with written(to) as file, progress("exporting", len(wanted), is_drawn=not file.isatty()) as step:
             for session in wanted:
                 for entry in entries_of(memory, session.session_id):
                     file.write(export_line(session.session_id, entry) + "\n")

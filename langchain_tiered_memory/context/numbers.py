@@ -58,13 +58,11 @@ class Numbers:
 
     # The parent's track.
     parent_share: Annotated[float, Told("of the rest", 0, 1, "chosen")] = 0.25
-    """The section `parent` takes at most so much: a track's own messages come first."""
+    """The section `parent` takes at most so much: a track's own messages come first. So does each message in it."""
     parent_least_tokens: Annotated[int, Told("tokens", 20, 500, "chosen")] = 60
     """Less room holds no quote beside that section's frame."""
     parent_recalled_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.5
     """What answers the question; the rest is for the parent's goal, pins and newest messages."""
-    parent_each_share: Annotated[float, Told("of `parent`", 0, 1, "chosen")] = 0.25
-    """Any other message of it: longer ones are shown head and tail."""
 
     # History: summaries and facts.
     cover_asked_share: Annotated[float, Told("of the budget", 0, 1, "design")] = 0.12
@@ -74,9 +72,7 @@ class Numbers:
     cover_at_work_share: Annotated[float, Told("of the budget", 0, 1, "fitted", "transcript_probes")] = 0.06
     """Summaries beside work on files: what they take is lost to the files' own words ..."""
     cover_least_tokens: Annotated[int, Told("tokens", 0, 8000, "chosen")] = 800
-    """... but so many tokens in a small budget ..."""
-    cover_least_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.12
-    """... up to this share of it."""
+    """... but so many tokens in a small budget, up to the share beside a query."""
     question_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
     """The last user message, where it is shown apart from the recent ones; a longer one is shown head and tail."""
     recent_most_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.25
@@ -132,7 +128,8 @@ class Numbers:
     least_recall_tokens: Annotated[int, Told("tokens", 0, 8000, "fitted", "direct")] = 1000
     """With less recall what the model has seen makes way: a long message that answers has no room else."""
     least_readable_tokens: Annotated[int, Told("tokens", 10, 500, "chosen")] = 48
-    """A message shown head and tail with less can hardly be worked with: rather fewer of them."""
+    """A message shown head and tail with less can hardly be worked with: rather fewer of them. A result of folded calls
+    is cut to it."""
     beside_folded_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.4
     """What stands beside a message whose calls have to be folded."""
 
@@ -166,8 +163,6 @@ class Numbers:
     """The newest messages up to so many tokens tell what an agent is doing ..."""
     doing_messages: Annotated[int, Told("messages", 1, 50, "chosen")] = 3
     """... or so many, which are a call, its result and what was said of it."""
-    folded_result_tokens: Annotated[int, Told("tokens", 8, 500, "chosen")] = 48
-    """A result of folded calls, where it has to be cut."""
     folded_said_share: Annotated[float, Told("of the folded message", 0, 1, "chosen")] = 0.15
     """What a message with folded calls says beside them."""
     facts_least_tokens: Annotated[int, Told("tokens", 10, 200, "chosen")] = 24
@@ -183,12 +178,10 @@ class Numbers:
     """Latest turns that tell how fast a view grows: few would follow a single large result."""
     unknown_growth_share: Annotated[float, Told("of the view", 0, 1, "chosen")] = 0.02
     """Taken for the growth of a turn while there was none."""
-    mask_least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
-    """A mask that frees less is not worth its pointer."""
+    least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
+    """A mask, or a pointer to what is said above, that frees less is not worth its line."""
     repeat_least_tokens: Annotated[int, Told("tokens", 8, 1000, "chosen")] = 64
     """A repeated reading that is shorter stays: a pointer takes about thirty, and sends the model elsewhere."""
-    repeat_least_gain: Annotated[int, Told("tokens", 0, 500, "chosen")] = 16
-    """A pointer that frees less is not worth it."""
     own_sections_share: Annotated[float, Told("of the budget", 0, 1, "chosen")] = 0.5
     """All registered sections together: the conversation itself needs the rest."""
     least_said_tokens: Annotated[int, Told("tokens", 1, 100, "chosen")] = 10

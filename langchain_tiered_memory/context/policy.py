@@ -159,7 +159,7 @@ def table(settings: Settings, *, total: int, filled: int) -> dict[str, dict[Mode
         filled: Of that, what a condensation may fill: the view, less what recall was spared.
     """
     told, files, room, numbers = settings.context, settings.files, settings.room, NUMBERS
-    least_cover = min(numbers.cover_least_tokens, round(numbers.cover_least_share * total))
+    least_cover = min(numbers.cover_least_tokens, round(numbers.cover_asked_share * total))
 
     def row(section: str, share: float, about: str, *, of: Share = "the budget", **bounds: Any) -> PolicyRow:  # noqa: ANN401 - fields of a row
         way = next((at for at, (one, _) in enumerate(LADDER, 1) if one == _GIVES_WAY_WITH.get(section, section)), 0)

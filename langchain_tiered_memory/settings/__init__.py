@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable  # noqa: TC003 - pydantic resolves it at run time
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +30,8 @@ from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
 from langchain_tiered_memory.settings.tree import LevelSettings, TreeSettings
 
 SettingsName: TypeAlias = Literal["economy", "balanced"]
+FormerName: TypeAlias = Literal["frugal", "thorough"]
+"""Names of older releases, which are warned of."""
 
 NAMED: dict[SettingsName, dict[str, dict[str, Any]]] = {
     "economy": {
@@ -50,6 +53,10 @@ Chosen by what is billed for what is in view (`benchmarks/cost_curve.py`); the f
 `economy` in chats is facts and little else: quotes beside what is said cost most there. It leaves to rules the levels
 that it shows least of, and its file work grows more slowly than the window.
 """
+_FORMER: dict[FormerName, dict[str, dict[str, Any]]] = {
+    "frugal": {},
+    "thorough": {"room": {"extra_share": 4.0, "grows_to": "limit"}, "context": {"talk_recall_share": 0.5}},
+}
 
 
 __all__ = [
@@ -129,7 +136,7 @@ class Settings(Frozen):
 
     @classmethod
     @checked(SettingsError)
-    def named(cls, name: SettingsName) -> Settings:
+    def named(cls, name: SettingsName | FormerName) -> Settings:
         """Settings for how much is to be paid for how much in view; change them with `model_copy`.
 
         Args:
@@ -138,6 +145,9 @@ class Settings(Frozen):
         Raises:
             SettingsError: for another name.
         """
+        if name == "frugal" or name == "thorough":  # noqa: PLR1714 - a type checker reads the names
+            warnings.warn(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", DeprecationWarning, 2)
+            return cls.model_validate(_FORMER[name])
         return cls.model_validate(NAMED[name])
 
     @field_validator("file_mode")

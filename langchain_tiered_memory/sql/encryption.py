@@ -134,7 +134,9 @@ def refusal(error: BaseException, path: Path, key: FileKey | None) -> StorageErr
             "encrypted with. Without it nobody can read it"
         )
     if _looks_encrypted(path):
-        return KeyNeededError(f"{path} is encrypted, or damaged: give its key with encryption_key=")
+        return KeyNeededError(
+            f"{path} is encrypted, or damaged: give its key with encryption_key=, on the command line --key-file"
+        )
     return None
 
 

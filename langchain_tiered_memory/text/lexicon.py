@@ -117,11 +117,6 @@ ACTION = re.compile(
     r"|deadline|due (?:on|by)|assigned to|planning (?:to|on)|signed up|\u00e0 faire|il reste|noch zu|muss noch"
     r"|pendiente)\b|\u5f85\u529e|\u4e0b\u4e00\u6b65"
 )
-DONE = re.compile(
-    r"\b(?:done|finished|completed|fixed|resolved|merged|deployed|shipped|released|implemented|works now|passes"
-    r"|passed|succeeded|created|updated|achieved|won|launched|published|termin\u00e9|fertig|erledigt|hecho)\b"
-    r"|\u5b8c\u6210|\u5df2"
-)
 FAILURE = re.compile(
     r"(?:error|exception)\b|\b(?:error:|failed|failure|fails|crash\w*|traceback|denied|timed? ?out|broken|bug"
     r"|panic|fatal)"

@@ -157,5 +157,5 @@ def _candidates(
 def _mask(entry: Entry, reason: Literal["repeated", "replaced", "giant"], keep_tokens: int) -> Iterator[Mask]:
     # Media stay whole, so of a message that is mostly images its text alone can be freed: hardly a token a character.
     frees = min(entry.tokens, len(entry.text)) - keep_tokens - OVERHEAD_TOKENS
-    if frees >= NUMBERS.mask_least_gain:
+    if frees >= NUMBERS.least_gain:
         yield Mask(seq=entry.seq, reason=reason, frees_tokens=frees, keep_tokens=keep_tokens)

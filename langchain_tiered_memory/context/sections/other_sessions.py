@@ -16,7 +16,7 @@ from langchain_tiered_memory.text.truncation import head_and_tail
 from langchain_tiered_memory.types.contexts import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.extensions import SectionQuestion
     from langchain_tiered_memory.types.records import Fact, Hit
@@ -25,8 +25,8 @@ _KNOWN = "What this user said of themself in other conversations with you, with 
 _QUOTED = "From other conversations with this user, which may be about something else:"
 _LOOKED_AT = 40
 """Messages of other sessions that are looked at for one question."""
-_FIRST = 2
-"""So many of the best messages have room to be quoted whole, whatever facts are told before them."""
+_LABEL_TOKENS = 20
+"""Of a quoted line, for its day and speaker."""
 _ONE_SHARE = 0.34
 """Of the section, that one message may take: longer ones are shown by the passage that answers, cut."""
 _LEAST_TOKENS = 24
@@ -51,9 +51,9 @@ class OtherSessions:
         known = {one.id: one for one in question.reads.facts_of_user(question.query, k=_LOOKED_AT)}
         known |= {one.id: one for one in question.reads.facts_of_user(k=_LOOKED_AT) if one.id not in known}
         hits = question.reads.elsewhere(question.query, k=_LOOKED_AT) if question.query.strip() else []
-        # A message that is quoted whole says more than the facts that were read from it.
-        whole = {(hit.session_id, hit.id) for hit in hits[:_FIRST] if _fits_whole(hit, question)}
         most = round(self.facts_share * question.room_tokens)
+        # A message that is quoted whole says more than the facts that were read from it.
+        whole = _quoted_whole(hits, question, within=question.room_tokens - most)
         for fact in known.values():
             if not whole.intersection((fact.session_id, one) for one in fact.message_ids):
                 shown.add(_KNOWN, f"- {line_of(fact)} ({day(fact.at)})", _source_of(fact), within=most)
@@ -98,8 +98,17 @@ def _most_of_one(question: SectionQuestion) -> int:
     return round(_ONE_SHARE * question.room_tokens)
 
 
-def _fits_whole(hit: Hit, question: SectionQuestion) -> bool:
-    return not question.is_shown(hit.text) and question.count(hit.text) <= _most_of_one(question)
+def _quoted_whole(hits: Sequence[Hit], question: SectionQuestion, *, within: int) -> set[tuple[str, str]]:
+    """The best messages that fit together, each with its label, into what facts leave."""
+    whole: set[tuple[str, str]] = set()
+    for hit in hits:
+        tokens = question.count(hit.text) + _LABEL_TOKENS
+        if tokens > within:
+            break
+        if tokens <= _most_of_one(question) and not question.is_shown(hit.text):
+            whole.add((hit.session_id, hit.id))
+            within -= tokens
+    return whole
 
 
 def _quotes(hit: Hit, question: SectionQuestion) -> Iterator[str]:

@@ -67,7 +67,7 @@ def _piece(inputs: Inputs, parent: str, *, room: int) -> Piece | None:
 def _candidates(inputs: Inputs, parent: str, *, room: int) -> Iterable[Quoted]:
     """What may be quoted, the most telling first."""
     runtime, ref, query = inputs.runtime, inputs.ref, inputs.query
-    count, most = inputs.counter.count_text, int(NUMBERS.parent_each_share * room)
+    count, most = inputs.counter.count_text, int(NUMBERS.parent_share * room)
 
     def within(entry: Entry) -> Quoted:
         if entry.tokens <= most:

@@ -96,7 +96,7 @@ def folded_calls(head: Entry, results: Sequence[Entry], *, room: int, counter: T
         call, tokens = _short_call(calls[identity], pointer=pointer_to(head), counter=counter)
         entry = answered.get(identity)
         left -= tokens + (
-            NUMBERS.folded_result_tokens if entry is None else min(entry.tokens, NUMBERS.folded_result_tokens)
+            NUMBERS.least_readable_tokens if entry is None else min(entry.tokens, NUMBERS.least_readable_tokens)
         )
         if left < 0:
             break
@@ -152,7 +152,7 @@ def _short_call(call: RequestedCall, *, pointer: str, counter: TokenCounter) -> 
     args = call.args if call.raw is None else {"invalid_arguments": call.raw}
     alone: BaseMessage = AIMessage("", tool_calls=[{"name": call.name, "args": args, "id": call.id}])
     framing = counter.count_message(AIMessage(""))
-    excess = counter.count_message(alone) - framing - NUMBERS.folded_result_tokens
+    excess = counter.count_message(alone) - framing - NUMBERS.least_readable_tokens
     alone = with_shorter_calls(alone, excess_tokens=excess, count=counter.count_text, pointer=pointer)
     made = dict(alone.tool_calls[0]) if isinstance(alone, AIMessage) else {}
     return made, counter.count_message(alone) - framing

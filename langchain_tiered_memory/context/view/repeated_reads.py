@@ -126,7 +126,7 @@ def pointing(read: RepeatedRead, *, counter: TokenCounter) -> Piece | None:
     )
     said = message.model_copy(update={"content": line})
     tokens = counter.count_message(said)
-    if tokens + NUMBERS.repeat_least_gain > read.entry.tokens:
+    if tokens + NUMBERS.least_gain > read.entry.tokens:
         return None
     return Piece(part="recent", message=said, tokens=tokens, entry=read.entry, stands_in=read.stands_in)
 

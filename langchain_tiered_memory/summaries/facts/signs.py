@@ -263,13 +263,6 @@ _TELLERS = word_set(
     "i i'm i've i'd i'll we we're we've we'd we'll my our he she they signed signing enrolled applied keen interested "
     "big huge"
 )
-_NAMES_SOMETHING = re.compile(r"\d|[/@\\_`]|(?<![.!?] )(?!I\b)[^\W\d_a-z]")
-_SIGHT = re.compile("|".join(f"(?:{_BEGINS[name].pattern})" for name in ("announces", "reacts")))
-_SICK = re.compile(
-    r"\b(?:pregnant|allergic|vegan|vegetarian|diabetic|married|divorced|engaged|retired|adopted|died|quit|sick|ill)\b"
-)
-"""One word that says much by itself."""
-_TALK_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
 
 def worded(low: str) -> set[str]:
@@ -313,15 +306,3 @@ def lasting(weight: float) -> float:
 def by_wording(weight: float) -> float:
     """The weight that a fact has by its wording, which decides among those that must last as among all others."""
     return (weight - LASTING) / (1 - LASTING) if weight >= LASTING else weight
-
-
-def is_talk(clause: str, low: str) -> bool:
-    """Whether a clause is talk at first sight: it reacts or announces, or tells nothing, and names nothing at all."""
-    if _NAMES_SOMETHING.search(clause, 1):
-        return False
-    if _SIGHT.match(low):
-        return True
-    if not low.isascii():
-        return False
-    few = len(frozenset(_TALK_WORD.findall(low)) - COMMON) < _FEW_TELLING
-    return few and not _SICK.search(low) and not CANCELLED.search(low)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
-from langchain_tiered_memory.summaries.facts.signs import is_talk, weight_of, worded
+from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
 from langchain_tiered_memory.summaries.facts.values import NAMED
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
@@ -142,7 +142,7 @@ def statement(clause: str, entry: Entry, *, listed: bool = False) -> Statement:
 def read_clause(clause: str, entry: Entry, *, about: str, listed: bool = False) -> Statement | None:
     """What `clause` states, with `about` (what was spoken of before) for its subject where it names none."""
     words = clause.count(" ") + 1
-    if is_talk(clause, cues.lowered(clause)) or supposes(clause):
+    if supposes(clause):
         return None
     stated = statement(clause, entry, listed=listed)
     if (

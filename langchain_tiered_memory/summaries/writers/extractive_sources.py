@@ -217,16 +217,7 @@ def _message_kind(text: str, source: SourceText) -> ItemKind:
     if source.role == "tool":
         return "technical"  # whatever its wording: a web page decides nothing, and asks nothing of anybody
     kind = kind_of(text)
-    if kind == "point" and (PATH.search(text) or SYMBOL.search(text)):
-        return "technical"
-    if (
-        kind == "point"
-        and source.role == "assistant"
-        and cues.FAILURE.search(cues.lowered(text)) is None
-        and cues.DONE.search(cues.lowered(text))
-    ):
-        return "progress"
-    return kind
+    return "technical" if kind == "point" and (PATH.search(text) or SYMBOL.search(text)) else kind
 
 
 def _quoted_code(block: str) -> list[str]:
