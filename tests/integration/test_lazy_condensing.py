@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 NARROW = 1500
 """Tokens of a view that a few turns fill."""
+FITTING = 14
+"""Turns that fit into such a view: nobody need look at each of them."""
 WIDE = 100_000
 _PARTS = re.compile(r"^<part (\d+) ", re.MULTILINE)
 _MOST = re.compile(r"^<part \d+ [^>\n]*\bmost=(\d+)", re.MULTILINE)
@@ -43,7 +45,10 @@ def talk(
     session: Session, turns: int, *, start: int = 0, max_tokens: int = NARROW, call_style: CallStyle = "sync"
 ) -> None:
     """Speak, ask for a context as an agent does before it answers, and let what is due be done."""
-    for number in range(start, start + turns):
+    fits = min(turns, FITTING) if start == 0 else 0
+    if fits:
+        told(call_style, session.add_messages, conversation(fits))
+    for number in range(start + fits, start + turns):
         told(call_style, session.add_messages, turn(number))
         told(call_style, session.context, "", max_tokens=max_tokens)
         told(call_style, session.flush)
