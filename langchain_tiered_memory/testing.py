@@ -248,7 +248,8 @@ def _telling(messages: Sequence[BaseMessage]) -> str:
     first, *rest = [f"- {units[index].text}" for index in sorted(chosen)] or ["- Nothing was said."]
     lines = [f"## {headings[0]}", first]
     if rest and len(headings) > 1:
-        lines += [f"## {headings[1]}", *rest]
+        lines.append(f"## {headings[1]}")
+    lines += rest
     return "\n".join(lines)
 
 
