@@ -20,6 +20,7 @@ from langchain_tiered_memory.context.sections.rendering import RenderedSection, 
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.recall.recall import Recalled, recall
 from langchain_tiered_memory.recall.search import find_summaries
+from langchain_tiered_memory.summaries.marks import RULES
 from langchain_tiered_memory.summaries.rendering import recall_block, summary_block
 from langchain_tiered_memory.summaries.tree.cover import nodes_of
 from langchain_tiered_memory.types.drafts import SearchFilters
@@ -241,7 +242,8 @@ def _related(inputs: Inputs, *, room: int, shown: set[str]) -> list[Summary]:
     quota, chosen = inputs.settings.recall.quota_level_1, list[Summary]()
     for one in find_summaries(inputs.runtime, inputs.ref, inputs.query, level=1, quota=quota):
         tokens = inputs.counter.count_text(summary_block(one.summary)) + 1
-        is_new = one.summary.id not in shown and not one.summary.degraded
+        # What rules wrote is sentences of its messages, and those are quoted.
+        is_new = one.summary.id not in shown and not one.summary.degraded and one.summary.model != RULES
         if one.score >= NUMBERS.related_score and tokens <= room and is_new:
             chosen.append(one.summary)
             room -= tokens

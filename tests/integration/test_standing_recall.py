@@ -344,6 +344,11 @@ def test_beside_what_was_said_summaries_leave_most_of_recalls_room_to_quotes(
 ) -> None:
     monkeypatch.setattr(recalling, "NUMBERS", replace(NUMBERS, related_score=0.0))
     quick = quick_settings()
+    with open_memory(settings=quick) as memory:
+        with_history(memory.session("s"))
+        shown = recalled(memory.session("s").context(f"Whose are {word(10)}?", max_tokens=BUDGET))[-1]
+        assert "[messages " not in shown, "what rules wrote is sentences of messages that are quoted"
+    monkeypatch.setattr(recalling, "RULES", "a model in these tests")
     shares = quick.context.shares.model_copy(update={"level_1_summaries": 0.5})
     context = quick.context.model_copy(update={"shares": shares, "cover_share": 0.01})
     with open_memory(settings=quick.model_copy(update={"context": context})) as memory:

@@ -155,4 +155,5 @@ def test_the_account_tells_what_bound_recall() -> None:
         context = session.context(max_tokens=4000)
         section = context.section("recall")
         assert section is not None
-        assert section.tokens <= section.cap <= 0.25 * 4000 < 4000 - context.tokens + section.tokens
+        free = 4000 - context.tokens + section.tokens
+        assert section.tokens <= section.cap <= min(0.25 * 4000, free)

@@ -61,6 +61,11 @@ class Frame(NamedTuple):
     """Its words without a negation."""
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """What it says that something is of; none where it does not say so, in the present."""
+        return next((self.words[:at] for at, word in enumerate(self.words) if word in IS), ())
+
+    @property
     def points_back(self) -> bool:
         """Whether its subject is a pronoun."""
         return bool(self.words) and self.words[0] in _POINTS

@@ -199,7 +199,9 @@ def _without_denied(said: str, wrong: str) -> str:
     turned = lead["isnt"] is not None and rest is not None and rest["turn"] is not None
     if turned and behind:
         return f"{kept}: {behind.lstrip(' ,')}"
-    ends = not behind.strip(" .,") or (lead["isnt"] is None and not behind[:1].isalnum())
+    # What follows may belong to what is denied, as in "rather than fixating on results"; not to a name or a figure.
+    is_named = any(char.isdigit() or char.isupper() for char in wrong)
+    ends = not behind.strip(" .,") or (lead["isnt"] is None and is_named and not behind[:1].isalnum())
     return f"{kept}{behind}" if ends and kept else said
 
 

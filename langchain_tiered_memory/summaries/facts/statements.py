@@ -55,8 +55,8 @@ _I = re.compile(r"(?:i|i['\u2019]m|i['\u2019]ve|we|we['\u2019]re|we['\u2019]ve)\
 _PROPERTY = re.compile(
     r"\b(?:(?<=\w )(?:long|wide|high|tall|deep|heavy|old)(?=\W*$)|weighs?|weighed|costs?|opens?|closes?|starts?"
     r"|begins?|ends?"
-    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?|plays?|studies|called|named"
-    r"|married)\b"
+    r"|arrives?|departs?|born|lives|live(?= (?:in|at|on|with)\b)|allergic|works?(?= (?:as|at|for|in)\b)|plays?"
+    r"|studies|called|named|married)\b"
 )
 _PROPERTIES = {
     "weigh": "weight", "weighs": "weight", "weighed": "weight", "heavy": "weight", "costs": "cost", "cost": "cost",

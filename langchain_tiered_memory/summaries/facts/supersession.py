@@ -45,7 +45,6 @@ _NEAREST = 40
 ("the team") says little."""
 _MARKS = ".,:;!?\"'()[]`*\u201c\u201d\u2019"
 _TELLING_WORDS = 2
-_FRAME_WORDS = 3
 _STILL_ABOUT = 0.5
 """Of the terms of a statement, without the value that is replaced, that a model's sentence has which replaces it."""
 _SETTLED = frozenset({"goal", "decision", "constraint"})
@@ -389,7 +388,6 @@ def _says_otherwise(new: _Looked, old: _Looked) -> bool:
 def _takes_place(new: _Looked, old: _Looked) -> bool:
     """Whether `new`, which tells of some change, is about the same property as `old`."""
     if new.shape == Shape.WORDS:  # much is said of "the script" and "the family" that does not take anything back
-        frame = new.stance.said.split()[:_FRAME_WORDS]
         same = bool(new.fact.attribute) and new.fact.attribute == old.fact.attribute
-        return same or len(new.about) >= _TELLING_WORDS or frame == old.stance.said.split()[:_FRAME_WORDS]
+        return same or len(new.about) >= _TELLING_WORDS or new.stance.frame.named == old.stance.frame.named != ()
     return not new.unit or not old.unit or new.unit == old.unit or states_figure(new.fact.text)

@@ -34,6 +34,12 @@ BESIDE = [
     ("The budget for the harbour ferry is 10,000 euros.", "The length of the harbour ferry is 40 metres."),
     ("The harbour ferry costs 300 euros.", "The harbour ferry now takes 40 people."),
     ("The api port is 8080.", "The database port is 5432."),
+    (
+        "The combination of flavors was surprisingly delicious.",
+        "The combination of refreshing mint and calming properties must make it a perfect choice.",
+    ),
+    ("I work at a local IT company.", "I went to do some winter fishing with some friends from work."),
+    ("I work at a local IT company.", "I just got back from errands before I head to work."),
     ("Our contact for the coastal ferry is Imke Hallberg.", "The owner of the coastal ferry is Emre Tamm."),
     ("The bakery opens at 8:00.", "The bakery closes at 18:00 now."),
     ("We decided to hire Ann for the team.", "We decided to buy a plotter for the team."),
