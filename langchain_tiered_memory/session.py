@@ -174,8 +174,9 @@ class Session(TrackVerbs, ViewVerbs, RunVerbs, ShownHandle, sheet="sessions.sess
         Args:
             summary_id: As of `expand`, where it names one summary.
             verdict: `good`, `wrong` or `incomplete`.
-            note: What is right, or what is missing, at most 600 characters. Every text that is made from now on holds
-                it: the model is told, and where it does not say so by itself, it is a line of the text.
+            note: What is right, or missing, in at most 600 characters and half of what the summary may take. Every text
+                that is made from now on holds it: the model is told, and where it does not say so in these words,
+                they are a line of the text.
             text: Your own words for the whole summary, in the place of those that stand there. Where a message below is
                 edited later, it is made again; name in `note` what must stand in that too.
 

@@ -155,6 +155,6 @@ def rate(
         return
     say(f"{short(rated.id)}: called {verdict.value}", where=out())
     if rated.stale:
-        say(f"{rated.model} makes it again the next time that its program has the session.", style="dim")
+        say("It is made again the next time that its program has the session.", style="dim")
     elif verdict is not Called.GOOD:
         say(rated.text, where=out())

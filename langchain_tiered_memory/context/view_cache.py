@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 1000
 """Views, and things said once."""
+_OF_A_SESSION = 4
+"""What is kept of one session's recall, at most, under names of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class ViewCache:
     def keep_recalled(self, session_key: int, name: str, key: Hashable, value: object) -> None:
         """Keep what was recalled."""
         with self._lock:
-            _put(self._recalls, (session_key, name), (key, value))
+            _put(self._recalls, (session_key, name), (key, value), most=_OF_A_SESSION * _REMEMBERED)
 
     def aside(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was kept
         """What was kept of earlier requests under a key."""
@@ -120,8 +122,8 @@ class ViewCache:
             self._recalls.clear()
 
 
-def _put(kept: dict[Any, Any], key: object, value: object) -> None:
+def _put(kept: dict[Any, Any], key: object, value: object, *, most: int = _REMEMBERED) -> None:
     kept.pop(key, None)
     kept[key] = value
-    if len(kept) > _REMEMBERED:
+    if len(kept) > most:
         del kept[next(iter(kept))]

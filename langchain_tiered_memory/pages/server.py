@@ -30,6 +30,7 @@ from langchain_tiered_memory.driver import off_loop
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError, TieredMemoryError
 from langchain_tiered_memory.pages.content import content_of
 from langchain_tiered_memory.pages.document import document, embedded, listing, policy
+from langchain_tiered_memory.summaries.marks import RULES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -257,7 +258,9 @@ def _done(writing: OpenToWrite, wanted: Mapping[str, str]) -> dict[str, Any]:
             session.undo(wanted.get("outcome", ""))
         elif verb == "rate":
             verdict: Any = wanted.get("verdict")  # the session's border refuses what is none
-            session.rate(wanted.get("summary", ""), verdict, note=wanted.get("note") or None)
+            rated = session.rate(wanted.get("summary", ""), verdict, note=wanted.get("note") or None)
+            if rated.stale and rated.model == RULES and not rated.by_rules:
+                session.flush()  # what a model wrote waits for the program that has the model
         else:
             msg = f"{verb!r} is nothing that a page can do: pin, unpin, forget, undo or rate"
             raise InvalidInputError(msg)

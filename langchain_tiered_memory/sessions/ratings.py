@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.errors import InvalidInputError, StorageError
+from langchain_tiered_memory.errors import InvalidInputError, StorageConflictError, StorageError
 from langchain_tiered_memory.recall.search import summary_named
 from langchain_tiered_memory.sessions.scoped_verbs import has_sole_track
-from langchain_tiered_memory.summaries.marks import PERSON
+from langchain_tiered_memory.summaries.marks import CORRECTED, PERSON
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import commit, read_work
 from langchain_tiered_memory.summaries.writers.jobs import Condensed
@@ -36,6 +36,9 @@ def rate(core: SessionEngine, wanted: str, verdict: Verdict, *, note: str | None
         note=" ".join(note.split()) if note is not None else None,
         by_model=runtime.condenser.writes_later,
     )
+    if note is not None and (tokens := runtime.counter.count_text(f"{CORRECTED}{note}")) > most // 2:
+        msg = f"the note has {tokens} tokens, and the whole summary at most {most}: shorten it, or give a text"
+        raise InvalidInputError(msg)
     ref = runtime.store.transcript.find(core.session_id)
     rated = None
     if ref is not None:
@@ -61,8 +64,11 @@ def _reworded(core: SessionEngine, ref: SessionRef, summary: Summary, text: str)
     runtime = core.runtime
     work = read_work(runtime, ref, summary)
     condensed = Condensed(text=text, tokens=runtime.counter.count_text(text), model=PERSON)
-    if work is None or not commit(runtime, ref, work, condensed):
+    if work is None:
         msg = f"the messages of the summary {summary.id!r} cannot be read, so its text was not changed: see doctor"
         raise StorageError(msg)
+    if not commit(runtime, ref, work, condensed):
+        msg = f"the summary {summary.id!r} was written by somebody else at this moment: try again"
+        raise StorageConflictError(msg)
     (now,) = runtime.store.tree.by_id(ref, [summary.id])
     return now

@@ -146,7 +146,7 @@ class Settings(Frozen):
             SettingsError: for another name.
         """
         if name == "frugal" or name == "thorough":  # noqa: PLR1714 - a type checker reads the names
-            warnings.warn(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", DeprecationWarning, 2)
+            warnings.warn(f"Settings.named({name!r}) goes: use 'balanced', and set its fields", FutureWarning, 2)
             return cls.model_validate(_FORMER[name])
         return cls.model_validate(NAMED[name])
 

@@ -56,7 +56,7 @@ class Frozen(BaseModel):
     def _without_former(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
         former = [name for name in cls.former if isinstance(values, Mapping) and name in values]
         for name in former:
-            warnings.warn(f"{cls.__name__}: {name} is not used any more, {cls.former[name]}", DeprecationWarning, 2)
+            warnings.warn(f"{cls.__name__}: {name} is not used any more, {cls.former[name]}", FutureWarning, 2)
         return {name: value for name, value in values.items() if name not in former} if former else values
 
     @field_validator("*", mode="before")

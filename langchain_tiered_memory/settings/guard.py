@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +16,7 @@ class GuardSettings(Frozen):
     `warning`, `danger` and `critical` are where the zones begin, as shares of the limit.
     """
 
-    former = fixed("newest_share", "masks")
+    former = fixed("newest_share") | {"masks": "`masks_outputs` says whether outputs are masked"}
 
     warning: float = Field(default=0.70, gt=0, le=1)
     """Where the zone warning begins, as a share of the limit."""
@@ -33,6 +34,13 @@ class GuardSettings(Frozen):
     """Mask tool outputs before anything else leaves a view: those that a later one repeats or replaces, then giants."""
     window: int | None = Field(default=None, ge=64)
     """The model's window, if its profile does not tell it, or tells it wrongly."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_masks_were(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
+        masks = values.get("masks") if isinstance(values, Mapping) else None
+        off = isinstance(masks, Mapping) and masks.get("enabled") is False
+        return {"masks_outputs": False, **values} if off else values
 
     @model_validator(mode="after")
     def _rising(self) -> GuardSettings:

@@ -394,7 +394,9 @@ class Database(forks.AtFork):
                     cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     busy = (cursor.fetchone() or (0,))[0]
             except (DBAPIError, *self._driver_errors) as error:
-                raise storage_error(getattr(error, "orig", error), self.label) from error
+                driver = getattr(error, "orig", error)
+                told = self._file.error_of(driver) if self._file is not None else storage_error(driver, self.label)
+                raise told from error
             except PoolTimeoutError as error:
                 raise self._all_in_use() from error
         return bool(busy) and not self.in_memory

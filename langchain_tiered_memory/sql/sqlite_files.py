@@ -163,14 +163,26 @@ class SqliteFile:
         if self._key is None:
             msg = f"{self._label} is not encrypted: `tiered-memory encrypt` makes an encrypted copy"
             raise SettingsError(msg)
-        new = FileKey(ask)
+        new, old = FileKey(ask), self._key
         try:
             with closing(self.connect()) as connection:
                 new.rekey(connection)
-                self._key = new
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except self.driver.Error as error:
-            raise storage_error(error, self._label) from error
+            raise self.error_of(error) from error
+        self._key = new
+        try:  # SQLCipher says that it rekeyed even where it could write nothing
+            connection = self.connect()
+        except BaseException as error:
+            self._key = old
+            if not isinstance(error, self.driver.Error):
+                raise
+            msg = f"{self._label} could not be written with the new key (is the disk full?): the old key opens it"
+            raise StorageError(msg) from error
+        with closing(connection):
+            try:
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except self.driver.Error:  # the new key holds; what the log has stays there
+                busy = 1
         return not busy
 
     def connect(self) -> sqlite3.Connection:

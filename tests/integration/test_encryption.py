@@ -20,10 +20,11 @@ from langchain_tiered_memory.errors import (
     NotEncryptedError,
     NotOurDatabaseError,
     SettingsError,
+    StorageConflictError,
     StorageError,
     WrongKeyError,
 )
-from langchain_tiered_memory.sql.encryption import encrypt_copy
+from langchain_tiered_memory.sql.encryption import FileKey, _salt_of, encrypt_copy
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.embedders import HashingEmbeddings
 from tests.file_builders import HEADING, keep_in_all_tiers
@@ -247,6 +248,34 @@ def test_an_open_read_is_told_of_and_a_key_that_cannot_be_used_changes_nothing(t
         assert len(other.session("s").messages()) == 4
     with open_memory() as plain, pytest.raises(SettingsError):
         plain.rotate_key(key_of_tests)
+
+
+def test_a_rotation_that_wrote_nothing_is_told_and_the_memory_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def writes_nothing(key: FileKey, connection: Any) -> None:
+        """As SQLCipher does on a full disk: it says "ok"."""
+        key._derive(_salt_of(connection))
+
+    monkeypatch.setattr(FileKey, "rekey", writes_nothing)
+    with open_memory(tmp_path / ENCRYPTED) as memory:
+        memory.session("s").add_messages(conversation(2))
+        with pytest.raises(StorageError, match="the old key opens it"):
+            memory.rotate_key(lambda: "a second key, only for tests")
+        memory.session("s").add_messages(conversation(1, start=5))
+        assert len(memory.session("s").messages()) == 6
+
+
+def test_who_was_left_behind_by_a_rotation_is_told_to_try_again_and_can(tmp_path: Path) -> None:
+    path, now = tmp_path / ENCRYPTED, list[str | bytes]([key_of_tests()])
+    with TieredMemory.open(path, embeddings=None, encryption_key=lambda: now[0]) as other, open_memory(path) as memory:
+        other.session("s").add_messages(conversation(2))
+        now[0] = "a second key, only for tests"
+        memory.rotate_key(lambda: now[0])
+        with pytest.raises(StorageConflictError, match="try again"):
+            other.rotate_key(lambda: "a third key, only for tests")
+        assert other.rotate_key(lambda: "a third key, only for tests") in (True, False)
+        assert len(other.session("s").messages()) == 4
 
 
 @pytest.mark.timeout(240)

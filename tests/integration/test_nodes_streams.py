@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,9 @@ def marked_writer() -> ScriptedModel:
     telling = summarising_model().answers
 
     def reply(messages: Sequence[BaseMessage]) -> str:
-        return f"{telling(messages)}\n- Decision: the code word is {SECRET}."
+        return re.sub(
+            r"^(## .+)$", rf"\1\n- Decision: the code word is {SECRET}.", telling(messages), flags=re.MULTILINE
+        )
 
     return ScriptedModel(answers=reply)
 

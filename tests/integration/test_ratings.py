@@ -11,8 +11,10 @@ from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
 from langchain_tiered_memory.reports import Ratings
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.types import Scope
+from langchain_tiered_memory.types.drafts import Written
+from langchain_tiered_memory.types.records import Spent
 from tests.call_styles import CALL_STYLES, CallStyle, told
-from tests.memory_builders import open_memory, quick_settings
+from tests.memory_builders import open_memory, quick_settings, ref_of, store_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +103,36 @@ def test_a_persons_own_text_takes_the_place_of_the_summary_in_search_too() -> No
         assert memory.verify().problems == ()
 
 
+def test_words_that_are_there_in_another_order_are_no_correction() -> None:
+    with open_memory() as memory:
+        session = talked(memory)
+        first = summaries_of(session, 1)[0]
+        backwards = " ".join(reversed(first.text.rstrip(".").split()[:5]))
+        session.rate(first.id, "wrong", note=backwards)
+        session.flush()
+        assert backwards in summaries_of(session, 1)[0].text
+
+
+def test_a_verdict_that_comes_while_a_summary_is_written_is_not_lost() -> None:
+    with open_memory() as memory:
+        session = talked(memory)
+        first = summaries_of(session, 1)[0]
+        session.rate(first.id, "wrong")
+        store, ref = store_of(memory), ref_of(session)
+        now = session.core.runtime.now()
+        due = store.tree.due(ref, now=now, remake_stale=False)
+        assert due is not None
+        assert store.tree.lease(due, owner="another process", now=now, lease_seconds=60)
+        session.rate(first.id, "incomplete", note=MISSING)
+        written = Written(
+            text="Pumps leak.", tokens=3, facts=(), model="extractive", spent=Spent(), kept_identifiers=None,
+            source_digest="", passages=(),
+        )  # fmt: skip
+        assert store.tree.commit(ref, due, written, owner="another process", now=now)
+        session.flush()
+        assert MISSING in summaries_of(session, 1)[0].text
+
+
 def test_a_later_verdict_takes_the_place_of_an_earlier_one_and_good_changes_nothing() -> None:
     with open_memory() as memory:
         session = talked(memory)
@@ -134,6 +166,7 @@ def test_it_is_made_again_where_edits_leave_summaries_as_they_are() -> None:
         ("first", {"verdict": "fine"}, InvalidInputError, "good"),
         ("first", {"verdict": "wrong", "note": "x" * 601}, InvalidInputError, "600"),
         ("first", {"verdict": "wrong", "text": "word " * 9000}, InvalidInputError, "shorten"),
+        ("first", {"verdict": "wrong", "note": "word " * 118}, InvalidInputError, "shorten"),
     ],
 )
 def test_what_cannot_be_a_verdict_is_refused_and_changes_nothing(

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.settings import RoomSettings, Settings
+from langchain_tiered_memory.settings import GuardSettings, RoomSettings, Settings
 from langchain_tiered_memory.types.outcomes import OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
@@ -104,9 +104,9 @@ def test_settings_have_names_and_can_be_changed() -> None:
 
 
 def test_names_of_older_releases_are_taken_and_warned_of() -> None:
-    with pytest.warns(DeprecationWarning, match="thorough"):
+    with pytest.warns(FutureWarning, match="thorough"):
         assert Settings.named("thorough").room.grows_to == "limit"
-    with pytest.warns(DeprecationWarning, match="frugal"):
+    with pytest.warns(FutureWarning, match="frugal"):
         assert Settings.named("frugal") == Settings()
 
 
@@ -114,3 +114,9 @@ def test_names_of_older_releases_are_taken_and_warned_of() -> None:
 def test_another_name_is_a_typed_error_that_names_them_all(name: str) -> None:
     with pytest.raises(SettingsError, match="'economy' or 'balanced'"):
         Settings.named(name)  # type: ignore[arg-type]
+
+
+def test_who_had_masks_off_has_them_off() -> None:
+    with pytest.warns(FutureWarning, match="masks_outputs"):
+        settings = GuardSettings.model_validate({"masks": {"enabled": False}})
+    assert not settings.masks_outputs

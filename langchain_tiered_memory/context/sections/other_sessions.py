@@ -101,13 +101,16 @@ def _most_of_one(question: SectionQuestion) -> int:
 def _quoted_whole(hits: Sequence[Hit], question: SectionQuestion, *, within: int) -> set[tuple[str, str]]:
     """The best messages that fit together, each with its label, into what facts leave."""
     whole: set[tuple[str, str]] = set()
+    most = _most_of_one(question)
     for hit in hits:
+        if question.is_shown(hit.text):
+            continue
         tokens = question.count(hit.text) + _LABEL_TOKENS
         if tokens > within:
             break
-        if tokens <= _most_of_one(question) and not question.is_shown(hit.text):
+        if tokens <= most:
             whole.add((hit.session_id, hit.id))
-            within -= tokens
+        within -= min(tokens, most + _LABEL_TOKENS)  # a longer one is quoted in part
     return whole
 
 

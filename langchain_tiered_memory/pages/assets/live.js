@@ -18,7 +18,7 @@ function liveRating(one) {
   const rated = (verdict, note) => act({ verb: "rate", summary: one.id, verdict, note }, "Noted.");
   const asked = (verdict, question) => button(`${verdict[0].toUpperCase()}${verdict.slice(1)} …`, () => {
     const note = h("textarea", { rows: 4, maxlength: 600, "aria-label": question });
-    ask(question, ["The summary is made again, and says so.", note], "Make it again", () => rated(verdict, note.value));
+    ask(question, ["The summary is made again, and says so: by rules at once, by a model when its program next has the session.", note], "Make it again", () => rated(verdict, note.value));
   }, { class: "quiet" });
   return h("p", { class: "line" }, h("span", { class: "soft" }, "This summary is"), button("Good", () => rated("good", ""), { class: "quiet" }),
     asked("wrong", "What is right?"), asked("incomplete", "What is missing?"));

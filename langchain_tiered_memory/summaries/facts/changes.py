@@ -14,13 +14,14 @@ _TAKES_BACK = (
     r"|was wrong|(?:no|oh|hang on),? wait|change of plans?"
     r"|(?:small|slight|quick|minor|last[- ]minute) (?:change|correction|update)"
     r"|update (?:on|for|to|about)|make that|turn(?:s|ed) out|no longer|any ?more|instead|rather than"
-    r"|should (?:be|have been|read)|sorry,|after all"
+    r"|should (?:be|have been|read)|after all"
 )
 _CORRECTS = re.compile(
     rf"\b(?:{_TAKES_BACK}|changed (?:again|to|from|my|our)|revised to|switch(?:ed|ing) (?:to|from))\b"
 )
 _CHANGES = re.compile(
-    rf"\b(?:{_TAKES_BACK}|updated?|revised|amended|changed?|make it|forget (?:what|about|that|the)"
+    r"^sorry, (?!i\b|to\b|about|for)"
+    rf"|\b(?:{_TAKES_BACK}|updated?|revised|amended|changed?|make it|forget (?:what|about|that|the)"
     r"|ignore (?:what|that|the)|i told you|i said|moved|rescheduled|postponed|extended|delayed|pushed (?:back|to)"
     r"|brought forward|bumped|raised|lowered|cut to|increased to|reduced to|went (?:up|down|from)|took over|takes over"
     r"|replac(?:ed|es|ing)|switch(?:ed|ing)|is now|are now|it['\u2019]s now|now (?:at|is|it|has|uses|runs)|now$"

@@ -327,7 +327,9 @@ class Tree(RuleRows):
             "verdict_writer": summaries.c.model,
         }
         if verdict.verdict in REFUSED:
-            values |= {"stale": True, "retry_at": now, "wanted": and_(BY_RULES, literal(verdict.by_model))}
+            wanted = or_(summaries.c.wanted, literal(verdict.by_model))
+            # Touched: whoever is writing it now has not read the verdict.
+            values |= {"stale": True, "touched": True, "retry_at": now, "wanted": and_(BY_RULES, wanted)}
         if owner is not None:
             values |= leased(owner, now + lease_seconds)
         mine = and_(summaries.c.id == summary_id, summaries.c.session_key == ref.key, summaries.c.state.in_(FINISHED))

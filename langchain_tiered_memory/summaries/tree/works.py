@@ -296,14 +296,17 @@ def _written(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> Writte
 
 
 def _corrected(runtime: Runtime, job: CondenseJob, condensed: Condensed) -> str:
-    """A text with what a person said of the one before it, where it does not say so by itself; within its size."""
-    said = set(analyse(job.correction))
-    if condensed.model == PERSON or said <= set(analyse(condensed.text)):
+    """A text with what a person said of the one before it, where it does not say so in these words; within its size."""
+    said = _in_plain(job.correction)
+    if condensed.model == PERSON or said in _in_plain(condensed.text):
         return condensed.text
-    line = f"{CORRECTED}{job.correction}"
-    room = job.max_tokens - runtime.counter.count_text(line)
-    kept = cut_to_size(condensed.text, max_tokens=max(room, 0), count_text=runtime.counter.count_text).text
-    return f"{kept}\n\n{line}".strip()
+    line = f"\n\n{CORRECTED}{job.correction}"
+    room = max(job.max_tokens - runtime.counter.count_text(line), 0)
+    return cut_to_size(condensed.text, max_tokens=room, count_text=runtime.counter.count_text).text + line
+
+
+def _in_plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")
 
 
 def kept_before(

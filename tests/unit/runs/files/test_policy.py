@@ -197,7 +197,7 @@ def test_a_cleanup_that_would_leave_more_than_a_tier_holds_is_no_rule() -> None:
 
 
 def test_settings_that_went_are_told_of_and_left_out() -> None:
-    with pytest.warns(DeprecationWarning, match="companions is not used any more, .*nothing beside it"):
+    with pytest.warns(FutureWarning, match="companions is not used any more, .*nothing beside it"):
         assert TierSettings(companions=6, recent_tasks=5) == TierSettings()  # type: ignore[call-arg]
 
 

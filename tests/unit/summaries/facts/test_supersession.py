@@ -25,6 +25,8 @@ CORRECTED = [
     ("We picked Kafka for the billing queue.", "No, for the billing queue we'll go with RabbitMQ."),
     ("The port is 8080.", "Sorry, it's 8443, not 8080."),
     ("I live in Graz.", "I moved to Vienna last month."),
+    ("The budget review takes place on Monday.", "Sorry, the budget review has to wait until Wednesday."),
+    ("The password rotation runs every 30 days.", "Sorry, the password rotation happens every 60 days."),
     (
         "The copper aviary belongs to Rafael Thorvald's team.",
         "Sorry, for the copper aviary it should be Marit Iversen.",

@@ -51,7 +51,7 @@ def test_from_the_third_level_on_a_summary_is_of_one_size_whatever_it_stands_for
 
 @pytest.mark.parametrize("name", ["facts_tokens", "facts_growth", "max_facts_tokens"])
 def test_a_setting_of_the_lists_of_facts_is_passed_over_with_a_warning(name: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"{name} is not used any more"):
+    with pytest.warns(FutureWarning, match=f"{name} is not used any more"):
         assert TreeSettings(**{name: 3}) == TreeSettings()
 
 
