@@ -39,7 +39,9 @@ _DEFAULT_ENCODING = "o200k_base"
 _CHUNK_CHARS = 50_000
 _LONGEST_RUN = 400  # tiktoken merges the bytes of an unbroken run in quadratic time
 _LONG_RUN = re.compile(rf"\S{{{_LONGEST_RUN + 1},}}|\s{{{_LONGEST_RUN + 1},}}")
-_SHORT_RUNS = re.compile(rf"(?:\S{{1,{_LONGEST_RUN}}}+(?!\S)|\s{{1,{_LONGEST_RUN}}}+(?!\s))*+")
+_SHORT_RUNS = re.compile(
+    rf"(?:(?=\S{{1,{_LONGEST_RUN}}}+(?!\S)|\s{{1,{_LONGEST_RUN}}}+(?!\s))(?:\S{{1,{_LONGEST_RUN}}}+|\s{{1,{_LONGEST_RUN}}}+))*+"
+)
 """All of nearly every text; looks at each character once, where `_LONG_RUN` begins anew at each."""
 _WORD_BORDER = re.compile(r"\s(?=\S)")
 _LOADING = forks.Section("the loading of an encoding")

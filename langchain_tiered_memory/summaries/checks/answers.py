@@ -82,8 +82,8 @@ _THINKING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTAL
 _WRAPPED = re.compile(r"\A\s*```(?:markdown|md|text)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
 _TAGGED = re.compile(r"\A\s*<summary(?: 1)?>(.*)</summary>\s*\Z", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
-    r"\A(?:\s|\*\*)*+(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)|(?:i )?(?:apologi[sz]e|apologies)"
-    r"|sorry,|i (?:can(?:not|['\u2019]t)|won['\u2019]t|will not|must decline)"
+    r"\A(?:\s|(?=\*\*)\*\*)*+(?:i(?:['\u2019]m| am) (?:very |so )?(?:sorry|unable|not able)"
+    r"|(?:i )?(?:apologi[sz]e|apologies)|sorry,|i (?:can(?:not|['\u2019]t)|won['\u2019]t|will not|must decline)"
     r"|as an ai\b|unfortunately,? i|je (?:suis d\u00e9sol\u00e9|ne peux pas)|es tut mir leid|ich kann (?:das"
     r"|dabei|leider)? ?nicht|lo siento|no puedo"
     r"|error (?:generating|while)|previous conversation was too long)",

@@ -42,7 +42,7 @@ _SHOWN = re.compile(r"\[[^\[\]\s]{1,20} [^\[\]\s]{1,20} [^\[\]\n]{1,400}\]")
 _ASKS = re.compile(
     r"[,;.\u2013\u2014-] ?(?:(?:and|but|so) )?(?:what|how|why|where|when|who|which|do|does|did|are|is|am|was"
     r"|were|can|could|would|will|shall|should|have|has|had|any|right|ok|okay|yes|no|isn|aren|don|doesn|you)\b"
-    r"(?:[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
+    r"(?:(?=[ '\u2019]{1,2}+[\w'\u2019-])[ '\u2019]{1,2}+[\w'\u2019-]{1,30}+){0,14}+\?+$",
     re.IGNORECASE,
 )
 _JOINT = re.compile(

@@ -21,7 +21,7 @@ USED = "used "
 _CALL = re.compile(r"^(?P<name>[A-Za-z_][\w.-]{0,63})\((?P<rest>\)|[A-Za-z_]\w{0,63}[=:].*\)|)$", re.MULTILINE)
 _ARGUMENT = re.compile(
     r"(?:^|, )(?P<name>[A-Za-z_]\w{0,63})="
-    r"(?P<value>\"(?:[^\"\\]|\\.)*+\"|\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^,\"\[{]{1,200})"
+    r"(?P<value>\"(?:[^\"\\]|(?=\\.)\\.)*+\"|\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^,\"\[{]{1,200})"
 )
 _LINE_ARGUMENT = re.compile(r"^(?P<name>[A-Za-z_]\w{0,63})(?P<mark>=|:$)(?P<value>.*)$")
 _FILE_ARGUMENTS = frozenset({"path", "file_path", "file", "filename", "notebook_path", "url", "directory", "dir"})
