@@ -268,7 +268,11 @@ def test_a_rotation_that_wrote_nothing_is_told_and_the_memory_goes_on(
 
 def test_who_was_left_behind_by_a_rotation_is_told_to_try_again_and_can(tmp_path: Path) -> None:
     path, now = tmp_path / ENCRYPTED, list[str | bytes]([key_of_tests()])
-    with TieredMemory.open(path, embeddings=None, encryption_key=lambda: now[0]) as other, open_memory(path) as memory:
+    alone = quick_settings(background=False)  # a worker of its own may meet the new key before, and ask again
+    with (
+        TieredMemory.open(path, settings=alone, embeddings=None, encryption_key=lambda: now[0]) as other,
+        open_memory(path) as memory,
+    ):
         other.session("s").add_messages(conversation(2))
         now[0] = "a second key, only for tests"
         memory.rotate_key(lambda: now[0])
