@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.messages.file_accesses import same_names
@@ -89,8 +89,8 @@ def files_block(
 
     Grouped into changed, read, found and listed, in this order; in each the latest access first. What goes first when
     the room is short: tool and turn of each access, then whole paths (the others are folded), then the files that
-    were only found or listed, then those read or changed longest ago; the last line counts them ("and 7 more"). Every
-    folded path can be put together again from its folder and its name.
+    were only found or listed, then those read or changed longest ago, as many of either; the last line counts them
+    ("and 7 more"). Every folded path can be put together again from its folder and its name.
 
     Args:
         accesses: What was touched; of the accesses to one file the latest counts, and a change stays a change.
@@ -100,7 +100,7 @@ def files_block(
     """
     named_beside = {plain_label(one.path) for one in elsewhere}
     labelled = (replace(one, path=plain_label(one.path)) for one in each_once(accesses))
-    files = sorted(labelled, key=lambda one: (one.path in named_beside, *_last_to_go(one)))
+    files = sorted(_last_to_go(labelled), key=lambda one: one.path in named_beside)
     everything = len(files)
     most_whole = min(everything, _MOST_WHOLE)
     if not files or room_tokens <= 0:
@@ -119,9 +119,16 @@ def files_block(
     return text if named and count(text) <= room_tokens else ""
 
 
-def _last_to_go(access: FileAccess) -> tuple[bool, int, float, str]:
-    """What was read or changed before what was only found or listed; then the latest first."""
-    return access.operation in _FOUND, -access.seq, -access.at, access.path
+def _last_to_go(files: Iterable[FileAccess]) -> list[FileAccess]:
+    """The latest changed and the latest read in turns, then what was only found or listed.
+
+    By age alone, a run that looks through a folder would push what it changed itself out of the list.
+    """
+    latest = sorted(files, key=lambda one: (-one.seq, -one.at, one.path))
+    changed = [one for one in latest if one.operation == "write"]
+    read = [one for one in latest if one.operation == "read"]
+    in_turns = [one for pair in zip_longest(changed, read) for one in pair if one is not None]
+    return in_turns + [one for one in latest if one.operation in _FOUND]
 
 
 def _in_groups(files: Sequence[FileAccess]) -> list[FileAccess]:

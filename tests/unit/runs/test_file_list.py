@@ -178,3 +178,12 @@ def test_every_file_is_named_so_that_its_path_can_be_put_together_or_counted(
 def test_the_order_in_which_accesses_are_given_does_not_matter(files: list[FileAccess]) -> None:
     distinct = list({(one.path, one.seq): one for one in files}.values())
     assert block(distinct, 120) == block(distinct[::-1], 120)
+
+
+def test_a_run_that_looks_through_many_files_still_names_those_that_it_changed() -> None:
+    changed = [access(f"/srv/app/changed_{n}.py", n, "write", "edit") for n in range(26)]
+    read = [access(f"/srv/lib/part_{n % 7}/read_{n}.py", 100 + n) for n in range(150)]
+    for room in (800, 1600):
+        named = named_in(block(changed + read, room))
+        assert {one.path for one in changed} <= named, room
+        assert {one.path for one in read[-10:]} <= named, room
