@@ -17,7 +17,7 @@ from langchain_tiered_memory.forgetting.forget import forget_sessions, resume_re
 from langchain_tiered_memory.maintenance.repair import doctor, rebuild_index
 from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.maintenance.worker import Greeted, Worker, flush
-from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.surroundings import announce, read_status
 from langchain_tiered_memory.models.window_budget import set_window
 from langchain_tiered_memory.runs.files.monitor import ContextSizes, Monitors

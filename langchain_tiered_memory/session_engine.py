@@ -24,7 +24,7 @@ from langchain_tiered_memory.errors import (
     StorageError,
 )
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.chat_models import profile_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.sessions.last_request import bound, epoch_of, handed_out, keep
 from langchain_tiered_memory.sessions.scoped_verbs import of_own_track
@@ -37,12 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from langchain_tiered_memory.engine import Engine
-    from langchain_tiered_memory.models.profiles import CalledModel
+    from langchain_tiered_memory.models.chat_models import CalledModel
     from langchain_tiered_memory.models.window_budget import ModelProfile
     from langchain_tiered_memory.reports import FlushReport
-    from langchain_tiered_memory.runtime import Runtime
+    from langchain_tiered_memory.runtime import Runtime, SqlStore
     from langchain_tiered_memory.settings import Settings
-    from langchain_tiered_memory.store import SqlStore
     from langchain_tiered_memory.types.arguments import Scope
     from langchain_tiered_memory.types.contexts import Context
     from langchain_tiered_memory.types.outcomes import ViewDiff

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from tests.servers import PostgresServer
 
 

@@ -12,7 +12,7 @@ from langchain_tiered_memory.settings import TierRule, TierSettings
 if TYPE_CHECKING:
     from langchain_tiered_memory.runs.files.policy import Tiers
     from langchain_tiered_memory.runs.files.store import SeenFile
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
 

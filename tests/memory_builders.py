@@ -21,7 +21,7 @@ from tests.store_builders import ENCRYPTED, key_of_tests
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
     from tests.call_styles import CallStyle
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from langchain_tiered_memory.memory import TieredMemory
-    from langchain_tiered_memory.runtime import Runtime
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import Runtime, SqlStore
     from langchain_tiered_memory.types.records import SessionRef
     from tests.call_styles import CallStyle
 

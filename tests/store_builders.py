@@ -9,8 +9,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from langchain_tiered_memory.messages.groups import assign_groups
+from langchain_tiered_memory.runtime import SqlStore
 from langchain_tiered_memory.sql import encryption
-from langchain_tiered_memory.store import SqlStore
 from langchain_tiered_memory.summaries.facts.reading import fact_id
 from langchain_tiered_memory.types.drafts import Appended, Incoming, SummaryPlan, Written
 from langchain_tiered_memory.types.records import Draft, Fact, FactKind, PassageDraft, SessionRef, Spent, Summary

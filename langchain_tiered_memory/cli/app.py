@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from langchain_tiered_memory._version import __version__
-from langchain_tiered_memory.cli import ask, care, encryption, evaluate, keys, pages, policy, surroundings, transfer
-from langchain_tiered_memory.cli.options import EXIT_ERROR
+from langchain_tiered_memory.cli import ask, care, evaluate, pages, surroundings, transfer
+from langchain_tiered_memory.cli.options import EXIT_ERROR, KeyFile, use_key_file
 from langchain_tiered_memory.errors import ReducedFunctionWarning, TieredMemoryError
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "rate": (ask.rate, 'memory.db alice 1-40 incomplete --note "The shed is for the bikes."'),
     "page": (pages.page, "memory.db alice -o page.html"),
     "serve": (pages.serve, "memory.db"),
-    "policy": (policy.policy, "--max-tokens 8000"),
+    "policy": (ask.policy, "--max-tokens 8000"),
     "verify": (care.verify, "memory.db"),
     "reindex": (care.reindex, "memory.db"),
     "doctor": (care.doctor, "memory.db"),
     "export": (transfer.export, "memory.db alice --out alice.jsonl"),
     "import": (transfer.import_, "memory.db conversations.json"),
     "forget": (transfer.forget, "memory.db alice --message m1"),
-    "encrypt": (encryption.encrypt, "memory.db encrypted.db"),
-    "rotate-key": (encryption.rotate_key, "encrypted.db new-key.txt"),
+    "encrypt": (care.encrypt, "memory.db encrypted.db"),
+    "rotate-key": (care.rotate_key, "encrypted.db new-key.txt"),
     "status": (surroundings.status, "memory.db"),
     "setup": (surroundings.setup, "--yes"),
 }
@@ -103,13 +103,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def _common(
     *,
-    key_file: keys.KeyFile = None,
+    key_file: KeyFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the package's log on standard error.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    keys.use_key_file(key_file)
+    use_key_file(key_file)
     warnings.simplefilter("ignore", ReducedFunctionWarning)  # commands say it in a line of their own
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s")
     logging.getLogger("langchain_tiered_memory").setLevel(logging.DEBUG if verbose else logging.ERROR)

@@ -6,7 +6,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from langchain_tiered_memory.cli.keys import given_key
+from langchain_tiered_memory.cli.options import given_key
 from langchain_tiered_memory.errors import NotFoundError
 from langchain_tiered_memory.settings import PriceSettings, Settings
 from langchain_tiered_memory.settings.environment import settings_from_environment
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from langchain_tiered_memory.memory import Session, TieredMemory
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import Entry, SessionRef, Summary
 
 _ROOTS = 1000

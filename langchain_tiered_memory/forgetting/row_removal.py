@@ -23,7 +23,7 @@ from langchain_tiered_memory.runs.checkpoint_store import drop_checkpoints_since
 from langchain_tiered_memory.runs.files.file_rows import forget_files
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.damage import readable_or
-from langchain_tiered_memory.sql.open_call_rows import drop_open, unanswered, write_open
+from langchain_tiered_memory.sql.entry_rows import drop_open, unanswered, write_open
 from langchain_tiered_memory.sql.postgresql import vacuum
 from langchain_tiered_memory.sql.retrying import retried
 from langchain_tiered_memory.sql.schema import (

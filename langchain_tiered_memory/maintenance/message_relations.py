@@ -1,22 +1,24 @@
-"""What a session's row says of its messages, and what those say of each other, of their calls and their revisions."""
+"""What a session's row says of its messages, what those say of each other, their calls and revisions; and items."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import Connection, RowMapping, and_, select
 
+from langchain_tiered_memory.items.values import digest_of_place, expiry_of, kept, namespace_of
 from langchain_tiered_memory.maintenance.remedies import Fault, Known, Remedy, fits, largest, mend
+from langchain_tiered_memory.reports import Problem
 from langchain_tiered_memory.sql import schema
 from langchain_tiered_memory.sql.column_forms import damage_in
-from langchain_tiered_memory.sql.entry_rows import seal_of_row
-from langchain_tiered_memory.sql.open_call_rows import open_values
-from langchain_tiered_memory.sql.rows import names_from_json
-from langchain_tiered_memory.sql.schema import digest_of, packed, unpacked
+from langchain_tiered_memory.sql.entry_rows import open_values, seal_of_row
+from langchain_tiered_memory.sql.rows import names_from_json, unpacked_or_none
+from langchain_tiered_memory.sql.schema import digest_of, item_vectors, items, packed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
 
 _SEALED = ("track", "at", "kind", "task", "digest", "message_id")
 """Columns of a message that its seal covers, besides its place."""
@@ -169,3 +171,53 @@ def _unsealed(known: Known, row: dict[str, Any], payload_digest: Callable[[str],
     if copies and all(agreed) and says == row["digest"] and not any(damage_in(schema.entries, row)):
         return {"seal": seal_of_row(known.session["digest"], row)}  # everything else speaks against the seal alone
     return None
+
+
+def of_items(connection: Connection) -> Iterator[Fault]:
+    """Faults of items, and of vectors that are not theirs; rows with a damaged column are named already."""
+    parts: dict[int, list[int]] = {}
+    for key, part in connection.execute(select(item_vectors.c.item, item_vectors.c.part)):
+        parts.setdefault(key, []).append(part)
+    known: set[object] = set()
+    for row in connection.execute(select(items).order_by(items.c.key)).mappings():
+        known.add(row["key"])
+        if not any(damage_in(items, row)):
+            yield from _of_owner(row)
+            yield from _of_expiry(row)
+            yield from _of_vectors(row, sorted(parts.get(row["key"], ()), key=str))
+    for key in sorted(parts.keys() - known, key=str):
+        yield _fault("wrong_item_vectors", key, "there is no such item", Remedy(item_vectors, {"item": key}, None))
+
+
+def _of_owner(row: RowMapping) -> Iterator[Fault]:
+    owner = unpacked_or_none(row["owner"])
+    right = digest_of(owner) if owner is not None else None
+    namespace = namespace_of(row["namespace"])
+    place = digest_of_place(owner, namespace, unpacked(row["name"]))
+    if row["digest"] != place or kept(namespace) != row["namespace"]:
+        detail = "its owner, namespace and name are not those that it was put with"
+        yield _fault("wrong_item", row["key"], detail, None)
+    elif row["owner_digest"] != right:
+        detail = "it is not found by its owner"
+        yield _fault("wrong_item", row["key"], detail, mend(items, row, {"owner_digest": right}))
+
+
+def _of_expiry(row: RowMapping) -> Iterator[Fault]:
+    given, expires = row["ttl_minutes"], row["expires_at"]
+    if (given is None) != (expires is None) or (expires is not None and expires < row["created_at"]):
+        right = expiry_of(given, row["updated_at"])
+        detail = "when it expires is not what its time to live says"
+        yield _fault("wrong_expiry", row["key"], detail, mend(items, row, {"expires_at": right}))
+
+
+def _of_vectors(row: RowMapping, parts: list[int]) -> Iterator[Fault]:
+    if row["embedder"] is None and parts:
+        remedy = Remedy(item_vectors, {"item": row["key"]}, None)
+        yield _fault("wrong_item_vectors", row["key"], "it has vectors, and is to be read", remedy)
+    elif parts != list(range(len(parts))):
+        detail = "some of its vectors are missing: it is read again"
+        yield _fault("wrong_item_vectors", row["key"], detail, mend(items, row, {"embedder": None}))
+
+
+def _fault(kind: str, key: object, detail: str, remedy: Remedy | None) -> Fault:
+    return Fault(Problem(kind=kind, what=f"item {key}", detail=detail), remedy)

@@ -25,8 +25,7 @@ from sqlalchemy import (
 )
 
 from langchain_tiered_memory.errors import DamagedRowError, StorageError
-from langchain_tiered_memory.maintenance.item_relations import of_items
-from langchain_tiered_memory.maintenance.message_relations import of_messages, of_the_session
+from langchain_tiered_memory.maintenance.message_relations import of_items, of_messages, of_the_session
 from langchain_tiered_memory.maintenance.remedies import (
     PAGE,
     Fault,

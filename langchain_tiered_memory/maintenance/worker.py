@@ -7,6 +7,10 @@ A session is looked at when somebody spoke in it, once more when the pause after
 
 It starts with the first message and ends with `close()`; a forked child starts one of its own. Its flows run in a
 context of their own, so that nothing of a user's callbacks or tracing reaches into them.
+
+The files of a run are tended by a thread of the run's own. What is due there is decided by the memory's clock and by
+what the database says was done last, so two processes with a run each of one session do not collect twice. A forked
+child starts none: the run is its parent's.
 """
 
 from __future__ import annotations
@@ -270,3 +274,44 @@ def _is_more_due(runtime: Runtime, ref: SessionRef) -> bool:
         return is_due(runtime, ref)
     except DamagedRowError:
         return False
+
+
+_LOOK_SECONDS = 5.0
+"""How often it looks whether something is due: the shortest time of the default rules is 60 times that."""
+
+
+class FileCollector:
+    """Calls `tend`, a bound method that it holds weakly, until it is stopped or the owner of that is gone."""
+
+    def __init__(self, tend: Callable[[], object], *, look_seconds: float = _LOOK_SECONDS) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=_tend_until,
+            args=(weakref.WeakMethod(tend), self._stopped, look_seconds),
+            name="tiered-memory-files",
+            daemon=True,
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the step in hand. Again: nothing."""
+        self._stopped.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(_STOP_SECONDS)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread is alive in this process."""
+        return self._thread.is_alive()
+
+
+def _tend_until(reference: weakref.WeakMethod[Callable[[], object]], stopped: threading.Event, seconds: float) -> None:
+    while not stopped.wait(seconds):
+        tend = reference()
+        if tend is None:
+            return
+        tend()
+        del tend

@@ -17,7 +17,7 @@ from langchain_tiered_memory.errors import (
     TieredMemoryError,
 )
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.maintenance.worker import FileCollector
 from langchain_tiered_memory.runs.checkpoint_triggers import RUN_END
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.runs.files import policy

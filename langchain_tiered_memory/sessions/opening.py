@@ -17,17 +17,15 @@ from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.codec import decode
 from langchain_tiered_memory.messages.groups import assign_groups
 from langchain_tiered_memory.messages.ingest import draft_of
-from langchain_tiered_memory.models.chat_models import models_in
+from langchain_tiered_memory.models.chat_models import models_in, name_of
 from langchain_tiered_memory.models.embeddings import fingerprint_of, named_embeddings, resolve_embeddings
 from langchain_tiered_memory.models.message_counting import RememberedCounts
-from langchain_tiered_memory.models.profiles import name_of
 from langchain_tiered_memory.models.surroundings import look_around
 from langchain_tiered_memory.models.token_counters import adapt_counter, best_counter
 from langchain_tiered_memory.runs.files.opening import settle_all
-from langchain_tiered_memory.runtime import Runtime, logger
+from langchain_tiered_memory.runtime import Runtime, SqlStore, logger
 from langchain_tiered_memory.settings.environment import settings_from_environment
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.store import SqlStore
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 

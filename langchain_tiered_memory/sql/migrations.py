@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from langchain_tiered_memory.errors import NewerSchemaError, NotOurDatabaseError
 from langchain_tiered_memory.sql import schema
-from langchain_tiered_memory.sql.open_call_rows import write_open
+from langchain_tiered_memory.sql.entry_rows import write_open
 from langchain_tiered_memory.sql.rows import names_from_json
 
 Step: TypeAlias = Callable[[Connection], None]

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, select, 
 
 from langchain_tiered_memory.sql import entry_rows
 from langchain_tiered_memory.sql.column_forms import check
-from langchain_tiered_memory.sql.open_call_rows import close_calls, open_values, unanswered, waiting_for, write_open
+from langchain_tiered_memory.sql.entry_rows import close_calls, open_values, unanswered, waiting_for, write_open
 from langchain_tiered_memory.sql.schema import (
     WAITS,
     digest_of,

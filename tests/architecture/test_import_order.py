@@ -26,7 +26,7 @@ ORDER = (
     {"context"},
     {"forgetting"},
     {"maintenance"},
-    {"store", "runtime"},
+    {"runtime"},
     {"sessions", "engine", "session_engine"},
     {"pages"},
     {"memory", "session"},
@@ -50,7 +50,7 @@ STORES = {
     "items/store.py",
     "across/store.py",
     "maintenance/",
-    "models/window_store.py",
+    "runs/plans.py",
 }
 """Where modules stand that read and write the database."""
 THREADS = {"threading", "asyncio", "queue", "concurrent"}
@@ -61,13 +61,11 @@ THREADS_MAY = {
     "sql/forks.py": "makes forks wait for threads",
     "sql/": "connections are for every thread",
     "recall/chroma/": "clients are for every thread, and Chroma starts its own",
-    "maintenance/worker.py": "is the background thread",
+    "maintenance/worker.py": "is the background thread, and a run's",
     "pages/server.py": "waits between two looks at what is new",
     "recall/indexing.py": "asks a silent server again behind the questions",
-    "maintenance/file_collector.py": "is a run's background thread",
-    "runs/files/hot_cache.py": "notes accesses from any thread",
+    "runs/files/accesses.py": "notes accesses, and what came back, from any thread",
     "runs/files/monitor.py": "notes measures from any thread",
-    "runs/files/returns.py": "notes what was opened again, from any thread",
     "transcript/outbox.py": "subscribes from any thread",
     "context/sections/registry.py": "sections are registered and asked for from any thread",
     "context/view_cache.py": "remembers views for every thread that asks",

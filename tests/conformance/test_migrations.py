@@ -30,7 +30,7 @@ from tests.store_builders import append, claim, fact, ids, incoming, open_store,
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
 pytestmark = pytest.mark.migrates

@@ -18,7 +18,7 @@ from tests.run_builders import ODD, checkpoint, examined, state, task
 from tests.store_builders import NOW, open_store, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
     from langchain_tiered_memory.types.runs import MemoryCheckpoint
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from pathlib import Path
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
 
 pytestmark = pytest.mark.slow
 

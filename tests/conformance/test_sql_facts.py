@@ -12,7 +12,7 @@ from langchain_tiered_memory.types.drafts import counter_mark
 from tests.store_builders import NOW, append, claim, fact, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import Fact, SessionRef
 
 OLD = fact(1, "The port is 8080.", subject="port")

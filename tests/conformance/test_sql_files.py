@@ -12,7 +12,7 @@ from tests.run_builders import ODD, touching
 from tests.store_builders import NOW, append, incoming, open_store, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.sql.database import Database
-    from langchain_tiered_memory.store import SqlStore
     from tests.servers import PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

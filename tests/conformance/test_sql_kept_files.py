@@ -18,7 +18,7 @@ from tests.run_builders import ODD, touching
 from tests.store_builders import NOW, append, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.files import OpenedFile
     from langchain_tiered_memory.types.records import SessionRef
 

@@ -27,7 +27,7 @@ from tests.store_builders import append, ids, incoming, open_store, session_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from tests.servers import PostgresServer
 
 

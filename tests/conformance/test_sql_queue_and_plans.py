@@ -14,7 +14,7 @@ from tests.store_builders import NOW, append, claim, ids, incoming, open_store, 
 
 if TYPE_CHECKING:
     from langchain_tiered_memory.errors import DamagedRowError
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
 
 
 def test_passages_wait_with_what_to_embed_until_they_are_settled(store: SqlStore) -> None:

@@ -21,7 +21,7 @@ from tests.store_builders import NOW, append, claim, ids, incoming, open_store, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
 

@@ -10,7 +10,7 @@ from langchain_tiered_memory.types.records import PassageDraft
 from tests.store_builders import NOW, append, claim, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import Passage, SessionRef
 
 

@@ -8,7 +8,7 @@ from langchain_tiered_memory.types.records import Spent, SummaryState
 from tests.store_builders import NOW, append, claim, fact, ids, incoming, plan, session_with, summarised, written
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
 
 
 def test_what_waits_is_given_by_track_and_in_order(store: SqlStore) -> None:

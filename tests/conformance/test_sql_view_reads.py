@@ -16,7 +16,7 @@ from tests.store_builders import NOW, append, claim, ids, incoming, open_store, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.transcript.view_reads import MustEntries
     from langchain_tiered_memory.types.drafts import Incoming
     from langchain_tiered_memory.types.records import SessionRef

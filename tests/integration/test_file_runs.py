@@ -21,7 +21,7 @@ from langchain_tiered_memory.errors import (
     StorageError,
 )
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.maintenance.file_collector import FileCollector
+from langchain_tiered_memory.maintenance.worker import FileCollector
 from langchain_tiered_memory.runs.files import collecting
 from langchain_tiered_memory.runs.files.monitor import Measured, RunSoFar
 from langchain_tiered_memory.settings import CheckpointSettings
@@ -412,7 +412,7 @@ def test_what_was_saved_of_a_run_and_cannot_be_read_is_passed_over() -> None:
 
 
 def test_only_what_is_opened_comes_in_and_a_file_tells_what_it_imports(tmp_path: Path) -> None:
-    folder = project(tmp_path, "app.py", "store.py", "test_app.py", "notes.txt")
+    folder = project(tmp_path, "app.py", "runtime.py", "test_app.py", "notes.txt")
     (folder / "app.py").write_text("import os\nfrom store import keep\n")
     (folder / "notes.txt").write_text("import store\n")
     with opened(tmp_path) as memory, memory.run("s", roots=[str(folder)], background=False) as run:

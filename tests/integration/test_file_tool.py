@@ -12,8 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from langchain_tiered_memory.errors import SettingsError
-from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, end_run_node, start_run_node
-from langchain_tiered_memory.integrations.file_tool import page_of
+from langchain_tiered_memory.integrations.file_runs import FileRunMiddleware, end_run_node, page_of, start_run_node
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from tests.agent_builders import THREAD, ToolModel, open_memory
 from tests.call_styles import CALL_STYLES, CallStyle

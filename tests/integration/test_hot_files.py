@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import StorageError
-from langchain_tiered_memory.runs.files.hot_cache import LONGEST_WAIT_SECONDS, HotCache, Waiting
+from langchain_tiered_memory.runs.files.accesses import LONGEST_WAIT_SECONDS, HotCache, Waiting
 from langchain_tiered_memory.types.records import SessionRef
 from tests.faults import Fault, faults_in
 from tests.file_builders import small_rules

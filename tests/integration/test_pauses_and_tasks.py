@@ -15,7 +15,7 @@ from tests.memory_builders import open_memory, quick_settings, ref_of, store_of,
 from tests.store_builders import append, claim, incoming, plan, session_with
 
 if TYPE_CHECKING:
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import SessionRef
 
 FAR_AWAY = (LevelSettings(messages=100, strategy="detailed", target_ratio=0.5, max_tokens=200),)

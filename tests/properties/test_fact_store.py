@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from langchain_tiered_memory.store import SqlStore
+    from langchain_tiered_memory.runtime import SqlStore
     from langchain_tiered_memory.types.records import Fact, SessionRef
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.context.numbers import NUMBERS
-from langchain_tiered_memory.models.profiles import cached_price
+from langchain_tiered_memory.models.chat_models import cached_price
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_tiered_memory.errors import InvalidInputError
 from langchain_tiered_memory.integrations.graph.stream_events import Notices
 from langchain_tiered_memory.integrations.state import STATE_KEY, current, part_of
-from langchain_tiered_memory.models.profiles import name_of
+from langchain_tiered_memory.models.chat_models import name_of
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.bounded import keep_newest
 

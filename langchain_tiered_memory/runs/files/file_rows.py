@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from langchain_tiered_memory.runs.files.hot_cache import Waiting
+    from langchain_tiered_memory.runs.files.accesses import Waiting
     from langchain_tiered_memory.sql.column_forms import Columns
 
 _UPPER = ("hot", "warm")

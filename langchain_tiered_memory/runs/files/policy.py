@@ -16,7 +16,7 @@ from langchain_tiered_memory.errors import PinLimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from langchain_tiered_memory.runs.files.returns import Rest
+    from langchain_tiered_memory.runs.files.accesses import Rest
     from langchain_tiered_memory.settings.tiers import TierRule, TierSettings
     from langchain_tiered_memory.types.files import MoveReason, Tier
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, and_, func, select
 
+from langchain_tiered_memory.runs.files.accesses import HotCache, Returns
 from langchain_tiered_memory.runs.files.content_rows import read_content
 from langchain_tiered_memory.runs.files.file_rows import kept_file
-from langchain_tiered_memory.runs.files.hot_cache import HotCache
-from langchain_tiered_memory.runs.files.returns import Returns
 from langchain_tiered_memory.sql import rows
 from langchain_tiered_memory.sql.column_forms import damage_in
 from langchain_tiered_memory.sql.damage import damage_of, readable, readable_or

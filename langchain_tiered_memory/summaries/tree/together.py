@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.driver import stop_point
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.models.profiles import LIFETIME_SECONDS, cached_price, name_of
+from langchain_tiered_memory.models.chat_models import LIFETIME_SECONDS, cached_price, name_of
 from langchain_tiered_memory.summaries.engine.last_requests import Standing
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
 from langchain_tiered_memory.summaries.tree.works import Work, commit, given_back, kept_before, put_off, read_work

@@ -16,9 +16,16 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_tiered_memory import telemetry
 from langchain_tiered_memory.driver import call_model
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.models.chat_models import answer_limit, is_cut_off, models_in, narrowest, window_of
+from langchain_tiered_memory.models.chat_models import (
+    answer_limit,
+    cached_tokens,
+    is_cut_off,
+    models_in,
+    name_of,
+    narrowest,
+    window_of,
+)
 from langchain_tiered_memory.models.overflow import is_overflow
-from langchain_tiered_memory.models.profiles import cached_tokens, name_of
 from langchain_tiered_memory.models.traces import traced
 from langchain_tiered_memory.summaries.checks.answers import summary_text
 from langchain_tiered_memory.summaries.writers.jobs import PartAnswer

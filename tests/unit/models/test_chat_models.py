@@ -12,8 +12,7 @@ from langchain_core.runnables.config import set_config_context
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
-from langchain_tiered_memory.models.chat_models import models_in
-from langchain_tiered_memory.models.profiles import profile_of
+from langchain_tiered_memory.models.chat_models import models_in, profile_of
 from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.testing import ScriptedModel
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.errors import PinLimitError, SettingsError
 from langchain_tiered_memory.runs.files import policy
+from langchain_tiered_memory.runs.files.accesses import Rest, Returns
 from langchain_tiered_memory.runs.files.policy import Tiers
-from langchain_tiered_memory.runs.files.returns import Rest, Returns
 from langchain_tiered_memory.settings import TierRule, TierSettings
 from tests.file_builders import small_rules, within_limits
 

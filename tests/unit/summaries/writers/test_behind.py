@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_tiered_memory.driver import run
 from langchain_tiered_memory.errors import CondensationError
-from langchain_tiered_memory.models.profiles import cached_tokens, is_cached
+from langchain_tiered_memory.models.chat_models import cached_tokens, is_cached
 from langchain_tiered_memory.settings import ValidationSettings
 from langchain_tiered_memory.summaries.engine.last_requests import LastRequest, LastRequests, Standing
 from langchain_tiered_memory.summaries.writers.jobs import Part, SourceText
