@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from benchmarks.billing import LEAST_CACHED, Bill, Meter
 from benchmarks.conversations import stated
 from benchmarks.curve_runs import words_of
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,6 +28,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import PrivateAttr
 
 from benchmarks.made_up_run import made_up_run
+from benchmarks.provider_rules import check_valid
 from benchmarks.reporting import Grid, Report, Target, arguments, finish, numbers, show
 from langchain_tiered_memory.conversations.speaking import message_of
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError
@@ -35,7 +36,6 @@ from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddlewa
 from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import TieredState
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import Settings, TreeSettings

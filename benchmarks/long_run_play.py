@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from sqlalchemy import event
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory import TieredMemory
 from langchain_tiered_memory.errors import BudgetError, CheckpointError, FileTooLargeError
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.token_counters import best_counter
 from langchain_tiered_memory.settings import ContextSettings, GuardSettings, Settings, TreeSettings
 

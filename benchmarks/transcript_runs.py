@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from benchmarks.agent_transcripts import Probe, Transcript, searchable
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.context.section_report import POINTED
 from langchain_tiered_memory.errors import BudgetError
 from langchain_tiered_memory.memory import TieredMemory
 from langchain_tiered_memory.messages.content_blocks import requested_calls
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.message_counting import PRIMING_TOKENS
 from langchain_tiered_memory.settings import Settings, TreeSettings
 

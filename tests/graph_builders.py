@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, MessagesState, StateGraph
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.integrations.nodes import (
     amodel_input,
     context_node,
@@ -23,7 +24,6 @@ from langchain_tiered_memory.integrations.nodes import (
     remember_node,
 )
 from langchain_tiered_memory.integrations.state import TieredState
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 
 if TYPE_CHECKING:

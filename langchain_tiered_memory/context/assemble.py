@@ -33,7 +33,7 @@ from langchain_tiered_memory.context.view.repeated_reads import tell_repeated, w
 from langchain_tiered_memory.errors import BudgetError, InvalidInputError, NotFoundError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.messages.content_blocks import without_foreign_compactions
-from langchain_tiered_memory.messages.validity.repair import make_valid
+from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.models.message_counting import Calibration
 from langchain_tiered_memory.types.contexts import Context
 from langchain_tiered_memory.types.outcomes import OutcomeKind
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.context.request import Inputs
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.messages.validity.repair import Validated
+    from langchain_tiered_memory.messages.repair import Validated
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.types.outcomes import GuardReport, ViewDiff
     from langchain_tiered_memory.types.policies import ViewPolicy

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import (
     BudgetError,
     ClosedError,
@@ -26,7 +27,6 @@ from langchain_tiered_memory.errors import (
 )
 from langchain_tiered_memory.maintenance.verify import verify
 from langchain_tiered_memory.memory import TieredMemory
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.testing import FrozenClock
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import NOW, open_memory

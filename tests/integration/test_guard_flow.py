@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.compaction import condensing
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.extensions import TelemetryCollector, Verdict
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.message_counting import EstimatingCounter
 from langchain_tiered_memory.settings import (
     CondensationSettings,

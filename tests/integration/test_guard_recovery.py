@@ -11,8 +11,8 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from sqlalchemy import update
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import ContextOverflowError, StorageError
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.runs.checkpoint_store import Checkpoints
 from langchain_tiered_memory.settings import (
     CheckpointSettings,

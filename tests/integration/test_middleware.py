@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import InvalidInputError, MixedOwnersError
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import ContextSettings, Settings, TreeSettings
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import THREAD, ToolModel, built, look_up, open_memory, openai_model, said, streamed

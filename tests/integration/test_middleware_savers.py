@@ -11,7 +11,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware, human_in_the_l
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Command
 
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
 from tests.agent_builders import THREAD, ToolModel, built, open_memory
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import Runner, open_saver

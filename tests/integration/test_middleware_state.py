@@ -25,9 +25,9 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langchain_core.tools import tool
 from langgraph.types import Command
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from tests.agent_builders import (
     THREAD,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.extensions import CondensationHook
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings, LevelSettings, StrategySettings
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason

@@ -11,10 +11,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.integrations.nodes import condense_node, context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.state import STATE_KEY
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import STATES, ChatState, Runner, SaverKind, answering, ask, chat_graph, open_saver, thread

@@ -12,7 +12,7 @@ from langchain_tiered_memory import memory_tools
 from langchain_tiered_memory.integrations.agent.reply import state_note
 from langchain_tiered_memory.integrations.retriever import TieredMemoryRetriever
 from langchain_tiered_memory.messages.quoting import pointer_to
-from langchain_tiered_memory.messages.validity.repair import make_valid
+from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.runs.file_list import files_block
 from langchain_tiered_memory.summaries.prompts.building import build_prompt
 from langchain_tiered_memory.summaries.rendering import Quoted, pins_block, quote, recall_block, speaker_label

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
 from tests.call_styles import CALL_STYLES, CallStyle, told
 from tests.memory_builders import open_memory, quick_settings
 

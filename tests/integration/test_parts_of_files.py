@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.summaries.rendering import PARTS_NOTE
 from langchain_tiered_memory.testing import FrozenClock
 from tests.call_styles import CALL_STYLES, CallStyle, told

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings, Settings, StrategySettings, TreeSettings
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.agent_builders import built, open_memory, said

@@ -12,13 +12,13 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory import TieredMemoryMiddleware
 from langchain_tiered_memory.context import recalling
 from langchain_tiered_memory.context.numbers import NUMBERS
 from langchain_tiered_memory.context.recall_budget import recall_budget_of
 from langchain_tiered_memory.context.request import Request, read_inputs
 from langchain_tiered_memory.context.required_messages import read_required
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.models.window_budget import ModelProfile
 from langchain_tiered_memory.recall.finding import find
 from langchain_tiered_memory.recall.worth import goes_on, judge

@@ -11,11 +11,11 @@ from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import SettingsError
 from langchain_tiered_memory.integrations.middleware import TieredMemoryMiddleware
 from langchain_tiered_memory.integrations.nodes import context_node, model_input, remember_node
 from langchain_tiered_memory.integrations.tools import memory_tools
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.types import Scope
 from tests.call_styles import CALL_STYLES, CallStyle

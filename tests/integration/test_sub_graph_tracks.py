@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.context.layout import MARK
 from langchain_tiered_memory.integrations.graph.branches import copy_id
 from langchain_tiered_memory.integrations.graph.run_identity import place_of
@@ -25,7 +26,6 @@ from langchain_tiered_memory.integrations.nodes import (
     model_input,
     remember_node,
 )
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.testing import ScriptedModel
 from tests.call_styles import CALL_STYLES, CallStyle
 from tests.graph_builders import ChatState, Runner, answering, ask, chat_graph, thread

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import BudgetError
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from tests.memory_builders import counted, entries_of, open_memory, quick_settings, summaries_of, tool_turn, turn
 from tests.properties.test_cover import distinct, unaccounted
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories, odd_text

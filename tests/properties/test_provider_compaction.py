@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.settings import CondensationSettings, Settings, StrategySettings, TreeSettings
 from tests.agent_builders import open_memory
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.errors import InvalidInputError, NotFoundError
-from langchain_tiered_memory.messages.validity.rules import check_valid
 from langchain_tiered_memory.types import Scope
 from tests.embedders import HashingEmbeddings
 from tests.memory_builders import entries_of, open_memory, summaries_of

@@ -19,7 +19,7 @@ from langchain_tiered_memory.driver import HostCall
 from langchain_tiered_memory.integrations.agent.cache_hints import cache_key, with_breakpoints, with_tool_breakpoint
 from langchain_tiered_memory.integrations.agent.request import is_summary
 from langchain_tiered_memory.integrations.graph.forgotten import copy_id
-from langchain_tiered_memory.messages.validity.repair import make_valid
+from langchain_tiered_memory.messages.repair import make_valid
 from langchain_tiered_memory.models.chat_models import models_in
 from langchain_tiered_memory.sessions.last_request import bound, handed_out, keep
 from langchain_tiered_memory.text.fencing import STATE_TAG, neutralised, plain_label, short_id

@@ -3,7 +3,7 @@
 Providers answer a malformed sequence with an error 400, which a stored history then repeats for ever. The rules here
 are the strictest of each: OpenAI (every call answered, every result with its call), Anthropic (results directly behind
 their message, no blank text, unique call ids), Google (a turn that calls follows a user or a result), Bedrock and
-Perplexity (no two assistant messages in a row). `check_valid` states them apart from this code.
+Perplexity (no two assistant messages in a row). `benchmarks/provider_rules.py` states them apart from this code.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_tiered_memory.messages.content_blocks import compacts
-from langchain_tiered_memory.messages.message_text import role_of, text_of
-from langchain_tiered_memory.messages.validity.message_repairs import (
+from langchain_tiered_memory.messages.message_repairs import (
     SentNames,
     has_partial_reasoning,
     merged,
@@ -26,6 +25,7 @@ from langchain_tiered_memory.messages.validity.message_repairs import (
     without_blank_text,
     without_reasoning,
 )
+from langchain_tiered_memory.messages.message_text import role_of, text_of
 from langchain_tiered_memory.text.fencing import plain_name, short_id
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_tiered_memory.messages.validity.repair import make_valid
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from benchmarks.provider_rules import check_valid
+from langchain_tiered_memory.messages.repair import make_valid
 
 OPENAIS = re.compile(r"[^\s<|\\/>]{1,64}")
 

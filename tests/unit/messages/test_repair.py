@@ -12,11 +12,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from benchmarks.provider_rules import check_valid
 from langchain_tiered_memory.messages.codec import encode
+from langchain_tiered_memory.messages.message_repairs import without_reasoning
 from langchain_tiered_memory.messages.message_text import text_of
-from langchain_tiered_memory.messages.validity.message_repairs import without_reasoning
-from langchain_tiered_memory.messages.validity.repair import Validated, make_valid
-from langchain_tiered_memory.messages.validity.rules import check_valid
+from langchain_tiered_memory.messages.repair import Validated, make_valid
 from tests.strategies import broken_histories, healthy_histories, interleaved_histories
 
 UNANSWERED = "[no result]"
