@@ -186,12 +186,8 @@ def fault(text: str, expected: Expected, *, tokens: int) -> Fault | None:
     if not _same_language(text, expected.source_text):
         return "other language"
     unsound = expected.unsound(text) if expected.unsound is not None else None
-    return unsound or _fault_of_form(text, expected, tokens=tokens)
-
-
-def _fault_of_form(text: str, expected: Expected, *, tokens: int) -> Fault | None:
     lacking = expected.all_sections and lacks_sections(text, expected)
-    return "too long" if tokens > expected.max_tokens else "sections" if lacking else None
+    return unsound or ("too long" if tokens > expected.max_tokens else "sections" if lacking else None)
 
 
 def _has_our_tags(text: str, source: str) -> bool:

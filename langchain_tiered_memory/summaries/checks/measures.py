@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from langchain_tiered_memory.extensions import Verdict
@@ -140,97 +141,56 @@ def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
     ]
 
 
-class SizeValidator:
-    """Not more tokens than the sources have, nor than the job allows."""
+@dataclass(slots=True)
+class BuiltInValidator:
+    """A judge of ours: its name, as what its refusal counts, and how it judges."""
 
-    name = "size"
-    reason = FailureReason.CONTEXT_GREW
-
-    def __init__(self, count_text: Callable[[str], int]) -> None:
-        self._count_text = count_text
+    name: str
+    reason: FailureReason
+    judge: Callable[[CondenseJob, str], Verdict]
 
     def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Compare the tokens of `text` with both bounds."""
-        tokens = self._count_text(text)
+        """Whether `text` may stand for the sources of `job`."""
+        return self.judge(job, text)
+
+
+def built_in_validators(
+    settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
+) -> list[CondensationValidator]:
+    """Those that the settings name. A least share or cosine of 0 takes anything, and measures nothing."""
+
+    def size(job: CondenseJob, text: str) -> Verdict:
+        tokens = count_text(text)
         if tokens > job.source_tokens:
             return Verdict(valid=False, issues=(f"it has {tokens} tokens, its sources only {job.source_tokens}",))
         if tokens > job.max_tokens:
             return Verdict(valid=False, issues=(f"it has {tokens} tokens, at most {job.max_tokens} are allowed",))
         return Verdict(valid=True)
 
-
-class EmptinessValidator:
-    """At least one letter or digit."""
-
-    name = "emptiness"
-    reason = FailureReason.EMPTY_SUMMARY
-
-    def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Look for something that is neither space nor punctuation."""
-        del job
+    def emptiness(_: CondenseJob, text: str) -> Verdict:
         said = any(char.isalnum() for char in text)
         return Verdict(valid=said, issues=() if said else ("it says nothing",))
 
-
-class IdentifierValidator:
-    """Enough of the sources' identifiers, numbers and paths in the text.
-
-    `least` is the share of them, 0 to 1.
-    """
-
-    name = "identifiers"
-    reason = FailureReason.VALIDATOR_REJECTED
-
-    def __init__(self, least: float) -> None:
-        self._least = least
-
-    def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Measure the share; it is the verdict's score."""
-        if not self._least:
+    def kept(job: CondenseJob, text: str) -> Verdict:
+        least = settings.least_kept_identifiers
+        if not least:
             return Verdict(valid=True)
-        kept = kept_share([source.text for source in job.sources], text)
-        lost = f"it keeps {kept:.0%} of the identifiers of its sources, {self._least:.0%} are asked for"
-        return Verdict(valid=kept >= self._least, issues=() if kept >= self._least else (lost,), score=kept)
+        share = kept_share([source.text for source in job.sources], text)
+        lost = f"it keeps {share:.0%} of the identifiers of its sources, {least:.0%} are asked for"
+        return Verdict(valid=share >= least, issues=() if share >= least else (lost,), score=share)
 
-
-class MeaningValidator:
-    """Near enough to its sources in meaning, by an embedder; anything where there is none.
-
-    `least` is the cosine that is asked for; 0 asks for none, and embeds nothing.
-    """
-
-    name = "meaning"
-    reason = FailureReason.VALIDATOR_REJECTED
-
-    def __init__(self, least: float, embed: Embed) -> None:
-        self._least = least
-        self._embed = embed
-
-    def validate(self, job: CondenseJob, text: str) -> Verdict:
-        """Measure the cosine; it is the verdict's score."""
-        found = similar_meaning(text, [source.text for source in job.sources], self._embed) if self._least else None
+    def meaning(job: CondenseJob, text: str) -> Verdict:
+        least = settings.least_meaning
+        found = similar_meaning(text, [source.text for source in job.sources], embed) if least else None
         if found is None:
             return Verdict(valid=True)
-        far = f"its meaning has a cosine of {found:.2f} with that of its sources, {self._least:.2f} is asked for"
-        return Verdict(valid=found >= self._least, issues=() if found >= self._least else (far,), score=max(found, 0.0))
+        far = f"its meaning has a cosine of {found:.2f} with that of its sources, {least:.2f} is asked for"
+        return Verdict(valid=found >= least, issues=() if found >= least else (far,), score=max(found, 0.0))
 
-
-BUILT_IN = (SizeValidator, EmptinessValidator, IdentifierValidator, MeaningValidator)
-
-
-def built_in_validators(
-    settings: ValidationSettings, *, count_text: Callable[[str], int], embed: Embed
-) -> list[CondensationValidator]:
-    """Those that the settings name."""
-    known: dict[str, CondensationValidator] = {
-        "size": SizeValidator(count_text),
-        "emptiness": EmptinessValidator(),
-        "identifiers": IdentifierValidator(settings.least_kept_identifiers),
-        "meaning": MeaningValidator(settings.least_meaning, embed),
+    known = {
+        "size": (FailureReason.CONTEXT_GREW, size),
+        "emptiness": (FailureReason.EMPTY_SUMMARY, emptiness),
+        "identifiers": (FailureReason.VALIDATOR_REJECTED, kept),
+        "meaning": (FailureReason.VALIDATOR_REJECTED, meaning),
     }
-    return [known[rule] for rule in settings.rules]
-
-
-def reason_of(validator: CondensationValidator) -> FailureReason:
-    """The failure reason of a validator's refusal."""
-    return validator.reason if isinstance(validator, BUILT_IN) else FailureReason.VALIDATOR_REJECTED
+    return [BuiltInValidator(rule, *known[rule]) for rule in settings.rules]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, is_built_in_rules
-from langchain_tiered_memory.summaries.engine.writers import Pass
+from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -73,30 +72,20 @@ class _Tried:
         return CondensationError("no plugin wants this summary: register one, or use CondensationEngine.create")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """Asks candidates in turn.
 
     Models that fail are asked in `attempts` attempts before rules write in their stead.
     """
 
-    def __init__(
-        self,
-        *,
-        writers: Writers,
-        finish: Finish,
-        extensions: Extensions,
-        tally: Tally,
-        report: Report,
-        now: Callable[[], float],
-        attempts: int,
-    ) -> None:
-        self._writers = writers
-        self._finish = finish
-        self._extensions = extensions
-        self._tally = tally
-        self._report = report
-        self._now = now
-        self._attempts = attempts
+    writers: Writers
+    finish: Finish
+    extensions: Extensions
+    tally: Tally
+    report: Report
+    now: Callable[[], float]
+    attempts: int
 
     def first_of(
         self,
@@ -129,7 +118,7 @@ class Chain:
             stands_in = place > 0 and is_built_in_rules(plugin)
             if stands_in and self._may_not_stand_in(job, tried):
                 continue
-            given = self._writers.enter(plugin, self._now())
+            given = self.writers.enter(plugin, self.now())
             if not isinstance(given, Pass):
                 tried.closed_seconds = min(given, tried.closed_seconds or given)
                 continue
@@ -155,28 +144,28 @@ class Chain:
 
     def _may_not_stand_in(self, job: CondenseJob, tried: _Tried) -> bool:
         """Whether rules have to leave a job to the models: a text is there, or they are asked again later."""
-        return job.remake or (tried.asked_model and job.attempt < self._attempts)
+        return job.remake or (tried.asked_model and job.attempt < self.attempts)
 
     def _stopgap(
         self, tried: _Tried, job: CondenseJob, context: CondensationContext
     ) -> tuple[Condensed, CondensationPlugin] | None:
         """An unsound text, where there is one and nothing better stands already or may come at the next attempt."""
-        if tried.unsound is None or job.remake or job.attempt < self._attempts:
+        if tried.unsound is None or job.remake or job.attempt < self.attempts:
             return None
         unsound, plugin = tried.unsound
-        stopgap = self._finish.stopgap(job, unsound, context)
+        stopgap = self.finish.stopgap(job, unsound, context)
         return (replace(stopgap, spent=tried.lost), plugin) if stopgap is not None else None
 
     def _by(
         self, plugin: CondensationPlugin, given: Pass, job: CondenseJob, context: CondensationContext
     ) -> Flow[Condensed]:
         """The text of one writer, where it is taken; its breaker hears of it in any case."""
-        with self._writers.breaks(plugin, given, self._now):
-            written = yield from self._writers.write(plugin, job, context, self._now)
+        with self.writers.breaks(plugin, given, self.now):
+            written = yield from self.writers.write(plugin, job, context, self.now)
             quotes = is_built_in_rules(plugin)
-            condensed = self._finish.taken(job, written, context, quotes=quotes)
+            condensed = self.finish.taken(job, written, context, quotes=quotes)
             self._ask_itself(plugin, job, condensed, context)
-        self._writers.succeeded(plugin, given)
+        self.writers.succeeded(plugin, given)
         return condensed
 
     def _of_part(self, part: GivenPart, job: CondenseJob, context: CondensationContext) -> Condensed:
@@ -185,7 +174,7 @@ class Chain:
         if not answer.text:
             said = f"{plugin.name} gave no usable summary in a call for several: {answer.wrong or 'it is missing'}"
             raise CondensationError(said, spent=answer.spent, reason=answer.reason, refused=answer.refused)
-        condensed = self._finish.taken(job, answer.condensed(plugin.name), context)
+        condensed = self.finish.taken(job, answer.condensed(plugin.name), context)
         self._ask_itself(plugin, job, condensed, context)
         return condensed
 
@@ -193,7 +182,7 @@ class Chain:
         self, plugin: CondensationPlugin, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> None:
         """A plugin may refuse what became of its text."""
-        wrong = self._extensions.own_rejection(plugin, job, condensed.text, context)
+        wrong = self.extensions.own_rejection(plugin, job, condensed.text, context)
         if wrong is not None:
             said = f"{plugin.name} does not take its own summary: {wrong}"
             reason = FailureReason.VALIDATOR_REJECTED
@@ -204,17 +193,17 @@ class Chain:
         self, refused: Sequence[Refused], plugin: CondensationPlugin, context: CondensationContext
     ) -> None:
         for one in refused:
-            self._tally.add("refused", plugin.name, one.fault)
+            self.tally.add("refused", plugin.name, one.fault)
             said = f"{plugin.name}, level {context.level}: {one.why}"
-            self._report(
+            self.report(
                 EventName.ANSWER_REFUSED, said, session_id=context.session_id, writer=plugin.name, fault=one.fault
             )
 
     def _fell_back(self, error: CondensationError, to: CondensationPlugin, context: CondensationContext) -> None:
-        self._tally.add("fell back")
+        self.tally.add("fell back")
         said = f"{to.name} takes over: {error}"
-        self._report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
-        self._extensions.tell("on_fallback", context, error.reason, to.name)
+        self.report(EventName.NEXT_WRITER, said, session_id=context.session_id, writer=to.name, cause=error.reason)
+        self.extensions.tell("on_fallback", context, error.reason, to.name)
 
 
 def _last_reason(error: CondensationError, before: str) -> str:

@@ -23,13 +23,13 @@ from langchain_tiered_memory.summaries.engine.chain import Chain
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
 from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
 from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, History, Tally, record_of
-from langchain_tiered_memory.summaries.engine.registry import (
+from langchain_tiered_memory.summaries.engine.writers import (
     EXTRACTIVE_PRIORITY,
     MODEL_PRIORITY,
     CondenserPlugin,
+    Writers,
     is_built_in_rules,
 )
-from langchain_tiered_memory.summaries.engine.writers import Writers
 from langchain_tiered_memory.summaries.writers.postprocess import Finish
 from langchain_tiered_memory.types.arguments import Name  # noqa: TC001 - read at the border
 

@@ -17,11 +17,11 @@ from langchain_tiered_memory.extensions import (
     Verdict,
 )
 from langchain_tiered_memory.sql import forks
-from langchain_tiered_memory.summaries.checks.measures import BUILT_IN, reason_of
-from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
+from langchain_tiered_memory.summaries.checks.measures import BuiltInValidator
 from langchain_tiered_memory.summaries.prompts.building import default_instructions
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.summaries.writers.sections import FORMS
+from langchain_tiered_memory.types.outcomes import FailureReason
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     )
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
-    from langchain_tiered_memory.types.outcomes import FailureReason
 
 T = TypeVar("T")
 E = TypeVar("E", bound="CondensationHook | TelemetryCollector | CondensationValidator")
@@ -66,7 +65,7 @@ class Extensions:
         """Other settings from now on; `built_in` validators, where given, in the place of those that are there."""
         with self._lock:
             if built_in is not None:
-                own = tuple(one for one in self.validators if not isinstance(one, BUILT_IN))
+                own = tuple(one for one in self.validators if not isinstance(one, BuiltInValidator))
                 self.validators = (*built_in, *own)
             self._settings = settings
 
@@ -182,12 +181,13 @@ class Extensions:
         if not self._settings.validation.enabled:
             return None
         for validator in self.validators:
-            if isinstance(validator, BUILT_IN):
-                verdict = validator.validate(job, text)
+            reason = FailureReason.VALIDATOR_REJECTED
+            if isinstance(validator, BuiltInValidator):
+                reason, verdict = validator.reason, validator.validate(job, text)
             else:
                 verdict = self._verdict("validator", validator, job, text, context)
             if not verdict.valid:
-                return reason_of(validator), f"{validator.name}: {_why(verdict)}"
+                return reason, f"{validator.name}: {_why(verdict)}"
         return None
 
     def own_rejection(

@@ -1,23 +1,22 @@
 """The writers of one engine: who wants a job, who is fit to do it, and the writing itself, within its bounds.
 
-Who failed repeatedly is left alone by a circuit breaker (Nygard, "Release It!", 2007): closed while all is well; open
-after so many failures in a row; after a wait half-open, which lets one trial through. A trial that fails opens it for
-twice as long.
+They are plugins, by name and priority; the built-in writers are plugins among them.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from langchain_tiered_memory.errors import CondensationError
+from langchain_tiered_memory.driver import run
+from langchain_tiered_memory.errors import CondensationError, SettingsError
 from langchain_tiered_memory.events import EventName
+from langchain_tiered_memory.extensions import CondensationPlugin
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.bounds import CircuitBreaker, Meter, Pass
 from langchain_tiered_memory.summaries.engine.extension_calls import Given
 from langchain_tiered_memory.summaries.engine.extension_host import rewritten
-from langchain_tiered_memory.summaries.engine.rate_limited import Meter
-from langchain_tiered_memory.summaries.engine.registry import CondenserPlugin, PluginRegistry, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob
 from langchain_tiered_memory.types.outcomes import FailureReason
 
@@ -25,15 +24,91 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from langchain_tiered_memory.driver import Flow
-    from langchain_tiered_memory.extensions import CondensationContext, CondensationPlugin
+    from langchain_tiered_memory.extensions import CondensationContext
     from langchain_tiered_memory.settings import CondensationSettings
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
-    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condenser, Part, PartAnswer
 
+MODEL_PRIORITY = 100
+"""Of the first condensing model; each further one of a chain has one less."""
+EXTRACTIVE_PRIORITY = 0
 _LEAST_SECONDS = 0.001
 _NO_ATTEMPT = (FailureReason.RATE_LIMITED, FailureReason.CIRCUIT_OPEN)
+
+
+class CondenserPlugin:
+    """A built-in writer as a plugin. The engine drives its flow, sync or async as whoever asks.
+
+    One that uses a model is tried again before rules write in its stead.
+    """
+
+    def __init__(self, condenser: Condenser, *, priority: int, uses_model: bool) -> None:
+        self.name = condenser.name
+        self.priority = priority
+        self.uses_model = uses_model
+        self._condenser = condenser
+
+    def should_activate(self, context: CondensationContext) -> bool:
+        """True for any job."""
+        del context
+        return True
+
+    def condense(self, job: CondenseJob) -> Condensed:
+        """The summary, in this thread."""
+        return run(self.flow(job))
+
+    def flow(self, job: CondenseJob) -> Flow[Condensed]:
+        """The summary, as a flow."""
+        return self._condenser.condense(job)
+
+    @property
+    def together(self) -> BatchCondenser | None:
+        """The writer, where it can write several summaries in one call."""
+        writer: Any = self._condenser
+        return writer if self.uses_model and hasattr(writer, "condense_together") else None
+
+
+def is_built_in_rules(plugin: CondensationPlugin) -> bool:
+    """Whether it is a built-in writer that asks no model: what stands in for the others."""
+    return isinstance(plugin, CondenserPlugin) and not plugin.uses_model
+
+
+class PluginRegistry:
+    """Plugins, the highest priority first; among equals, the one that was there first. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._plugins: tuple[CondensationPlugin, ...] = ()
+
+    @property
+    def plugins(self) -> tuple[CondensationPlugin, ...]:
+        """All of them, in their order."""
+        return self._plugins
+
+    def register(self, plugin: CondensationPlugin) -> None:
+        """Add a plugin."""
+        given: object = plugin
+        if not isinstance(given, CondensationPlugin):
+            msg = f"a plugin has name, priority, should_activate and condense; {type(given).__name__} has not"
+            raise SettingsError(msg)
+        if not isinstance(plugin.name, str) or not plugin.name or not isinstance(plugin.priority, int | float):
+            msg = f"a plugin's name is a text and its priority a number, not {plugin.name!r} and {plugin.priority!r}"
+            raise SettingsError(msg)
+        with self._lock:
+            if any(one.name == plugin.name for one in self._plugins):
+                msg = f"there is a plugin {plugin.name!r} already: unregister it first, or choose another name"
+                raise SettingsError(msg)
+            self._plugins = tuple(sorted((*self._plugins, plugin), key=lambda one: -one.priority))
+
+    def unregister(self, name: str) -> bool:
+        """Take a plugin out. Returns whether there was one of that name."""
+        with self._lock:
+            left = tuple(one for one in self._plugins if one.name != name)
+            found = len(left) < len(self._plugins)
+            self._plugins = left
+            return found
 
 
 class Writers:
@@ -198,85 +273,3 @@ def _signed(said: object, name: str) -> Condensed | None:
         return None
     written = rewritten(said, Condensed(text="", tokens=0, model=name))
     return written and replace(written, spent=said.spent)
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """Leave to call the writer once; hand it back with what became of the call."""
-
-    state: int
-    """Which of the breaker's states gave it: what a call says that began before is out of date."""
-
-
-class CircuitBreaker:
-    """Of one writer. Safe for threads.
-
-    After `failures` in a row it opens for `seconds` at first, and never for more than `max_seconds`.
-    """
-
-    def __init__(self, *, failures: int, seconds: float, max_seconds: float) -> None:
-        self._most = failures
-        self._first_seconds = seconds
-        self._max_seconds = max(seconds, max_seconds)
-        self._lock = forks.Lock()
-        self._state = 0
-        self._in_a_row = 0
-        self._opened_at: float | None = None
-        self._seconds = seconds
-        self._on_trial = False
-
-    def wait_seconds(self, now: float) -> float:
-        """Seconds until it lets somebody through; 0 where it does now."""
-        with self._lock:
-            return self._wait(now)
-
-    def enter(self, now: float) -> Pass | None:
-        """Leave to call; `None` while it is open, or half-open with its trial under way."""
-        with self._lock:
-            if self._wait(now) > 0:
-                return None
-            self._on_trial = self._opened_at is not None
-            return Pass(self._state)
-
-    def succeeded(self, given: Pass) -> bool:
-        """The call went well. Returns whether this closed an open breaker."""
-        with self._lock:
-            if given.state != self._state:
-                return False
-            was_open = self._opened_at is not None
-            self._in_a_row = 0
-            if was_open:
-                self._move(None)
-                self._seconds = self._first_seconds
-            return was_open
-
-    def failed(self, given: Pass, now: float) -> float | None:
-        """The call failed. Returns for how many seconds this opened the breaker; `None` where it did not."""
-        with self._lock:
-            if given.state != self._state:
-                return None
-            self._in_a_row += 1
-            if self._opened_at is not None:
-                self._seconds = min(self._seconds * 2, self._max_seconds)
-            elif self._in_a_row < self._most:
-                return None
-            self._move(now)
-            return self._seconds
-
-    def left(self, given: Pass) -> None:
-        """The call came to nothing that speaks for or against the writer: cancelled, or held back."""
-        with self._lock:
-            if given.state == self._state:
-                self._on_trial = False
-
-    def _move(self, opened_at: float | None) -> None:
-        self._state += 1
-        self._opened_at = opened_at
-        self._on_trial = False
-
-    def _wait(self, now: float) -> float:
-        if self._opened_at is None:
-            return 0.0
-        self._opened_at = min(self._opened_at, now)  # a clock that went back must not make the wait longer than it is
-        left = max(self._opened_at + self._seconds - now, 0.0)
-        return self._seconds if self._on_trial and not left else left

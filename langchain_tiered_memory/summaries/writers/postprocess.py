@@ -12,7 +12,7 @@ from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.summaries.checks.answers import EXPLAINED
 from langchain_tiered_memory.summaries.checks.audit import audited
-from langchain_tiered_memory.summaries.checks.measures import SizeValidator
+from langchain_tiered_memory.summaries.checks.measures import BuiltInValidator
 from langchain_tiered_memory.summaries.checks.trust import labelled
 from langchain_tiered_memory.summaries.checks.unsourced import evidence, marked
 from langchain_tiered_memory.summaries.facts.written import has_statements
@@ -164,8 +164,8 @@ class Finish:
         return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
 
     def _judges_size(self) -> bool:
-        validators = self._extensions.validators
-        return self._settings.validation.enabled and any(isinstance(one, SizeValidator) for one in validators)
+        own = (one.name for one in self._extensions.validators if isinstance(one, BuiltInValidator))
+        return self._settings.validation.enabled and "size" in own
 
     def _rejection(
         self, job: CondenseJob, summary: Condensed, context: CondensationContext

@@ -1,6 +1,7 @@
 """A measure sees the text that is shown, not what is kept beside it."""
 
-from langchain_tiered_memory.summaries.checks.measures import IdentifierValidator, measures_of
+from langchain_tiered_memory.settings import ValidationSettings
+from langchain_tiered_memory.summaries.checks.measures import built_in_validators, measures_of
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 from langchain_tiered_memory.types.records import Fact
 
@@ -27,5 +28,7 @@ def test_a_text_that_states_one_answer_of_five_keeps_a_fifth_and_loses_most_what
         "identifiers": 1.0,
         "loss": 0.0,
     }
-    verdict = IdentifierValidator(0.5).validate(job(), "- user: the port is 8443.")
+    half = ValidationSettings(rules=("identifiers",), least_kept_identifiers=0.5)
+    (judge,) = built_in_validators(half, count_text=len, embed=lambda _: None)
+    verdict = judge.validate(job(), "- user: the port is 8443.")
     assert (verdict.valid, verdict.score) == (False, 0.2)
