@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, RULES, SAID, TOOL_MARK, without_marks
-from langchain_tiered_memory.summaries.writers.extractive_overview import subjects_told
-from langchain_tiered_memory.summaries.writers.extractive_phrases import ANSWER, OVERVIEW, SPOKEN
+from langchain_tiered_memory.summaries.marks import (
+    ANSWER,
+    APPENDED,
+    OVERVIEW,
+    RULES,
+    SAID,
+    SPOKEN,
+    TOOL_MARK,
+    without_marks,
+)
+from langchain_tiered_memory.summaries.writers.extractive_render import subjects_told
 from langchain_tiered_memory.summaries.writers.ranking import (
     Unit,
     in_order_of_worth,

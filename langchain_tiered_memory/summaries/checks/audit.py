@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.summaries.checks.unsourced import without_marked
-from langchain_tiered_memory.summaries.marks import SAID, STILL_OPEN, TOOL_MARK
+from langchain_tiered_memory.summaries.marks import CODE, SAID, STILL_OPEN, TOOL_MARK, date_of
 from langchain_tiered_memory.summaries.writers.extractive_calls import call_start, is_call
-from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_render import line_of
 from langchain_tiered_memory.summaries.writers.extractive_sources import units_of
 from langchain_tiered_memory.text import lexicon as cues

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.facts.changes import denied_values
 from langchain_tiered_memory.summaries.facts.supersession import rivals
+from langchain_tiered_memory.summaries.facts.values import denied_values
 from langchain_tiered_memory.summaries.marks import TOOL_MARK
 from langchain_tiered_memory.summaries.rendering import day
 from langchain_tiered_memory.text.fencing import neutralised, plain_name

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_tiered_memory.summaries.facts.changes import denied_values, supposes
 from langchain_tiered_memory.summaries.facts.clauses import without_remark
 from langchain_tiered_memory.summaries.facts.frames import subject_of
 from langchain_tiered_memory.summaries.facts.signs import weight_of, worded
-from langchain_tiered_memory.summaries.facts.values import NAMED
+from langchain_tiered_memory.summaries.facts.values import NAMED, denied_values, supposes
 from langchain_tiered_memory.text import lexicon as cues
 from langchain_tiered_memory.text.identifiers import DATE, NUMBER, PATH, QUOTED
 from langchain_tiered_memory.text.lexicon import NO_NAMES

@@ -15,18 +15,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from langchain_tiered_memory.summaries.facts.changes import (
+from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
+from langchain_tiered_memory.summaries.facts.reading import is_quoted
+from langchain_tiered_memory.summaries.facts.signs import LASTING
+from langchain_tiered_memory.summaries.facts.values import (
+    Shape,
     announces_change,
     cancels,
     corrects,
     denied_values,
     doubts,
+    shape_of,
+    states_figure,
     supposes,
+    unit_of,
 )
-from langchain_tiered_memory.summaries.facts.frames import IS, Frame, contradicts, frame_of, of_two, parts_of, swap_of
-from langchain_tiered_memory.summaries.facts.reading import is_quoted
-from langchain_tiered_memory.summaries.facts.signs import LASTING
-from langchain_tiered_memory.summaries.facts.values import Shape, shape_of, states_figure, unit_of
 from langchain_tiered_memory.text.readings import read_once
 from langchain_tiered_memory.text.terms import analyse
 

@@ -6,15 +6,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import APPENDED, STILL_OPEN, TOOL_MARK, without_marks
-from langchain_tiered_memory.summaries.writers.extractive_phrases import (
+from langchain_tiered_memory.summaries.marks import (
     ANSWER,
+    APPENDED,
     DATE,
     DAY_LINE,
     OVERVIEW,
     SPAN,
     SPOKEN,
+    STILL_OPEN,
     TOLD_PEOPLE,
+    TOOL_MARK,
+    without_marks,
 )
 from langchain_tiered_memory.summaries.writers.ranking import Unit
 from langchain_tiered_memory.summaries.writers.sections import Item, ItemKind, read_items

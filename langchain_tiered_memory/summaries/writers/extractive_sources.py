@@ -7,10 +7,9 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from langchain_tiered_memory.summaries.marks import TOOL_MARK
+from langchain_tiered_memory.summaries.marks import CODE, TOOL_MARK, date_of
 from langchain_tiered_memory.summaries.rendering import speaker_label
 from langchain_tiered_memory.summaries.writers.extractive_calls import USED, is_call, split_calls
-from langchain_tiered_memory.summaries.writers.extractive_phrases import CODE, date_of
 from langchain_tiered_memory.summaries.writers.extractive_reread import units_of_summary
 from langchain_tiered_memory.summaries.writers.ranking import Unit, is_event, is_filler, kind_of, telling
 from langchain_tiered_memory.text import lexicon as cues

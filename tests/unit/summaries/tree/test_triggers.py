@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_tiered_memory.settings import LevelSettings, TreeSettings
-from langchain_tiered_memory.summaries.tree.triggers import ABANDONED_AFTER, due_entries, due_summaries
+from langchain_tiered_memory.summaries.tree.condense import ABANDONED_AFTER, due_entries, due_summaries
 from langchain_tiered_memory.types.drafts import WaitingEntry
 from langchain_tiered_memory.types.records import Summary, SummaryState
 
