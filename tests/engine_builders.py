@@ -10,6 +10,7 @@ from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.extractive import ExtractiveCondenser
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
+from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
 from langchain_tiered_memory.testing import FrozenClock
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Plugin:
 
 def condenser(model: ScriptedModel, name: str = "scripted", **options: Any) -> ModelCondenser:
     """A built-in writer around a scripted model."""
-    return ModelCondenser(model, name=name, count_text=count, **{"default_window": 100_000, **options})
+    judged = {name: options.pop(name) for name in ("validation", "shortening") if name in options}
+    calls = ModelCalls(model, name=name, count_text=count, **{"default_window": 100_000, **options})
+    return ModelCondenser(calls, **judged)
 
 
 def quick(**changes: Any) -> CondensationSettings:

@@ -118,9 +118,7 @@ def compaction_in(block: object) -> Mapping[Any, Any] | None:
 def compacts(message: BaseMessage, *, reader: str | None = None) -> bool:
     """Whether a provider's summary of all that was said before stands in `message`, and `reader` can read it.
 
-    Args:
-        message: Any message.
-        reader: The provider of the model that is sent it; `None` where that is not known.
+    `reader` is the provider of the model that is sent it; `None` where that is not known.
     """
     content = message.content
     if not isinstance(message, AIMessage) or not isinstance(content, list):
@@ -310,9 +308,8 @@ def _size(data: object) -> str:
 def schema_text(tool: object) -> str:
     """The JSON that a provider gets for `tool`, without spaces. Never raises.
 
-    Args:
-        tool: A LangChain tool, a pydantic class, a function, a TypedDict, or a dict in OpenAI's, Anthropic's or a
-            provider's own style. Anything else is shown by its `str`.
+    `tool` is one of LangChain's, a pydantic class, a function, a TypedDict, or a dict in a provider's own style.
+    Anything else is shown by its `str`.
     """
     if isinstance(tool, Mapping):
         return _converted(dict(tool))

@@ -106,13 +106,9 @@ def touches_of(message: BaseMessage, settings: FileSettings) -> tuple[FileTouch,
     A tool is recognised by its name in lower case, with `_` and `-` or without, alone or behind a prefix such as
     `mcp__fs__` or `functions.`. Paths stay as they were written, except for a leading `./` and a trailing `/`.
 
-    Args:
-        message: Any message. One that calls tools touches what its calls name; the result of a search, a listing or a
-            shell command "finds" the paths that stand on lines of their own, or in the fields of its JSON.
-        settings: Which tools and arguments count, and which paths never do.
-
-    Returns:
-        At most 200, of a result 50; none where `settings.enabled` is off.
+    A message that calls tools touches what its calls name; the result of a search, a listing or a shell command "finds"
+    the paths that stand on lines of their own, or in the fields of its JSON. At most 200, of a result 50; none where
+    `settings.enabled` is off.
     """
     if not settings.enabled:
         return ()

@@ -28,12 +28,8 @@ def assign_groups(
 
     A result joins the latest message of its track that made the call, whatever stands between, if that still waits for
     it. Everything else, a result that nobody waits for included, is a group of its own. How a conversation is cut into
-    batches makes no difference.
-
-    Args:
-        drafts: New messages in their order; the first gets the number `first_seq`, the next `first_seq + 1`.
-        first_seq: See above.
-        open_calls: Calls of stored entries that have no result yet: (track, call id) to the group that made the call.
+    batches makes no difference. The first of `drafts`, which are in their order, gets the number `first_seq`.
+    `open_calls` are calls of stored entries that have no result yet: (track, call id) to the group that made the call.
     """
     waiting = dict(open_calls or {})
     groups: list[int] = []

@@ -253,6 +253,7 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
         return []
     from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
+    from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls  # noqa: PLC0415
 
     tool_tokens, shortening = settings.condensation.tool_tokens, None
     if tool_tokens is not None:
@@ -263,19 +264,16 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
         chosen = _chat_model(one) if isinstance(one, str) else one
         name = one if isinstance(one, str) else name_of(chosen) or type(chosen).__name__
         names[name] = names.get(name, 0) + 1
-        condensers.append(
-            ModelCondenser(
-                chosen,
-                name=name if names[name] == 1 else f"{name} ({names[name]})",
-                count_text=counter.count_text,
-                count_message=counter.count_message,
-                default_window=settings.default_window,
-                deadline_seconds=settings.tree.deadline_seconds,
-                validation=settings.condensation.validation,
-                shortening=shortening,
-                traces=settings.traces,
-            )
+        calls = ModelCalls(
+            chosen,
+            name=name if names[name] == 1 else f"{name} ({names[name]})",
+            count_text=counter.count_text,
+            count_message=counter.count_message,
+            default_window=settings.default_window,
+            deadline_seconds=settings.tree.deadline_seconds,
+            traces=settings.traces,
         )
+        condensers.append(ModelCondenser(calls, validation=settings.condensation.validation, shortening=shortening))
     return condensers
 
 

@@ -26,6 +26,7 @@ from langchain_tiered_memory.settings import (
 )
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
+from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, Outcome, OutcomeKind, Zone
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -287,7 +288,7 @@ def failing(reason: FailureReason) -> tuple[dict[str, Any], dict[str, Any]]:
     settings = CondensationSettings(**changes)
     model = ScriptedModel(answers=[said[reason]]) if reason in said else summarising_model()
     counter = EstimatingCounter()
-    writer = ModelCondenser(model, name="one", count_text=counter.count_text, default_window=100_000)
+    writer = ModelCondenser(ModelCalls(model, name="one", count_text=counter.count_text, default_window=100_000))
     engine = CondensationEngine.create(settings, models=[writer], attempts=99)
     if reason is F.VALIDATOR_REJECTED:
         engine.register_validator(Never())
@@ -457,7 +458,9 @@ def test_repeated_tool_outputs_are_masked_before_anything_is_condensed(call_styl
 def test_the_fields_of_a_condensation_account_for_it(call_style: CallStyle) -> None:
     model = summarising_model()
     prices = {"one": PriceSettings(input_per_million=2.0, output_per_million=10.0)}
-    writer = ModelCondenser(model, name="one", count_text=EstimatingCounter().count_text, default_window=100_000)
+    writer = ModelCondenser(
+        ModelCalls(model, name="one", count_text=EstimatingCounter().count_text, default_window=100_000)
+    )
     engine = CondensationEngine.create(CondensationSettings(), models=[writer])
     seen = session_of(turns_for(80), settings_of(prices=prices), call_style, engine=engine)
     told(call_style, seen.session.flush)

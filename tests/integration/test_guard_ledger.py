@@ -22,6 +22,7 @@ from langchain_tiered_memory.settings import (
 from langchain_tiered_memory.sql.schema import metadata
 from langchain_tiered_memory.summaries.engine.engine import CondensationEngine
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
+from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
 from langchain_tiered_memory.testing import FrozenClock, summarising_model
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
 from tests.call_styles import CALL_STYLES, CallStyle, told
@@ -211,9 +212,8 @@ def test_the_ledger_accounts_for_every_message_that_left_a_view(
 @both
 def test_costs_and_break_even_are_those_computed_by_hand(call_style: CallStyle) -> None:
     prices = {"one": PriceSettings(input_per_million=2.0, output_per_million=10.0)}
-    writer = ModelCondenser(
-        summarising_model(), name="one", count_text=EstimatingCounter().count_text, default_window=100_000
-    )
+    count = EstimatingCounter().count_text
+    writer = ModelCondenser(ModelCalls(summarising_model(), name="one", count_text=count, default_window=100_000))
     engine = CondensationEngine.create(CondensationSettings(), models=[writer])
     session, outcome = condensed(call_style, opened(prices=prices, engine=engine))
     freed = outcome.tokens_before - outcome.tokens_after

@@ -57,18 +57,12 @@ def audited(
     """`text` with what it dropped of its sources, a line for each statement, the most important first.
 
     Unfinished calls and open questions come first, then statements by what they have that is missing, for their length:
-    a user's is worth more than an assistant's.
+    a user's is worth more than an assistant's. What the facts of `job` say is not dropped. The whole has at most
+    `max_tokens`, what is appended at most `share` of them.
 
-    Args:
-        text: The summary.
-        job: What it was written for; what its facts say is not dropped.
-        max_tokens: The most that the whole may have.
-        count_text: Tokens of a text.
-        share: Of `max_tokens`, the most for what is appended (0 to 1).
-        decided: Whether a model decided what stays of the statements: it marks what must last, or it merges summaries,
-            and what it leaves out of these may have been replaced since. Only what is unfinished is appended then.
-        in_statements: Whether a model wrote it in statements, as our prompts ask: it was told to say what is open, and
-            what somebody asked once is not said to be so.
+    Where a model `decided` what stays of the statements (it marks what must last, or it merges summaries, and what it
+    leaves out of these may have been replaced since), only what is unfinished is appended. One that wrote
+    `in_statements`, as our prompts ask, was told to say what is open: what somebody asked once is not said to be so.
     """
     own = count_text(text)
     room = min(max_tokens - own, int(max_tokens * share))

@@ -67,10 +67,7 @@ class Evidence:
 def evidence(texts: Sequence[str], times: Sequence[float], known: Iterable[str] = ()) -> Evidence | None:
     """What sources state; `None` where they are too long to be looked at whole: then nothing may be called unsourced.
 
-    Args:
-        texts: Their texts.
-        times: When each was said, in seconds since the epoch.
-        known: What the writer was told beside them.
+    `times` are when each was said, in seconds since the epoch; `known` is what the writer was told beside them.
     """
     if sum(map(len, texts)) > _MAX_CHARS:
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.writers import Writers
-    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, CondenseJob, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, PartAnswer
 
 LEAST_PARTS = 2
 """Of one call: a single summary is asked for by the prompt that is made for one."""
@@ -72,10 +72,8 @@ class Batches:
         the reason, where that is more than one part. After an answer of which nothing can be used, the same is asked
         for in halves; a model that cannot write two at a time is asked for one from then on.
 
-        Args:
-            prepared: The jobs, lower levels first.
-            below: Of each, those of its sources (by id) that are among the others, as places.
-            standing: The last request of the session's agent, where it may be used.
+        The jobs come lower levels first; `below` has of each those of its sources (by id) that are among the others, as
+        places. `standing` is the last request of the session's agent, where it may be used.
 
         Raises:
             CondensationError: when no model answered; `retry_after_seconds` is set where none was at fault now.
@@ -90,7 +88,7 @@ class Batches:
             models = self._models(prepared[waiting[0]].candidates)
             if not models:
                 break
-            most = self._most_of(models[0][0])
+            most = self._most_of(models[0])
             places = _in_hand(waiting, below, given)[:most]
             if not places:
                 break
@@ -121,26 +119,29 @@ class Batches:
                 waiting = again + waiting
         return given
 
-    def _models(self, candidates: Sequence[CondensationPlugin]) -> list[tuple[CondenserPlugin, BatchCondenser]]:
+    def _models(self, candidates: Sequence[CondensationPlugin]) -> list[CondenserPlugin]:
         """The built-in models that are asked before anybody who writes one summary at a time."""
-        found: list[tuple[CondenserPlugin, BatchCondenser]] = []
+        found: list[CondenserPlugin] = []
         for plugin in candidates:
-            condenser = plugin.together if isinstance(plugin, CondenserPlugin) else None
             if is_built_in_rules(plugin):
                 continue  # what stands there already is by them
-            if not isinstance(plugin, CondenserPlugin) or condenser is None or self._most_of(plugin) < LEAST_PARTS:
+            if (
+                not isinstance(plugin, CondenserPlugin)
+                or plugin.together is None
+                or self._most_of(plugin) < LEAST_PARTS
+            ):
                 break
-            found.append((plugin, condenser))
+            found.append(plugin)
         return found
 
     def _first_of(
-        self, models: Sequence[tuple[CondenserPlugin, BatchCondenser]], parts: Sequence[Part], standing: Standing | None
+        self, models: Sequence[CondenserPlugin], parts: Sequence[Part], standing: Standing | None
     ) -> Flow[tuple[CondenserPlugin, list[PartAnswer], Spent]]:
         """The first model that answers, what it says, and what those before it took."""
         lost = Spent()
         failure: CondensationError | None = None
         closed: float | None = None
-        for plugin, condenser in models:
+        for plugin in models:
             allowed = self._writers.enter(plugin, self._now())
             if not isinstance(allowed, Pass):
                 closed = min(allowed, closed or allowed)
@@ -149,7 +150,7 @@ class Batches:
                 said = f"{plugin.name} takes over: {failure}"
                 self._report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
             try:
-                answers = yield from self._asked(plugin, condenser, allowed, parts, standing)
+                answers = yield from self._asked(plugin, allowed, parts, standing)
             except CondensationError as error:
                 if error.retry_after_seconds is not None:
                     raise with_spent(error, lost + error.spent) from error
@@ -162,26 +163,19 @@ class Batches:
         raise CondensationError(said, reason=FailureReason.CIRCUIT_OPEN, retry_after_seconds=closed)
 
     def _asked(
-        self,
-        plugin: CondenserPlugin,
-        condenser: BatchCondenser,
-        given: Pass,
-        parts: Sequence[Part],
-        standing: Standing | None,
+        self, plugin: CondenserPlugin, given: Pass, parts: Sequence[Part], standing: Standing | None
     ) -> Flow[list[PartAnswer]]:
         """One call; the model's breaker hears of it as a whole."""
         with self._writers.breaks(plugin, given, self._now):
-            answers = yield from self._writers.write_together(plugin, condenser, parts, self._now, standing=standing)
+            answers = yield from self._writers.write_together(plugin, parts, self._now, standing=standing)
         usable = any(answer.text for answer in answers)
-        if len(parts) < LEAST_PARTS:
-            (self._writers.succeeded if usable else self._writers.left)(plugin, given)
-            return answers  # it tells nothing of how many parts the model can write
-        with self._lock:
-            most, good = self._most.get(plugin.name, (_ANY, 0))
-            if not usable:
-                self._most[plugin.name] = (len(parts) // 2, 0)
-            elif len(parts) >= most:
-                self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
+        if len(parts) >= LEAST_PARTS:  # a single one tells nothing of how many the model can write
+            with self._lock:
+                most, good = self._most.get(plugin.name, (_ANY, 0))
+                if not usable:
+                    self._most[plugin.name] = (len(parts) // 2, 0)
+                elif len(parts) >= most:
+                    self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
         if usable:
             self._writers.succeeded(plugin, given)
         else:

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.chain import GivenPart
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import CondensationRecord
-    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Condenser
+    from langchain_tiered_memory.summaries.writers.model import ModelCondenser
     from langchain_tiered_memory.types.outcomes import Outcome
 
 _MAX_OPEN_SECONDS = 3600.0
@@ -293,7 +294,7 @@ class CondensationEngine:
         first = self._together()
         return first is not None and first.asks(model, by_name=by_name)
 
-    def _together(self) -> BatchCondenser | None:
+    def _together(self) -> ModelCondenser | None:
         """The first model that can write several summaries in one call."""
         built_in = (one for one in self._writers.registry.plugins if isinstance(one, CondenserPlugin))
         return next((one.together for one in built_in if one.together is not None), None)

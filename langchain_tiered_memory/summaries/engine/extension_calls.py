@@ -75,12 +75,8 @@ class ExtensionCaller:
     ) -> Given[T] | Skipped:
         """The answer of one call, or why there is none.
 
-        Args:
-            who: The extension and its method, as events name it.
-            call: What to call, its arguments bound.
-            accept: The answer as it may be used; `None` where it is nonsense.
-            owner: The extension itself: names need not be unique.
-            session_id: For the event.
+        `who` names the extension and its method in events, and `owner` is the extension itself: names need not be
+        unique. `accept` gives the answer as it may be used, `None` where it is nonsense.
         """
         answer = self._answer((id(owner), who), call)
         if isinstance(answer, Given):

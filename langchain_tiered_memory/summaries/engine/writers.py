@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
     from langchain_tiered_memory.summaries.engine.metrics import Tally
-    from langchain_tiered_memory.summaries.writers.jobs import BatchCondenser, Condenser, Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.jobs import Condenser, Part, PartAnswer
+    from langchain_tiered_memory.summaries.writers.model import ModelCondenser
 
 MODEL_PRIORITY = 100
 """Of the first condensing model; each further one of a chain has one less."""
@@ -64,7 +65,7 @@ class CondenserPlugin:
         return self._condenser.condense(job)
 
     @property
-    def together(self) -> BatchCondenser | None:
+    def together(self) -> ModelCondenser | None:
         """The writer, where it can write several summaries in one call."""
         writer: Any = self._condenser
         return writer if self.uses_model and hasattr(writer, "condense_together") else None
@@ -165,19 +166,20 @@ class Writers:
     def write_together(
         self,
         plugin: CondenserPlugin,
-        condenser: BatchCondenser,
         parts: Sequence[Part],
         now: Callable[[], float],
         *,
         standing: Standing | None = None,
     ) -> Flow[list[PartAnswer]]:
-        """What one call of a built-in writer gives for several summaries, as it comes.
+        """What one call of a built-in writer gives for several summaries, as it comes; none where it writes one by one.
 
         Raises:
             CondensationError: when no answer came, or the bound on model calls is reached.
         """
+        if plugin.together is None:
+            return []
         self._tally.add("asked", plugin.name)
-        flow = condenser.condense_together(parts, standing=standing, report=self._door.report)
+        flow = plugin.together.condense_together(parts, standing=standing, report=self._door.report)
         return (yield from self._meter.driven(flow, plugin.name, now))
 
     def succeeded(self, plugin: CondensationPlugin, given: Pass) -> None:

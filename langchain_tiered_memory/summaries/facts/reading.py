@@ -92,11 +92,10 @@ def fact_id(seq: int, kind: str, text: str) -> str:
 
 
 def read_facts(entries: Sequence[Entry], *, goal_seq: int | None = None) -> list[Fact]:
-    """The facts that `entries` state, in their order; none is merged or superseded here.
+    """The facts that `entries`, in order and of one session, state, in their order; none is superseded here.
 
-    Args: entries: Messages in order, of one session. goal_seq: `seq` of the session's first user message, where its
-            ask is the goal. `None`: the first user message of `entries`, provided that they start with the session's
-            first entry.
+    `goal_seq` is that of the session's first user message, where its ask is the goal. `None`: the first user message of
+    `entries`, provided that they start with the session's first entry.
     """
     if goal_seq is None and entries and entries[0].seq == 1:
         goal_seq = next((entry.seq for entry in entries if entry.role == "user"), None)

@@ -82,16 +82,8 @@ class FactStore:
         Of those that are alike but for a number or a name only `alike`: what is said once is not crowded out by them.
 
         A fact is superseded only by one that is on this branch, whichever side of the border it stands on: a
-        correction among the recent messages is read there.
-
-        Args:
-            ref: The session.
-            up_to: The border: the last message that may state them.
-            track: Only what was said on this track; `None`: on all.
-            without: Numbers of messages that are not on this branch. What any of them states is not known there.
-            limit: The most to give.
-            alike: The most of one template; `None`: as many as there are.
-            first: Ids of those that are given before weightier ones, where they hold.
+        correction among the recent messages is read there. What any message `without` the branch states is not known.
+        Those of the ids in `first` that hold are given before weightier ones.
         """
         mine = _of_track(ref, track)
         with self.database.read() as connection:

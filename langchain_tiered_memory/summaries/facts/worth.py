@@ -59,15 +59,11 @@ def chosen_facts(
     """The facts worth showing, in their order.
 
     The weightiest first, those with the rarest words before others: what a conversation says once is what is lost
-    when its messages fade. No place in the span is preferred, so early facts are not behind.
+    when its messages fade. No place in the span is preferred, so early facts are not behind. Superseded ones are left
+    out, and what `told`, prose that is shown as well, states already.
 
-    Args:
-        facts: Of the messages that are condensed; superseded ones are left out.
-        room: Tokens of the list, as `facts_list` writes it.
-        lasting_room: What it may have in its place for facts that must last (`LASTING`), where that is more.
-        count_text: Counts a text.
-        told: Prose that is shown as well: what it states is not said again.
-        first: Ids of those that are taken before all others: what they correct is shown.
+    The list, as `facts_list` writes it, has at most `room` tokens; `lasting_room`, where that is more, for facts that
+    must last (`LASTING`). Ids in `first` are taken before all others: what they correct is shown.
     """
     stated = stated_in(told, facts) if told else [False] * len(facts)
     waiting = [

@@ -53,11 +53,8 @@ def shared_rules(record: str) -> str:
 def instructions(strategy: str, *, custom: str | None = None) -> str:
     """The fixed part of the prompt of `strategy`.
 
-    Args:
-        strategy: One of `detailed`, `concise`, `thematic`, `chronological`, `executive`, `technical`, `handoff`.
-        custom: Text to use in the place of ours. `{sections}` in it stands for the list of sections; without it, the
-            text is taken to describe its own form. The rules (report, do not follow; the conversation's language)
-            follow in any case.
+    `custom` stands in the place of our text. `{sections}` in it is the list of sections; without it, the text is taken
+    to describe its own form. The rules (report, do not follow; the conversation's language) follow in any case.
     """
     empty = _EMPTY_STAYS if strategy in COMPLETE else _EMPTY_GOES
     alone = "Answer with the summary alone: no introduction, no remark about these rules or its size."
@@ -74,14 +71,14 @@ def default_instructions(strategy: str) -> str:
     return f"{packaged_text(strategy)}\n\n{{sections}}"
 
 
-def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMessage]:
-    """System and human message for `job`; see `instructions` for `custom`."""
+def build_prompt(job: CondenseJob) -> list[BaseMessage]:
+    """System and human message for `job`, by its own instructions where it has some."""
     task = (
         f"Summarise the sources by the rules above. Aim at {job.target_tokens} tokens (about"
         f" {words_of(job.target_tokens)} words), less where little came of it, and never write more than"
         f" {job.max_tokens} tokens."
     )
-    if is_plain(job) and custom is None:
+    if is_plain(job) and job.instructions is None:
         task += _PLAIN
     task += "".join(f"\n{remark}" for remark in remarks(job))
     parts = [
@@ -90,7 +87,7 @@ def build_prompt(job: CondenseJob, *, custom: str | None = None) -> list[BaseMes
         "<sources>\n" + "\n".join(_fenced(job, number) for number in range(len(job.sources))) + "\n</sources>",
         f"<task>\n{task}\n</task>",
     ]
-    return [SystemMessage(instructions(job.strategy, custom=custom)), HumanMessage("\n\n".join(parts))]
+    return [SystemMessage(instructions(job.strategy, custom=job.instructions)), HumanMessage("\n\n".join(parts))]
 
 
 def words_of(tokens: int) -> int:

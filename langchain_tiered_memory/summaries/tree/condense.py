@@ -50,20 +50,12 @@ def due_entries(
     by_task: bool = True,
     now: float | None = None,
 ) -> tuple[int, ...] | None:
-    """The first chunk of messages that level 1 is due for, by their numbers.
+    """The first chunk of messages that level 1 is due for, by their numbers; `None` when no trigger holds yet.
 
-    Args:
-        waiting: The oldest messages of one track without a summary, in order.
-        level: Settings of level 1.
-        more: Whether further messages wait behind these.
-        idle_seconds: A pause of this length, between the messages' own times, ends a chunk of two messages or more.
-            `None`: pauses count only by `level.seconds`.
-        by_task: Whether the end of a task does so, too.
-        now: The present, for a pause that still lasts; `None` leaves it open until somebody speaks again.
-
-    Returns:
-        The chunk, or `None` when no trigger holds yet (or, with `more`, not within these). It never has a message
-        whose calls wait for their results, such as one that a person has yet to approve.
+    `waiting` are the oldest messages of one track without a summary, in order; with `more`, further ones wait behind
+    these. A pause of `idle_seconds` between the messages' own times ends a chunk of two messages or more, and so does
+    the end of a task with `by_task`. `now` is for a pause that still lasts; `None` leaves it open until somebody speaks
+    again. A chunk never has a message whose calls wait for their results, such as one that a person has yet to approve.
     """
     groups = _groups(waiting)
     taken: list[WaitingEntry] = []
@@ -113,14 +105,10 @@ def _groups(waiting: Sequence[WaitingEntry]) -> list[list[WaitingEntry]]:
 
 
 def due_summaries(waiting: Sequence[Summary], level: LevelSettings) -> tuple[str, ...] | None:
-    """The first chunk of summaries that the next level is due for, by their ids.
+    """The first chunk of summaries that a level is due for, by their ids, of the oldest that no higher one has taken.
 
-    `waiting` are the oldest of the level below that no higher one has taken, in order; `level` has the settings of the
-    level to make.
-
-    Returns:
-        The chunk, or `None`. It never reaches past a summary that is unfinished or degraded: what a fallback wrote is
-        made again before anything is built on it.
+    It never reaches past a summary that is unfinished or degraded: what a fallback wrote is made again before anything
+    is built on it.
     """
     taken: list[Summary] = []
     for summary in waiting:

@@ -169,12 +169,7 @@ def best_cover(
 ) -> tuple[CoverItem, ...]:
     """A cover of all `parts` in `room` tokens, wherever one joint line fits; each as full as its share allows.
 
-    Args:
-        parts: What is to be told, in order.
-        room: Tokens.
-        below: The summaries right below one; empty, where it is not to be opened.
-        joined: One line for neighbours.
-        gap_tokens: Counts the line that stands for a gap.
+    `below` gives the summaries right below one, none where it is not to be opened; `joined` one line for neighbours.
     """
     lines = merged_gaps([part for part in parts if not isinstance(part, Choice)])
     choices = [part for part in parts if isinstance(part, Choice)]
@@ -223,13 +218,8 @@ def allotted(
 
     First as many as can be are told in more than a line, those that stand for most messages before all others; then
     these are shown whole, in the same order. What is left is shared out to open what stands below, the newest choosing
-    first, and what a share was too small for is offered again.
-
-    Args:
-        choices: In order.
-        room: Tokens; the briefest form of each stands even where they do not fit.
-        below: As for `best_cover`.
-        readable: Whether each is at least in short.
+    first, and what a share was too small for is offered again. The briefest form of each stands even where they do not
+    fit; with `readable` one that says more than a line.
     """
     least = [(choice.readable if readable else choice.briefest).tokens for choice in choices]
     left = room - sum(least)
@@ -289,14 +279,8 @@ def selected(
     them, then the top level, then recent level-1 summaries that no chosen level 2 covers. Source: the algorithm
     `selectOptimalContext` of the hierarchical-compression design.
 
-    Args:
-        top: The newest summary of the highest level above 2, if there is one.
-        level_2: Level-2 summaries, newest first.
-        level_1: Level-1 summaries, newest first.
-        room: Tokens.
-        before_facts: Tokens of it, and of what else stands for older history.
-        threshold: See above.
-        share: See above.
+    `top` is the newest summary of the highest level above 2; those of levels 2 and 1 come newest first. `before_facts`
+    are the tokens of `room`, and of what else stands for older history.
     """
     if before_facts < threshold and top is not None:
         return (top,) if top.tokens <= room else ()

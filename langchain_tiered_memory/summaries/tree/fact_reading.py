@@ -95,15 +95,12 @@ def is_read_by_rules(one: Summary | Written) -> bool:
 
 
 def facts_from(text: str, entries: Sequence[Entry], known: Sequence[Fact], *, by_rules: bool) -> tuple[Fact, ...]:
-    """The facts of a level-1 summary.
+    """The facts of a level-1 summary, from its text, its messages and what rules read in these.
 
-    Args:
-        text: What it says.
-        entries: Its messages.
-        known: What rules read in them.
-        by_rules: Whether these count, those that the text states counted once more. Else the text's own statements do,
-            and of `known` the goal and a person's corrections. Where nothing is marked, as not every model follows its
-            instructions, what rules are sure of stands before a statement that says the same: it tells what it ends.
+    Where it is read `by_rules`, what they read counts, and what the text states counts once more. Else the text's own
+    statements do, and of `known` the goal and a person's corrections. Where nothing is marked, as not every model
+    follows its instructions, what rules are sure of stands before a statement that says the same: it tells what it
+    ends.
     """
     written: tuple[Fact, ...] = ()
     if not by_rules:

@@ -19,7 +19,7 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -59,9 +59,8 @@ class Behind:
 class BehindRequests:
     """Tries it for one condensing model; it passes over the next calls where that failed."""
 
-    def __init__(self, calls: ModelCalls, *, count_text: Callable[[str], int], validation: ValidationSettings) -> None:
+    def __init__(self, calls: ModelCalls, *, validation: ValidationSettings) -> None:
         self._calls = calls
-        self._count_text = count_text
         self._validation = validation
         self._failures = 0
         self._rests = 0
@@ -91,7 +90,7 @@ class BehindRequests:
             answer,
             parts,
             instructions=behind_instructions([part.job.strategy for part in parts]),
-            count_text=self._count_text,
+            count_text=self._calls.count_text,
             validation=self._validation,
         )
         answers = [_of_its_own(one, part, shown) for one, part in zip(answers, parts, strict=True)]

@@ -12,12 +12,8 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
-    from langchain_tiered_memory.summaries.engine.extension_calls import Report
-    from langchain_tiered_memory.summaries.engine.last_requests import Standing
 
 _OF_LITTLE = 0.5
 """Of the least score, what a summary of messages has to state in which rules find nothing in particular."""
@@ -211,31 +207,5 @@ class Condenser(Protocol):
 
         Raises:
             CondensationError: when no usable text came back; the message says why.
-        """
-        ...
-
-
-class BatchCondenser(Condenser, Protocol):
-    """A built-in writer that can write several summaries in one call."""
-
-    def room(self) -> int:
-        """Tokens that one call may read and write, as the model's window bounds it now."""
-        ...
-
-    def answer_room(self) -> int | None:
-        """Tokens that one answer may have; `None` where nobody says."""
-        ...
-
-    def asks(self, model: object, *, by_name: bool = False) -> bool:
-        """Whether it calls this very model, or one that this wraps; by its name is enough where `by_name`."""
-        ...
-
-    def condense_together(
-        self, parts: Sequence[Part], *, standing: Standing | None = None, report: Report | None = None
-    ) -> Flow[list[PartAnswer]]:
-        """What one call gives for each of `parts`, those of lower levels first; nothing for one that is left alone.
-
-        `standing` is the last request of the session's agent, where it may be used; `report` is told where it could not
-        be used after all.
         """
         ...

@@ -5,9 +5,8 @@ A job larger than the model's window is condensed in parts, and the parts are me
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
@@ -36,10 +35,9 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
-    from langchain_core.runnables import Runnable
 
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
@@ -58,49 +56,19 @@ class ModelCondenser:
     """Implements `jobs.Condenser` with a LangChain chat model.
 
     Args:
-        model: The condensing model.
-        name: Who signs the summaries.
-        count_text: Tokens of a text.
-        count_message: Tokens of a message as billed; `count_text` of its text where it is not given.
-        default_window: Tokens assumed for a model that has no `profile["max_input_tokens"]`; said once in a warning.
-        custom_prompts: Instructions by strategy, in the place of ours (see `prompts.instructions`).
-        monotonic: Seconds of a clock that never goes back, for `Spent.seconds`.
-        deadline_seconds: How long to wait for one answer; `None` leaves that to the model.
+        calls: The condensing model, and how it is called.
         validation: The least scores of an answer that is not asked for again.
         shortening: What the model is shown of long output of tools; all of it where it is not given.
-        traces: Whether its calls are runs in LangChain's tracers.
     """
 
     def __init__(
-        self,
-        model: Runnable[Any, Any],
-        *,
-        name: str,
-        count_text: Callable[[str], int],
-        count_message: Callable[[BaseMessage], int] | None = None,
-        default_window: int = 8192,
-        custom_prompts: Mapping[str, str] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-        deadline_seconds: float | None = None,
-        validation: ValidationSettings | None = None,
-        shortening: Shortening | None = None,
-        traces: bool = True,
+        self, calls: ModelCalls, *, validation: ValidationSettings | None = None, shortening: Shortening | None = None
     ) -> None:
         self._validation = validation if validation is not None else ValidationSettings()
-        self._calls = ModelCalls(
-            model,
-            name=name,
-            count_text=count_text,
-            count_message=count_message,
-            default_window=default_window,
-            monotonic=monotonic,
-            deadline_seconds=deadline_seconds,
-            traces=traces,
-        )
-        self._name = name
-        self._count_text = count_text
-        self._behind = BehindRequests(self._calls, count_text=count_text, validation=self._validation)
-        self._custom = dict(custom_prompts or {})
+        self._calls = calls
+        self._name = calls.name
+        self._count_text = calls.count_text
+        self._behind = BehindRequests(calls, validation=self._validation)
         self._shortening = shortening
 
     @property
@@ -179,7 +147,7 @@ class ModelCondenser:
         """One call where the job fits into the window, else its parts and their merging."""
         lost = Spent()
         for _ in range(_MAX_DEPTH):
-            prompt = self._prompt(job)
+            prompt = build_prompt(job)
             try:
                 if self._calls.count(prompt) + job.max_tokens > self._calls.window() * _FILLED:
                     answer = yield from self._by_parts(job, depth)
@@ -192,16 +160,10 @@ class ModelCondenser:
         message = f"{self._name} reports an overflow however small the prompt; check its profile's max_input_tokens"
         raise CondensationError(message)
 
-    def _prompt(self, job: CondenseJob) -> list[BaseMessage]:
-        return build_prompt(job, custom=self._instructions(job))
-
-    def _instructions(self, job: CondenseJob) -> str | None:
-        return job.instructions if job.instructions is not None else self._custom.get(job.strategy)
-
     def _by_parts(self, job: CondenseJob, depth: int) -> Flow[Answer]:
         """Condense the parts with the same prompt, then merge what came back."""
         window = self._calls.window()
-        empty = self._calls.count(self._prompt(replace(job, sources=())))
+        empty = self._calls.count(build_prompt(replace(job, sources=())))
         room = int(window * _FILLED) - empty - job.max_tokens
         if room < _MIN_ROOM_TOKENS or depth >= _MAX_DEPTH:
             message = (
@@ -279,7 +241,7 @@ class ModelCondenser:
         return answer if text == answer.text else replace(answer, text=text, tokens=self._count_text(text))
 
     def _expected(self, job: CondenseJob, prompt: list[BaseMessage]) -> Expected:
-        custom = self._instructions(job)
+        custom = job.instructions
         asked = job.target_tokens >= FLAT_TOKENS and (custom is None or "{sections}" in custom)
         return Expected(
             strategy=job.strategy,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -64,36 +64,29 @@ class PromptOverflowError(Exception):
         self.spent = spent
 
 
+@dataclass(slots=True)
 class ModelCalls:
-    """Calls one chat model.
+    """Calls one chat model."""
 
-    As of `ModelCondenser`; a message is counted by its text where `count_message` is not given.
-    """
-
-    def __init__(
-        self,
-        model: Runnable[Any, Any],
-        *,
-        name: str,
-        count_text: Callable[[str], int],
-        count_message: Callable[[BaseMessage], int] | None = None,
-        default_window: int = 8192,
-        monotonic: Callable[[], float] = time.monotonic,
-        deadline_seconds: float | None = None,
-        traces: bool = True,
-    ) -> None:
-        self._traces = traces
-        self._deadline_seconds = deadline_seconds
-        self._model = model
-        self._name = name
-        self._count_text = count_text
-        self._count_message = count_message
-        self._default_window = default_window
-        self._monotonic = monotonic
-        self._takes_temperature = True
-        self._learned_window: int | None = None
-        self._learned_limit: int | None = None
-        self._warned = False
+    model: Runnable[Any, Any]
+    _: KW_ONLY
+    name: str
+    """Who signs the summaries."""
+    count_text: Callable[[str], int]
+    count_message: Callable[[BaseMessage], int] | None = None
+    """Tokens of a message as billed; `count_text` of its text where it is not given."""
+    default_window: int = 8192
+    """Tokens assumed for a model that has no `profile["max_input_tokens"]`; said once in a warning."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never goes back, for `Spent.seconds`."""
+    deadline_seconds: float | None = None
+    """How long to wait for one answer; `None` leaves that to the model."""
+    traces: bool = True
+    """Whether its calls are runs in LangChain's tracers."""
+    _takes_temperature: bool = field(default=True, init=False)
+    _learned_window: int | None = field(default=None, init=False)
+    _learned_limit: int | None = field(default=None, init=False)
+    _warned: bool = field(default=False, init=False)
 
     def count(self, prompt: list[BaseMessage]) -> int:
         """Tokens of a whole prompt."""
@@ -101,42 +94,33 @@ class ModelCalls:
 
     def as_bound(self, model: Runnable[Any, Any]) -> ModelCalls:
         """Calls of the same model with tools and settings bound to it, which learn nothing for those without."""
-        return ModelCalls(
-            model,
-            name=self._name,
-            count_text=self._count_text,
-            count_message=self._count_message,
-            default_window=self._default_window,
-            monotonic=self._monotonic,
-            deadline_seconds=self._deadline_seconds,
-            traces=self._traces,
-        )
+        return replace(self, model=model)
 
     def is_of(self, model: object, *, by_name: bool) -> bool:
         """Whether `model` is, or wraps, the first model that is called here; by its name is enough where `by_name`."""
-        own, other = next(iter(models_in(self._model)), None), next(iter(models_in(model)), None)
+        own, other = next(iter(models_in(self.model)), None), next(iter(models_in(model)), None)
         if own is None or other is None:
             return False
         return own is other or (by_name and name_of(own) == name_of(other))
 
     def window(self) -> int:
         """Tokens that the model can read: as it says now, or less where an overflow taught us so."""
-        narrow = narrowest(models_in(self._model))
+        narrow = narrowest(models_in(self.model))
         told = window_of(narrow)
         if told is None:
-            told = self._default_window
+            told = self.default_window
             if not self._warned:
                 self._warned = True
                 logger.warning(
                     "%s does not tell its window; %d tokens are assumed (set default_window, or its profile)",
-                    self._name,
+                    self.name,
                     told,
                 )
         return min(told, self._learned_window) if self._learned_window else told
 
     def answer_limit(self) -> int | None:
         """Tokens that one answer may have: as the model says now, or less where an answer was cut off before."""
-        told = answer_limit(self._model)
+        told = answer_limit(self.model)
         known = [one for one in (told, self._learned_limit) if one is not None]
         return min(known, default=None)
 
@@ -149,30 +133,30 @@ class ModelCalls:
         """
         about = {
             telemetry.CONVERSATION: job.session_id,
-            "gen_ai.request.model": self._name,
+            "gen_ai.request.model": self.name,
             "tiered_memory.level": job.level,
             "tiered_memory.strategy": job.strategy,
         }
         wanted = {"level": job.level, "strategy": job.strategy, "source_tokens": job.source_tokens}
         with (
             telemetry.operation("condense_memory", about, is_current=False) as span,
-            traced("condense", wanted, session_id=job.session_id, wanted=self._traces) as came,
+            traced("condense", wanted, session_id=job.session_id, wanted=self.traces) as came,
         ):
             answer = yield from self._asked(prompt, job)
             read, written = answer.spent.input_tokens, answer.spent.output_tokens
-            came({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self._name})
+            came({"text": answer.text, "input_tokens": read, "output_tokens": written, "model": self.name})
             span.note({"tiered_memory.condense.input_tokens": read, "tiered_memory.condense.output_tokens": written})
-            model = {"gen_ai.request.model": self._name}
+            model = {"gen_ai.request.model": self.name}
             telemetry.add(telemetry.CONDENSE_TOKENS, read, {**model, "gen_ai.token.type": "input"})
             telemetry.add(telemetry.CONDENSE_TOKENS, written, {**model, "gen_ai.token.type": "output"})
         return answer
 
     def _asked(self, prompt: list[BaseMessage], job: CondenseJob) -> Flow[Answer]:
-        started = self._monotonic()
+        started = self.monotonic()
         for options in (self._options(job), {}):
             try:
                 answer = yield from call_model(
-                    self._model, prompt, _config(job), deadline_seconds=self._deadline_seconds, **options
+                    self.model, prompt, _config(job), deadline_seconds=self.deadline_seconds, **options
                 )
                 break
             except CondensationError:
@@ -182,8 +166,8 @@ class ModelCalls:
                     raise self._failed(error, prompt, started) from error
                 self._takes_temperature = False
         text = summary_text(str(answer.text))  # reasoning blocks are no part of `text`
-        spent = self._spent(prompt, answer, self._monotonic() - started)
-        tokens = self._count_text(text) if text else 0
+        spent = self._spent(prompt, answer, self.monotonic() - started)
+        tokens = self.count_text(text) if text else 0
         cut_off = is_cut_off(answer)
         if cut_off and tokens:  # as we count, which is what the next call is asked for by
             self._learned_limit = min(tokens, self._learned_limit or tokens)
@@ -199,20 +183,20 @@ class ModelCalls:
 
     def _options(self, job: CondenseJob) -> dict[str, Any]:
         takes_it = self._takes_temperature and all(
-            _profile(one).get("temperature", True) is not False for one in models_in(self._model)
+            _profile(one).get("temperature", True) is not False for one in models_in(self.model)
         )
         return {"temperature": job.temperature} if takes_it and job.temperature is not None else {}
 
     def _failed(self, error: Exception, prompt: list[BaseMessage], started: float) -> Exception:
         if not is_overflow(error):
-            message = f"{self._name} failed: {type(error).__name__}: {error}; the messages are untouched"
-            spent = Spent(calls=1, seconds=self._monotonic() - started)
+            message = f"{self.name} failed: {type(error).__name__}: {error}; the messages are untouched"
+            spent = Spent(calls=1, seconds=self.monotonic() - started)
             reason = FailureReason.TIMEOUT if isinstance(error, TimeoutError) else FailureReason.MODEL_ERROR
             return CondensationError(message, spent=spent, reason=reason)
         self._learned_window = int(self.count(prompt) * _SHRUNK)
         said = scrubbed(str(error))
-        logger.warning("%s: its window is taken as %d tokens from here on: %s", self._name, self._learned_window, said)
-        return PromptOverflowError(Spent(calls=1, seconds=self._monotonic() - started))
+        logger.warning("%s: its window is taken as %d tokens from here on: %s", self.name, self._learned_window, said)
+        return PromptOverflowError(Spent(calls=1, seconds=self.monotonic() - started))
 
     def _spent(self, prompt: list[BaseMessage], answer: BaseMessage, seconds: float) -> Spent:
         usage = answer.usage_metadata if isinstance(answer, AIMessage) else None
@@ -221,9 +205,9 @@ class ModelCalls:
         return Spent(calls=1, input_tokens=read, output_tokens=written, seconds=seconds)
 
     def _tokens(self, message: BaseMessage) -> int:
-        if self._count_message is not None:
-            return self._count_message(message)
-        return self._count_text(str(message.text)) + _MESSAGE_TOKENS
+        if self.count_message is not None:
+            return self.count_message(message)
+        return self.count_text(str(message.text)) + _MESSAGE_TOKENS
 
 
 def _profile(model: object) -> dict[str, Any]:

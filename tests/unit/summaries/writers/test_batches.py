@@ -10,7 +10,7 @@ from langchain_tiered_memory.summaries.prompts.batch_prompt import build_batch
 from langchain_tiered_memory.summaries.writers.batches import taken_apart, texts_by_number
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, Part, PartAnswer, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
-from langchain_tiered_memory.summaries.writers.model_calls import Answer
+from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls
 from langchain_tiered_memory.testing import ScriptedModel
 from langchain_tiered_memory.types.records import Spent
 
@@ -85,7 +85,7 @@ def test_a_part_that_cannot_be_used_says_why_and_the_next_request_tells_the_mode
 
 def test_a_summary_asked_for_alone_is_told_why_the_answer_before_was_not_taken() -> None:
     model = ScriptedModel(answers=["- user: the port is 8443 now."])
-    condenser = ModelCondenser(model, name="m", count_text=count, default_window=100_000, validation=OFF)
+    condenser = ModelCondenser(ModelCalls(model, name="m", count_text=count, default_window=100_000), validation=OFF)
     job = replace(part("The port is 8443 now.").job, refused="it says what the sources do not say")
     run(condenser.condense(job))
     assert "An answer before was not taken: it says what the sources do not say." in str(model.prompts[0][-1].text)

@@ -13,6 +13,7 @@ from langchain_tiered_memory.driver import Flow, arun, run
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, SourceText
 from langchain_tiered_memory.summaries.writers.model import ModelCondenser
+from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls
 from langchain_tiered_memory.testing import FrozenClock, ScriptedModel, summarising_model
 
 GOOD = "## Overview\nAnn and Ben set up a gateway.\n## Key points\n- Ann: the port is 8443."
@@ -52,7 +53,9 @@ def job(*texts: str, target: int = 60, most: int = 80) -> CondenseJob:
 
 
 def condenser(model: ScriptedModel, **options: Any) -> ModelCondenser:
-    return ModelCondenser(model, **{"name": "scripted", "count_text": count, "default_window": 100_000, **options})
+    judged = {name: options.pop(name) for name in ("validation", "shortening") if name in options}
+    calls = {"name": "scripted", "count_text": count, "default_window": 100_000, **options}
+    return ModelCondenser(ModelCalls(model, **calls), **judged)
 
 
 def answering(*answers: object, **options: Any) -> ScriptedModel:
@@ -297,7 +300,7 @@ async def test_calls_are_named_tagged_and_traced(drive: Drive) -> None:
 
 async def test_custom_instructions_reach_the_model(drive: Drive) -> None:
     model = answering(GOOD)
-    await drive(condenser(model, custom_prompts={"detailed": "Only what matters to a sailor."}).condense(job()))
+    await drive(condenser(model).condense(replace(job(), instructions="Only what matters to a sailor.")))
     assert str(model.prompts[0][0].text).startswith("Only what matters to a sailor.")
 
 
