@@ -92,7 +92,7 @@ class Finish:
         raise CondensationError(message, spent=written.spent, reason=wrong[0], refused=written.refused)
 
     def stopgap(self, job: CondenseJob, error: UnsoundSummaryError, context: CondensationContext) -> Condensed | None:
-        """An unsound text as it may stand until a better one is written, marked as degraded; `None` where it may not."""
+        """An unsound text as it may stand until a better one is written, degraded; `None` where it may not."""
         summary = self._finished(job, error.written)
         if self._rejection(job, summary, context) is not None:
             return None
