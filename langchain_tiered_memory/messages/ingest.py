@@ -9,7 +9,7 @@ from langchain_tiered_memory.messages.codec import decode, encode, refuse_too_de
 from langchain_tiered_memory.messages.content_blocks import OPAQUE, compaction_in, compacts
 from langchain_tiered_memory.messages.file_accesses import touches_of
 from langchain_tiered_memory.messages.message_text import answers_of, calls_of, role_of, text_of
-from langchain_tiered_memory.text.passages import split_passages
+from langchain_tiered_memory.text.sentences import split_passages
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.drafts import Incoming
 from langchain_tiered_memory.types.records import Draft, PassageDraft

@@ -17,7 +17,7 @@ from langchain_tiered_memory.recall.questions import Stretch, read_question, rep
 from langchain_tiered_memory.recall.ranking import Candidate, Collection, PassageCandidate, RankedEntry, rank
 from langchain_tiered_memory.summaries.rendering import is_new_sitting
 from langchain_tiered_memory.text.terms import analyse
-from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
+from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
 from langchain_tiered_memory.types.records import Entry, utc
 
 if TYPE_CHECKING:

@@ -251,7 +251,7 @@ def _condensers(chain: Sequence[CondensingModel], counter: TokenCounter, setting
     """A condenser for each model of a chain, each with a name of its own."""
     if not chain:
         return []
-    from langchain_tiered_memory.summaries.prompts.shortening import Shortening  # noqa: PLC0415
+    from langchain_tiered_memory.summaries.writers.fitting import Shortening  # noqa: PLC0415
     from langchain_tiered_memory.summaries.writers.model import ModelCondenser  # noqa: PLC0415 - only where a model is used
     from langchain_tiered_memory.summaries.writers.model_calls import ModelCalls  # noqa: PLC0415
 

@@ -1,8 +1,12 @@
-"""Who is told of events, and the outbox: events written with what they tell of, until somebody has heard them.
+"""Who is told of events, the outbox, and what else a reading journey writes if it can.
 
-A row is there from the commit that it belongs to until its event was told; a crash between the two leaves it, and the
-next open tells it again, under the same id. Each row is tried a few times and their number is bounded, so that a
-listener that always raises fills no database.
+Events are written with what they tell of, until somebody has heard them: a row is there from the commit that it belongs
+to until its event was told; a crash between the two leaves it, and the next open tells it again, under the same id.
+Each row is tried a few times and their number is bounded, so that a listener that always raises fills no database.
+
+Plans, zones and outcomes are optional writes, which a read-only or full database may skip. Where the disk is full,
+somebody holds the lock or nobody may write, reading goes on: such a write is left out, and that is reported. After one
+that failed none is tried for a while, so that a request waits for a lock at most once.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import json
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
 
@@ -32,6 +36,46 @@ if TYPE_CHECKING:
 
     from langchain_tiered_memory.runtime import Runtime
     from langchain_tiered_memory.sql.database import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PAUSE_SECONDS = 5.0
+"""At least so long after a write failed; and as long as it may have waited for a lock."""
+
+
+def write_if_possible(
+    runtime: Runtime, session_id: str | None, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T | None:
+    """Make a write and give its answer; `None` where it cannot be made now."""
+    if not may_write(runtime):
+        return None
+    try:
+        return call(*args, **kwargs)
+    except StorageError as error:
+        note_unwritten(runtime, session_id, error)
+        return None
+
+
+def may_write(runtime: Runtime) -> bool:
+    """Whether a derived write is worth a try: not in a memory that only reads, nor just after one failed."""
+    database = runtime.store.database
+    if database.read_only and database.unwritable_because is None:
+        return False
+    return not runtime.view_cache.writes_paused(runtime.monotonic())
+
+
+def note_unwritten(runtime: Runtime, session_id: str | None, error: StorageError) -> None:
+    """Report that a derived write could not be made, and try none for a while."""
+    seconds = max(_PAUSE_SECONDS, runtime.store.database.busy_seconds)
+    runtime.view_cache.pause_writes(runtime.monotonic() + seconds)
+    runtime.report(
+        EventName.VIEW_NOT_WRITTEN,
+        f"what was read is complete, what was derived from it could not be kept, and is not tried again for "
+        f"{seconds:g} s: {error}",
+        session_id=session_id,
+        error=type(error).__name__,
+    )
 
 
 MOST_KEPT = 1000

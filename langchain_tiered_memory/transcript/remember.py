@@ -18,7 +18,7 @@ from langchain_tiered_memory.messages.groups import overlap
 from langchain_tiered_memory.messages.ingest import draft_of, redacted, redacted_as_kept
 from langchain_tiered_memory.messages.message_text import role_of
 from langchain_tiered_memory.models.message_counting import Calibration
-from langchain_tiered_memory.transcript.derived_writes import write_if_possible
+from langchain_tiered_memory.transcript.outbox import write_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

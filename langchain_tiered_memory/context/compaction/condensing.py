@@ -15,7 +15,7 @@ from langchain_tiered_memory.driver import ModelCall
 from langchain_tiered_memory.errors import StorageError
 from langchain_tiered_memory.summaries.tree.condense import Wish, condense, due_entries
 from langchain_tiered_memory.summaries.tree.cover import nodes_of, summary_ids_of
-from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten
+from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten
 from langchain_tiered_memory.types.outcomes import FailureReason, OutcomeKind
 from langchain_tiered_memory.types.records import LeftOut
 

@@ -22,7 +22,7 @@ from langchain_tiered_memory.messages.codec import ViewSnapshot
 from langchain_tiered_memory.runs.checkpoint_triggers import due_reasons, is_over_share
 from langchain_tiered_memory.runs.checkpoints import checkpoint
 from langchain_tiered_memory.summaries.tree.condense import want
-from langchain_tiered_memory.transcript.derived_writes import may_write, note_unwritten, write_if_possible
+from langchain_tiered_memory.transcript.outbox import may_write, note_unwritten, write_if_possible
 from langchain_tiered_memory.types.outcomes import ZONES, GuardReport, Outcome, OutcomeKind, StepKind, Zone
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from langchain_tiered_memory.extensions import Verdict
 from langchain_tiered_memory.summaries.checks.soundness import soundness
 from langchain_tiered_memory.text.identifiers import folded, identifiers, kept_share, states
-from langchain_tiered_memory.text.passages import split_passages
+from langchain_tiered_memory.text.sentences import split_passages
 from langchain_tiered_memory.text.terms import analyse
 from langchain_tiered_memory.types.outcomes import FailureReason
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
 from langchain_tiered_memory.sql import forks
+from langchain_tiered_memory.summaries.engine.bounds import Pass
 from langchain_tiered_memory.summaries.engine.chain import GivenPart
-from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
+from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Part, with_spent
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused

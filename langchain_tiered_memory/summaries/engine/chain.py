@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
 from langchain_tiered_memory.events import EventName
-from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, Pass, is_built_in_rules
+from langchain_tiered_memory.summaries.engine.bounds import Pass
+from langchain_tiered_memory.summaries.engine.writers import CondenserPlugin, is_built_in_rules
 from langchain_tiered_memory.summaries.writers.jobs import Condensed, UnsoundSummaryError, with_spent
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent

@@ -326,7 +326,15 @@ class CondensationEngine:
     def prepare(self, job: CondenseJob) -> Prepared:
         """The job as hooks and prompt settings leave it, and who wants it: for `write_together`, then `finish`."""
         self._tally.add("started")
-        job, context, candidates = self._prepared(job)
+        self._extensions.tell("on_condensation_start", self._context(job))
+        job = self._extensions.before(job, self._context(job))
+        context = self._context(job)
+        if job.instructions is None:
+            job = self._extensions.instructed(job, context)
+        candidates = self._writers.candidates(context)
+        names = tuple(plugin.name for plugin in candidates)
+        chosen = self._extensions.selected(context, names) if len(names) > 1 else None
+        candidates.sort(key=lambda plugin: plugin.name != chosen)
         return Prepared(job=job, context=context, candidates=tuple(candidates))
 
     def write_together(
@@ -375,19 +383,6 @@ class CondensationEngine:
         self._history.note(record_of(context, writer=by.name, condensed=condensed, measures=measures))
         self._extensions.tell("on_condensation_success", context, condensed)
         return condensed
-
-    def _prepared(self, job: CondenseJob) -> tuple[CondenseJob, CondensationContext, list[CondensationPlugin]]:
-        """The job as hooks and prompt settings leave it, and who wants it, in their order."""
-        self._extensions.tell("on_condensation_start", self._context(job))
-        job = self._extensions.before(job, self._context(job))
-        context = self._context(job)
-        if job.instructions is None:
-            job = self._extensions.instructed(job, context)
-        candidates = self._writers.candidates(context)
-        names = tuple(plugin.name for plugin in candidates)
-        chosen = self._extensions.selected(context, names) if len(names) > 1 else None
-        candidates.sort(key=lambda plugin: plugin.name != chosen)
-        return job, context, candidates
 
     def _context(self, job: CondenseJob) -> CondensationContext:
         return CondensationContext(

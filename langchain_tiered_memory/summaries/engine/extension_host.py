@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from langchain_tiered_memory.errors import SettingsError
@@ -103,10 +104,9 @@ class Extensions:
         for one in self.collectors:
             if not _overrides(one, TelemetryCollector, method):
                 continue
-            told = getattr(one, method)
             self._door.ask(
                 f"collector {one.name}.{method}",
-                lambda told=told: told(context, *details),  # type: ignore[misc]
+                partial(getattr(one, method), context, *details),
                 lambda _: True,
                 owner=one,
                 session_id=session_id,
@@ -115,44 +115,29 @@ class Extensions:
     def before(self, job: CondenseJob, context: CondensationContext) -> CondenseJob:
         """The job as the hooks leave it, one after the other."""
         for hook in self._asked("before_condensation"):
-            now = job
-            job = self._of(
-                hook,
-                "before_condensation",
-                context,
-                call=lambda hook=hook, now=now: hook.before_condensation(now, context),  # type: ignore[misc]
-                accept=lambda answer, now=now: now if answer is None else _job_like(answer, now),  # type: ignore[misc]
-                otherwise=now,
-            )
+            call = partial(hook.before_condensation, job, context)
+            job = self._of(hook, "before_condensation", context, call, partial(_job_like, job), otherwise=job)
         return job
 
     def selected(self, context: CondensationContext, candidates: tuple[str, ...]) -> str | None:
         """The candidate that the first hook with an opinion names."""
+
+        def named(answer: object) -> str | None:
+            return "" if answer is None else str(answer) if answer in candidates else None
+
         for hook in self._asked("select_strategy"):
-            name = self._of(
-                hook,
-                "select_strategy",
-                context,
-                call=lambda hook=hook: hook.select_strategy(context, candidates),  # type: ignore[misc]
-                accept=lambda answer: "" if answer is None else answer if answer in candidates else None,
-                otherwise="",
-            )
-            if name:
-                return str(name)
+            call = partial(hook.select_strategy, context, candidates)
+            if name := self._of(hook, "select_strategy", context, call, named, otherwise=""):
+                return name
         return None
 
     def after(
         self, hook: CondensationHook, job: CondenseJob, condensed: Condensed, context: CondensationContext
     ) -> Condensed:
         """The text as one hook leaves it."""
-        return self._of(
-            hook,
-            "after_condensation",
-            context,
-            call=lambda: hook.after_condensation(job, condensed, context),
-            accept=lambda answer: condensed if answer is None else rewritten(answer, condensed),
-            otherwise=condensed,
-        )
+        call = partial(hook.after_condensation, job, condensed, context)
+        accept = partial(rewritten, before=condensed)
+        return self._of(hook, "after_condensation", context, call, accept, otherwise=condensed)
 
     def after_hooks(self) -> list[CondensationHook]:
         """Those that may rewrite a text."""
@@ -227,9 +212,9 @@ class Extensions:
         hook: CondensationHook,
         method: str,
         context: CondensationContext,
-        *,
         call: Callable[[], object],
         accept: Callable[[object], T | None],
+        *,
         otherwise: T,
     ) -> T:
         who = f"hook {hook.name}.{method}"
@@ -238,6 +223,8 @@ class Extensions:
 
 def rewritten(answer: object, before: Condensed) -> Condensed | None:
     """What a hook or plugin made of a text; `None` for nonsense. Who wrote it, and at what cost, stays as it is."""
+    if answer is None:
+        return before
     if not isinstance(answer, Condensed) or not isinstance(answer.text, str) or not isinstance(answer.spent, Spent):
         return None
     return replace(before, text=answer.text, notes=tuple(str(note) for note in answer.notes))
@@ -247,7 +234,9 @@ def _why(verdict: Verdict) -> str:
     return "; ".join(str(issue) for issue in verdict.issues) or "no reason given"
 
 
-def _job_like(answer: object, job: CondenseJob) -> CondenseJob | None:
+def _job_like(job: CondenseJob, answer: object) -> CondenseJob | None:
+    if answer is None:
+        return job
     if not isinstance(answer, CondenseJob) or answer.strategy not in FORMS:
         return None
     same = (answer.sources, answer.session_id, answer.level) == (job.sources, job.session_id, job.level)

@@ -12,6 +12,8 @@ from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Fact, Role, Spent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.settings import ValidationSettings
 
@@ -188,10 +190,10 @@ class UnsoundSummaryError(CondensationError):
         self.written = written
 
 
-def with_spent(error: CondensationError, spent: Spent) -> CondensationError:
-    """The same failure, with what it and the calls around it took in all; what was refused is told already."""
+def with_spent(error: CondensationError, spent: Spent, *, refused: Sequence[Refused] = ()) -> CondensationError:
+    """The same failure, with what it and the calls around it took in all; what was refused is mostly told already."""
     wait = error.retry_after_seconds
-    return CondensationError(str(error), spent=spent, reason=error.reason, retry_after_seconds=wait)
+    return CondensationError(str(error), spent=spent, reason=error.reason, retry_after_seconds=wait, refused=refused)
 
 
 class Condenser(Protocol):

@@ -26,10 +26,17 @@ from langchain_tiered_memory.summaries.prompts.building import build_prompt, bui
 from langchain_tiered_memory.summaries.tree.sizing import cut_to_size
 from langchain_tiered_memory.summaries.writers.batches import answers_of, split_spent
 from langchain_tiered_memory.summaries.writers.behind import BehindRequests
-from langchain_tiered_memory.summaries.writers.jobs import Condensed, CondenseJob, Part, PartAnswer, UnsoundSummaryError
+from langchain_tiered_memory.summaries.writers.fitting import merge_job, split_job
+from langchain_tiered_memory.summaries.writers.jobs import (
+    Condensed,
+    CondenseJob,
+    Part,
+    PartAnswer,
+    UnsoundSummaryError,
+    with_spent,
+)
 from langchain_tiered_memory.summaries.writers.model_calls import Answer, ModelCalls, PromptOverflowError
 from langchain_tiered_memory.summaries.writers.sections import COMPLETE, FLAT_TOKENS, FORMS
-from langchain_tiered_memory.summaries.writers.splitting import merge_job, split_job
 from langchain_tiered_memory.text.fencing import as_said
 from langchain_tiered_memory.types.outcomes import FailureReason, Refused
 from langchain_tiered_memory.types.records import Spent
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
     from langchain_tiered_memory.driver import Flow
     from langchain_tiered_memory.summaries.engine.extension_calls import Report
     from langchain_tiered_memory.summaries.engine.last_requests import Standing
-    from langchain_tiered_memory.summaries.prompts.shortening import Shortening
+    from langchain_tiered_memory.summaries.writers.fitting import Shortening
 
 _FILLED = (
     0.9  # of the window that a prompt may fill, and of an answer's limit: our counts are near the provider's, not equal
@@ -136,7 +143,7 @@ class ModelCondenser:
             spent = split_spent(error.spent, [part.job.source_tokens for part in parts], [1 for _ in parts])
             answers = [_nothing(one, str(error)) for one in spent]
         except CondensationError as error:
-            raise _with_spent(error, lost) from error
+            raise with_spent(error, lost + error.spent, refused=error.refused) from error
         answers = [replace(one, refused=(*two, *one.refused)) for one, two in zip(answers, before, strict=True)]
         return [replace(answers[0], spent=answers[0].spent + lost), *answers[1:]]
 
@@ -180,7 +187,7 @@ class ModelCondenser:
             try:
                 answer = yield from self._summary(part, depth=depth + 1)
             except CondensationError as error:
-                raise _with_spent(error, spent) from error
+                raise with_spent(error, spent + error.spent, refused=error.refused) from error
             spent += answer.spent
             notes += answer.notes
             refused += answer.refused
@@ -263,7 +270,7 @@ class ModelCondenser:
     ) -> CondensationError:
         """The first answer was unusable, and the second never came."""
         if isinstance(error, CondensationError) and error.retry_after_seconds is not None:
-            return _with_spent(error, first.spent)
+            return with_spent(error, first.spent + error.spent, refused=error.refused)
         message = f"{self._name} gave no usable summary: {refused.why}; asked again, it failed: {error}"
         reason = error.reason if isinstance(error, CondensationError) else FailureReason.MODEL_ERROR
         return CondensationError(message, spent=first.spent + error.spent, reason=reason, refused=(refused,))
@@ -299,14 +306,3 @@ def _passable(text: str, wrong: Fault, expected: Expected) -> bool:
 
 def _noted(answer: Answer, expected: Expected) -> Answer:
     return replace(answer, notes=(*answer.notes, "sections")) if lacks_sections(answer.text, expected) else answer
-
-
-def _with_spent(error: CondensationError, spent: Spent) -> CondensationError:
-    """The same failure, with what calls before it took."""
-    return CondensationError(
-        str(error),
-        spent=spent + error.spent,
-        reason=error.reason,
-        retry_after_seconds=error.retry_after_seconds,
-        refused=error.refused,
-    )

@@ -48,6 +48,8 @@ _EXECUTIVE = (
     SectionForm("Deliverables", "what exists now that did not: files, documents, systems, agreements", ("technical",)),
     SectionForm("Next steps", "what is to happen next, and what is still open", ("action", "open")),
 )
+_ARTIFACTS = SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",))
+_OPEN_ITEMS = SectionForm("Open items", "what remains to be done or answered", ("action", "open"))
 FORMS: dict[str, tuple[SectionForm, ...]] = {
     "detailed": _LEVEL_1,
     "concise": _LEVEL_1,
@@ -58,9 +60,9 @@ FORMS: dict[str, tuple[SectionForm, ...]] = {
             ("point", "overview"),
         ),
         SectionForm("Major decisions", "decisions that hold now, with reasons and consequences", ("decision",)),
-        SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",)),
+        _ARTIFACTS,
         SectionForm("Progress and outcomes", "what was accomplished, and what failed", ("progress",)),
-        SectionForm("Open items", "what remains to be done or answered", ("action", "open")),
+        _OPEN_ITEMS,
     ),
     "chronological": (
         SectionForm(
@@ -73,8 +75,8 @@ FORMS: dict[str, tuple[SectionForm, ...]] = {
             "decisions in the order they were taken, with reasons; say which replaced which",
             ("decision",),
         ),
-        SectionForm("Artifacts", "files, functions, documents and other things made or changed", ("technical",)),
-        SectionForm("Open items", "what remains to be done or answered", ("action", "open")),
+        _ARTIFACTS,
+        _OPEN_ITEMS,
     ),
     "executive": _EXECUTIVE,
     "technical": (

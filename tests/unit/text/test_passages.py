@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_tiered_memory.text.passages import MAX_WORDS, split_passages
+from langchain_tiered_memory.text.sentences import MAX_WORDS, split_passages
 
 MARKED = st.lists(
     st.sampled_from(

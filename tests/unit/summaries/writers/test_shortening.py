@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from langchain_tiered_memory.models.token_counters import EstimatingCounter
 from langchain_tiered_memory.settings import TreeSettings
-from langchain_tiered_memory.summaries.prompts.shortening import LEFT_OUT, Shortening
 from langchain_tiered_memory.summaries.tree.sizing import target_and_cap
+from langchain_tiered_memory.summaries.writers.fitting import LEFT_OUT, Shortening
 from langchain_tiered_memory.summaries.writers.jobs import CondenseJob, SourceText
 
 if TYPE_CHECKING:
