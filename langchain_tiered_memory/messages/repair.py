@@ -57,9 +57,7 @@ class _Answered:
     results: dict[str, int]
 
 
-def make_valid(
-    messages: Iterable[BaseMessage], *, unanswered: str, complete: bool = False, opening: str = OPENING
-) -> Validated:
+def make_valid(messages: Iterable[BaseMessage], *, unanswered: str, complete: bool = False) -> Validated:
     """`messages` as every provider takes them. Nothing that was said gets lost, and no input is changed.
 
     Args:
@@ -68,7 +66,6 @@ def make_valid(
             call that still waits for its result is answered with this.
         complete: Whether the list is sent as it is; else the caller adds the user's message behind it, and the
             assistant may have the last word here.
-        opening: The human message in front of a history that does not begin with one.
     """
     repairs: list[str] = []
     single = _mended_singles(messages, repairs)
@@ -77,7 +74,7 @@ def make_valid(
     turns = _alternating(paired, repairs)
     # A provider that compacts takes its own summary as the beginning, and passes over what stands before it.
     if turns and not isinstance(turns[0], HumanMessage) and not compacts(turns[0]):
-        turns.insert(0, HumanMessage(opening))
+        turns.insert(0, HumanMessage(OPENING))
         repairs.append(f"the first message, {_named(turns[1])}, is not the user's; a bridge was put in front")
     ends_open = not turns or isinstance(turns[-1], AIMessage)
     last = single[-1] if single else None

@@ -52,13 +52,11 @@ def _access(row: RowMapping, *, was_written: bool) -> FileAccess:
 
 
 @cache
-def _statements(*, of_track: bool, is_before: bool) -> tuple[Select[Any], Select[Any]]:
-    """The newest accesses, and which of some files was ever written: of a track, or before a number."""
+def _statements(*, of_track: bool) -> tuple[Select[Any], Select[Any]]:
+    """The newest accesses, and which of some files was ever written: of a session, or of a track."""
     mine = [files.c.session_key == bindparam("session")]
     if of_track:
         mine.append(files.c.track == bindparam("track"))
-    if is_before:
-        mine.append(files.c.seq < bindparam("before"))
     some = files.c.path_digest.in_(bindparam("digests", expanding=True))
     walk = select(*_SHOWN).where(*mine).order_by(files.c.seq.desc()).limit(_LOOKED_AT)
     return walk, select(files.c.path_digest).where(*mine, files.c.operation == "write", some).distinct()
@@ -71,18 +69,14 @@ class Files:
 
     database: Database
 
-    def latest(self, ref: SessionRef, *, track: str | None, before: int | None = None, limit: int) -> list[FileAccess]:
-        """One access for each path, the latest first, of a track or of all, by messages before a number.
+    def latest(self, ref: SessionRef, *, track: str | None, limit: int) -> list[FileAccess]:
+        """One access for each path, the latest first, of a track or of all.
 
         A file that was not touched within the last 2,000 accesses is not among them; whether one was ever
         written is known however long ago that was.
         """
-        walk, once_written = _statements(of_track=track is not None, is_before=before is not None)
-        asked: dict[str, Any] = {"session": ref.key}
-        if track is not None:
-            asked["track"] = packed(track)
-        if before is not None:
-            asked["before"] = before
+        walk, once_written = _statements(of_track=track is not None)
+        asked: dict[str, Any] = {"session": ref.key} | ({} if track is None else {"track": packed(track)})
         newest: dict[str, RowMapping] = {}
         written: set[str] = set()
         walked, has_older = 0, True

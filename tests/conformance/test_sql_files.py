@@ -49,13 +49,11 @@ def test_a_file_that_was_ever_written_stays_a_written_one(store: SqlStore) -> No
     assert latest(store, ref) == [("c", "list", 4), ("a", "write", 3), ("b", "write", 2)]
 
 
-def test_files_are_told_apart_by_track_by_place_and_by_session(store: SqlStore) -> None:
+def test_files_are_told_apart_by_track_and_by_session(store: SqlStore) -> None:
     ref = append(store, "s", touching(("a", "write")), touching(("a", "read"), track="other")).ref
     append(store, "elsewhere", touching(("z", "read")))
     assert latest(store, ref, track="main") == [("a", "write", 1)]
     assert latest(store, ref, track="other") == [("a", "read", 2)]
-    assert latest(store, ref, before=2) == [("a", "write", 1)]
-    assert latest(store, ref, before=1) == []
     assert latest(store, ref) == [("a", "write", 2)]
 
 
@@ -91,9 +89,9 @@ touches = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["read", "
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(said=st.lists(touches, max_size=10), before=st.integers(1, 12), limit=st.integers(1, 5))
+@given(said=st.lists(touches, max_size=10), limit=st.integers(1, 5))
 def test_the_latest_files_are_those_a_walk_through_all_accesses_finds(
-    said: list[list[tuple[str, str]]], before: int, limit: int
+    said: list[list[tuple[str, str]]], limit: int
 ) -> None:
     store = open_store()
     ref = session_with(store, 1)
@@ -101,11 +99,11 @@ def test_the_latest_files_are_those_a_walk_through_all_accesses_finds(
     seqs: dict[str, int] = {}
     operations: dict[str, str] = {}
     for seq, some in enumerate(said, start=2):
-        for path, operation in some if seq < before else ():
+        for path, operation in some:
             seqs[path] = seq
             operations[path] = "write" if operations.get(path) == "write" else operation
     wanted = sorted(seqs, key=lambda path: -seqs[path])
-    found = latest(store, ref, before=before, limit=limit)
+    found = latest(store, ref, limit=limit)
     assert {seq for _, _, seq in found} >= {seqs[path] for path in wanted[:limit]} - {
         seqs[path] for path in wanted[limit:]
     }

@@ -303,7 +303,7 @@ HOT: dict[str, Callable[[SqlStore, SessionRef], object]] = {
     "outcomes": lambda s, r: s.outcomes.read(r, limit=9),
     "calls": lambda s, r: s.outcomes.assistant_calls(r, "main", after=1, up_to=None),
     "files": lambda s, r: s.files.latest(r, track="main", limit=99),
-    "files of all tracks": lambda s, r: s.files.latest(r, track=None, before=30, limit=99),
+    "files of all tracks": lambda s, r: s.files.latest(r, track=None, limit=99),
     "touch": lambda s, _: append(s, "s", touching(("new", "write"))),
     "window": lambda s, _: s.windows.learn("m", 7, NOW),
 }
