@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
@@ -52,17 +52,17 @@ class Prepared:
         return first if self.job.instructions is None and self.job.strategy not in COMPLETE else None
 
 
+@dataclass(slots=True, kw_only=True)
 class Batches:
     """Asks built-in models for several summaries at once. Safe for threads."""
 
-    def __init__(self, writers: Writers, *, report: Report, now: Callable[[], float]) -> None:
-        self._writers = writers
-        self._report = report
-        self._now = now
-        self._lock = forks.Lock()
-        self._most: dict[str, tuple[int, int]] = {}
-        """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so
-        many that had."""
+    writers: Writers
+    report: Report
+    now: Callable[[], float]
+    _lock: forks.Lock = field(default_factory=forks.Lock, init=False)
+    _most: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    """By model: the most parts of one call, where an answer to more had none that could be used; and answers to so many
+    that had."""
 
     def written(
         self, prepared: Sequence[Prepared], below: Sequence[Mapping[str, int]], *, standing: Standing | None = None
@@ -143,13 +143,13 @@ class Batches:
         failure: CondensationError | None = None
         closed: float | None = None
         for plugin in models:
-            allowed = self._writers.enter(plugin, self._now())
+            allowed = self.writers.enter(plugin, self.now())
             if not isinstance(allowed, Pass):
                 closed = min(allowed, closed or allowed)
                 continue
             if failure is not None:
                 said = f"{plugin.name} takes over: {failure}"
-                self._report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
+                self.report(EventName.NEXT_WRITER, said, writer=plugin.name, cause=failure.reason)
             try:
                 answers = yield from self._asked(plugin, allowed, parts, standing)
             except CondensationError as error:
@@ -167,8 +167,8 @@ class Batches:
         self, plugin: CondenserPlugin, given: Pass, parts: Sequence[Part], standing: Standing | None
     ) -> Flow[list[PartAnswer]]:
         """One call; the model's breaker hears of it as a whole."""
-        with self._writers.breaks(plugin, given, self._now):
-            answers = yield from self._writers.write_together(plugin, parts, self._now, standing=standing)
+        with self.writers.breaks(plugin, given, self.now):
+            answers = yield from self.writers.write_together(plugin, parts, self.now, standing=standing)
         usable = any(answer.text for answer in answers)
         if len(parts) >= LEAST_PARTS:  # a single one tells nothing of how many the model can write
             with self._lock:
@@ -178,9 +178,9 @@ class Batches:
                 elif len(parts) >= most:
                     self._most[plugin.name] = (most, good + 1) if good + 1 < _TRUSTED_AFTER else (most + 1, 0)
         if usable:
-            self._writers.succeeded(plugin, given)
+            self.writers.succeeded(plugin, given)
         else:
-            self._writers.left(plugin, given)  # fewer are asked for next: that says whether it is at fault
+            self.writers.left(plugin, given)  # fewer are asked for next: that says whether it is at fault
         return answers
 
     def _most_of(self, plugin: CondenserPlugin) -> int:

@@ -22,7 +22,7 @@ from langchain_tiered_memory.summaries.engine.batches import Batches, Prepared
 from langchain_tiered_memory.summaries.engine.chain import Chain
 from langchain_tiered_memory.summaries.engine.extension_calls import ExtensionCaller, Report
 from langchain_tiered_memory.summaries.engine.extension_host import Extensions, ViewExtensions
-from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, History, Tally, record_of
+from langchain_tiered_memory.summaries.engine.metrics import EngineMetrics, Tally, record_of
 from langchain_tiered_memory.summaries.engine.writers import (
     EXTRACTIVE_PRIORITY,
     MODEL_PRIORITY,
@@ -99,15 +99,16 @@ class CondensationEngine:
         caller = ExtensionCaller(seconds=settings.plugin_seconds, report=self._say)
         self.views = ViewExtensions(caller)
         """The threshold resolver and the truncation selector: set them there."""
-        self._tally = Tally()
+        self._tally = Tally(keep=settings.monitoring.history)
         self._extensions = Extensions(settings, caller, prompt_generator=prompt_generator)
         self._caller = caller
         self._embed: Embed = _nothing
-        self._history = History(settings.monitoring.history)
         self._built_in = False
         self._writers = Writers(settings, caller, self._tally, max_open_seconds=max_open_seconds)
-        self._finish = Finish(settings, self._extensions, count_text=self._count_text, report=self._say)
-        self._batches = Batches(self._writers, report=self._say, now=self._now)
+        self._finish = Finish(
+            settings=settings, extensions=self._extensions, count_text=self._count_text, report=self._say
+        )
+        self._batches = Batches(writers=self._writers, report=self._say, now=self._now)
         self._chain = Chain(
             writers=self._writers,
             finish=self._finish,
@@ -177,13 +178,13 @@ class CondensationEngine:
     @property
     def name(self) -> str:
         """The writer with the highest priority: who signs the summaries while all is well."""
-        plugins = self._writers.registry.plugins
+        plugins = self._writers.plugins
         return plugins[0].name if plugins else "nobody"
 
     @property
     def plugins(self) -> tuple[CondensationPlugin, ...]:
         """All of them, the highest priority first."""
-        return self._writers.registry.plugins
+        return self._writers.plugins
 
     @checked(SettingsError)
     def configure(self, settings: CondensationSettings) -> None:
@@ -195,8 +196,8 @@ class CondensationEngine:
         self._settings = settings
         self._caller.configure(seconds=settings.plugin_seconds)
         self._writers.configure(settings)
-        self._finish.configure(settings)
-        self._history.resize(settings.monitoring.history)
+        self._finish.settings = settings
+        self._tally.keep(settings.monitoring.history)
         judges = built_in_validators(settings.validation, count_text=self._count_text, embed=self._vectors)
         self._extensions.configure(settings, judges if self._built_in else None)
 
@@ -215,12 +216,12 @@ class CondensationEngine:
         Raises:
             SettingsError: for a name that is taken, or something that is no plugin.
         """
-        self._writers.registry.register(plugin)
+        self._writers.register(plugin)
 
     @checked(SettingsError)
     def unregister_plugin(self, name: Name) -> bool:
         """Take a plugin out, a built-in one too. Returns whether there was one of that name."""
-        return self._writers.registry.unregister(name)
+        return self._writers.unregister(name)
 
     def register_validator(self, validator: CondensationValidator) -> None:
         """Let a validator judge from now on.
@@ -264,7 +265,7 @@ class CondensationEngine:
 
     def history(self) -> tuple[CondensationRecord, ...]:
         """The last attempts at summaries, oldest first; as many as `condensation.monitoring.history`."""
-        return self._history.records()
+        return self._tally.records()
 
     def tell_of_window(self, session_id: str, outcome: Outcome) -> None:
         """Tell the collectors that messages left a view without a summary. Blocking."""
@@ -273,7 +274,7 @@ class CondensationEngine:
     @property
     def writes_later(self) -> bool:
         """Whether rules may write at once what a model of ours writes when it is needed."""
-        plugins = self._writers.registry.plugins
+        plugins = self._writers.plugins
         if self._settings.strategies.primary == "provider":
             return False
         by_model = any(isinstance(one, CondenserPlugin) and one.uses_model for one in plugins)
@@ -296,7 +297,7 @@ class CondensationEngine:
 
     def _together(self) -> ModelCondenser | None:
         """The first model that can write several summaries in one call."""
-        built_in = (one for one in self._writers.registry.plugins if isinstance(one, CondenserPlugin))
+        built_in = (one for one in self._writers.plugins if isinstance(one, CondenserPlugin))
         return next((one.together for one in built_in if one.together is not None), None)
 
     def condense(self, job: CondenseJob, *, later: bool = False) -> Flow[Condensed]:
@@ -371,7 +372,7 @@ class CondensationEngine:
     def _failed(self, prepared: Prepared, error: CondensationError) -> None:
         context = prepared.context
         self._tally.add("failed", why=error.reason)
-        self._history.note(record_of(context, reason=error.reason, error=str(error)))
+        self._tally.note(record_of(context, reason=error.reason, error=str(error)))
         self._extensions.tell("on_condensation_failure", context, error.reason, str(error))
 
     def _taken(self, prepared: Prepared, condensed: Condensed, by: CondensationPlugin) -> Condensed:
@@ -380,7 +381,17 @@ class CondensationEngine:
         self._tally.add("degraded", times=int(condensed.degraded))
         wanted = self._settings.validation.metrics
         measures = measures_of(job, condensed.text, wanted, embed=self._vectors) if wanted else {}
-        self._history.note(record_of(context, writer=by.name, condensed=condensed, measures=measures))
+        self._tally.note(
+            record_of(
+                context,
+                writer=by.name,
+                tokens=condensed.tokens,
+                degraded=condensed.degraded,
+                reason=condensed.reason,
+                error=condensed.error,
+                measures=measures,
+            )
+        )
         self._extensions.tell("on_condensation_success", context, condensed)
         return condensed
 

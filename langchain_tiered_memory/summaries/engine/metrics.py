@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_tiered_memory.sql import forks
 from langchain_tiered_memory.types.outcomes import FailureReason
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from langchain_tiered_memory.extensions import CondensationContext
-    from langchain_tiered_memory.summaries.writers.jobs import Condensed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +58,63 @@ Counted: TypeAlias = Literal[
 """`asked`, `called`, `writer failed` and `refused` are a writer's own; `degraded`: rules stand in for others."""
 
 
-class Tally:
-    """Counts as the engine goes, by what happened, to which writer, and why. Safe for threads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CondensationRecord:
+    """One attempt at a summary."""
 
-    def __init__(self) -> None:
+    at: float
+    session_id: str
+    level: int
+    strategy: str
+    attempt: int
+    source_tokens: int
+    writer: str | None = None
+    """Whose text was taken; `None` where none was."""
+    tokens: int = 0
+    """Of the summary."""
+    degraded: bool = False
+    reason: FailureReason | None = None
+    """Why no summary came about, or why it is degraded."""
+    error: str | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """By the names in `condensation.validation.metrics`; what could not be measured is left out."""
+
+
+def record_of(context: CondensationContext, **became: Any) -> CondensationRecord:  # noqa: ANN401 - fields of the record
+    """What became of one attempt."""
+    return CondensationRecord(
+        at=context.at,
+        session_id=context.session_id,
+        level=context.level,
+        strategy=context.strategy,
+        attempt=context.attempt,
+        source_tokens=context.source_tokens,
+        **became,
+    )
+
+
+class Tally:
+    """Counts as the engine goes, by what happened, to which writer, and why; keeps the last attempts. For threads."""
+
+    def __init__(self, *, keep: int) -> None:
         self._lock = forks.Lock()
         self._counts: Counter[tuple[Counted, str, str]] = Counter()
+        self._records: deque[CondensationRecord] = deque(maxlen=keep)
+
+    def keep(self, most: int) -> None:
+        """Keep so many attempts from now on, of those that are there the last."""
+        with self._lock:
+            self._records = deque(self._records, maxlen=most)
+
+    def note(self, record: CondensationRecord) -> None:
+        """Keep one more attempt."""
+        with self._lock:
+            self._records.append(record)
+
+    def records(self) -> tuple[CondensationRecord, ...]:
+        """The attempts that are kept, oldest first."""
+        with self._lock:
+            return tuple(self._records)
 
     def add(self, what: Counted, writer: str = "", why: str = "", *, times: int = 1) -> None:
         """It happened."""
@@ -102,74 +152,3 @@ class Tally:
                 for name, seconds in writers
             ),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CondensationRecord:
-    """One attempt at a summary."""
-
-    at: float
-    session_id: str
-    level: int
-    strategy: str
-    attempt: int
-    source_tokens: int
-    writer: str | None = None
-    """Whose text was taken; `None` where none was."""
-    tokens: int = 0
-    """Of the summary."""
-    degraded: bool = False
-    reason: FailureReason | None = None
-    """Why no summary came about, or why it is degraded."""
-    error: str | None = None
-    measures: Mapping[str, float] = field(default_factory=dict)
-    """By the names in `condensation.validation.metrics`; what could not be measured is left out."""
-
-
-def record_of(
-    context: CondensationContext,
-    *,
-    writer: str | None = None,
-    condensed: Condensed | None = None,
-    reason: FailureReason | None = None,
-    error: str | None = None,
-    measures: Mapping[str, float] | None = None,
-) -> CondensationRecord:
-    """What became of one attempt: `condensed`, or the `reason` why nothing did."""
-    return CondensationRecord(
-        at=context.at,
-        session_id=context.session_id,
-        level=context.level,
-        strategy=context.strategy,
-        attempt=context.attempt,
-        source_tokens=context.source_tokens,
-        writer=writer,
-        tokens=condensed.tokens if condensed is not None else 0,
-        degraded=condensed is not None and condensed.degraded,
-        reason=condensed.reason if condensed is not None else reason,
-        error=condensed.error if condensed is not None else error,
-        measures=measures or {},
-    )
-
-
-class History:
-    """The last attempts, oldest first. Safe for threads."""
-
-    def __init__(self, keep: int) -> None:
-        self._lock = forks.Lock()
-        self._records: deque[CondensationRecord] = deque(maxlen=keep)
-
-    def note(self, record: CondensationRecord) -> None:
-        """Keep one more."""
-        with self._lock:
-            self._records.append(record)
-
-    def records(self) -> tuple[CondensationRecord, ...]:
-        """Those that are kept."""
-        with self._lock:
-            return tuple(self._records)
-
-    def resize(self, keep: int) -> None:
-        """Keep so many from now on, of those that are there the last."""
-        with self._lock:
-            self._records = deque(self._records, maxlen=keep)

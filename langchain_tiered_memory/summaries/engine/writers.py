@@ -76,16 +76,24 @@ def is_built_in_rules(plugin: CondensationPlugin) -> bool:
     return isinstance(plugin, CondenserPlugin) and not plugin.uses_model
 
 
-class PluginRegistry:
-    """Plugins, the highest priority first; among equals, the one that was there first. Safe for threads."""
+class Writers:
+    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, settings: CondensationSettings, caller: ExtensionCaller, tally: Tally, *, max_open_seconds: float
+    ) -> None:
+        self._settings = settings
+        self._door = caller
+        self._tally = tally
+        self._max_open_seconds = max_open_seconds
+        self._meter = Meter(settings.max_calls_per_minute, tally)
         self._lock = forks.Lock()
+        self._breakers: dict[str, CircuitBreaker] = {}
         self._plugins: tuple[CondensationPlugin, ...] = ()
 
     @property
     def plugins(self) -> tuple[CondensationPlugin, ...]:
-        """All of them, in their order."""
+        """All of them, the highest priority first; among equals, the one that was there first."""
         return self._plugins
 
     def register(self, plugin: CondensationPlugin) -> None:
@@ -111,22 +119,6 @@ class PluginRegistry:
             self._plugins = left
             return found
 
-
-class Writers:
-    """Plugins with their breakers, and one bound on model calls for all of them. Safe for threads."""
-
-    def __init__(
-        self, settings: CondensationSettings, caller: ExtensionCaller, tally: Tally, *, max_open_seconds: float
-    ) -> None:
-        self.registry = PluginRegistry()
-        self._settings = settings
-        self._door = caller
-        self._tally = tally
-        self._max_open_seconds = max_open_seconds
-        self._meter = Meter(settings.max_calls_per_minute, tally)
-        self._lock = forks.Lock()
-        self._breakers: dict[str, CircuitBreaker] = {}
-
     def configure(self, settings: CondensationSettings) -> None:
         """Bounds from now on. What breakers and the bound on calls know is forgotten where theirs are others."""
         if settings.max_calls_per_minute != self._settings.max_calls_per_minute:
@@ -139,7 +131,7 @@ class Writers:
 
     def candidates(self, context: CondensationContext) -> list[CondensationPlugin]:
         """Who wants the job, best first. Blocking."""
-        return [plugin for plugin in self.registry.plugins if self._wants(plugin, context)]
+        return [plugin for plugin in self._plugins if self._wants(plugin, context)]
 
     def enter(self, plugin: CondensationPlugin, now: float) -> Pass | float:
         """Leave to write, or the seconds until it may be had."""
@@ -220,7 +212,7 @@ class Writers:
 
     def open_seconds(self, now: float) -> list[tuple[str, float]]:
         """Each writer with the seconds that its breaker stays open."""
-        breakers = [(plugin.name, self._breaker(plugin)) for plugin in self.registry.plugins]
+        breakers = [(plugin.name, self._breaker(plugin)) for plugin in self._plugins]
         return [(name, breaker.wait_seconds(now) if breaker is not None else 0.0) for name, breaker in breakers]
 
     def _breaker(self, plugin: CondensationPlugin) -> CircuitBreaker | None:

@@ -5,7 +5,7 @@ It is seen by hooks, held against its sources, cut to its size, mended by the au
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from langchain_tiered_memory.errors import CondensationError
@@ -34,25 +34,14 @@ if TYPE_CHECKING:
 _HEADINGS = frozenset(section.heading.casefold() for form in FORMS.values() for section in form)
 
 
+@dataclass(slots=True, kw_only=True)
 class Finish:
     """The last steps of one engine. Blocking."""
 
-    def __init__(
-        self,
-        settings: CondensationSettings,
-        extensions: Extensions,
-        *,
-        count_text: Callable[[str], int],
-        report: Report,
-    ) -> None:
-        self._settings = settings
-        self._extensions = extensions
-        self._count = count_text
-        self._report = report
-
-    def configure(self, settings: CondensationSettings) -> None:
-        """Which of them are switched on from now on."""
-        self._settings = settings
+    settings: CondensationSettings
+    extensions: Extensions
+    count_text: Callable[[str], int]
+    report: Report
 
     def taken(
         self, job: CondenseJob, written: Condensed, context: CondensationContext, *, quotes: bool = False
@@ -66,8 +55,8 @@ class Finish:
             UnsoundSummaryError: when the text has too little to do with its sources.
             CondensationError: when it is not taken for another reason.
         """
-        for hook in self._extensions.after_hooks():
-            changed = self._extensions.after(hook, job, written, context)
+        for hook in self.extensions.after_hooks():
+            changed = self.extensions.after(hook, job, written, context)
             if changed.text == written.text:
                 continue
             wrong = self._unsound(job, changed) or self._rejection(job, self._finished(job, changed), context)
@@ -75,7 +64,7 @@ class Finish:
                 written, quotes = changed, False
                 continue
             said = f"hook {hook.name} gave a text that is not taken ({wrong[1]}); the one before it counts"
-            self._report(
+            self.report(
                 EventName.EXTENSION_FAILED, said, session_id=job.session_id, extension=f"hook {hook.name}", hung=False
             )
         wrong = None if quotes else self._unsound(job, written)
@@ -101,7 +90,7 @@ class Finish:
     def _unsound(self, job: CondenseJob, written: Condensed) -> tuple[FailureReason, str] | None:
         if not _says_something(written.text):
             return FailureReason.EMPTY_SUMMARY, "it says nothing"
-        found = job.unsound(written.text, self._settings.validation)
+        found = job.unsound(written.text, self.settings.validation)
         return (FailureReason.UNSOUND, EXPLAINED[found]) if found is not None else None
 
     def _finished(self, job: CondenseJob, written: Condensed) -> Condensed:
@@ -109,7 +98,7 @@ class Finish:
         own = without_instead(written.text.strip(), [fact.seq for fact in job.kept])
         text, notes = own, written.notes
         found = None
-        if self._settings.validation.mark_unsourced:
+        if self.settings.validation.mark_unsourced:
             times = (job.first_at, job.last_at, *(source.at for source in job.sources))
             found = evidence([source.text for source in job.sources], times, job.known)
         if found is not None:
@@ -117,13 +106,13 @@ class Finish:
             if strange:
                 notes = (*notes, "marked")
                 said = f"{len(strange)} figures or codes of {written.model}'s summary are in no source: they are marked"
-                self._report(
+                self.report(
                     EventName.SUMMARY_UNSOURCED, said, session_id=job.session_id, level=job.level, marked=len(strange)
                 )
         told = labelled(text, job.sources, _HEADINGS)
         if told != text:
             notes = (*notes, "labelled")
-        return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self._count(own))
+        return self._mended(job, replace(written, text=told, notes=notes), own_tokens=self.count_text(own))
 
     def _mended(self, job: CondenseJob, written: Condensed, *, own_tokens: int | None) -> Condensed:
         """Within its size, and with what it dropped.
@@ -133,14 +122,14 @@ class Finish:
         """
         cap = max(1, min(job.max_tokens, job.source_tokens))
         text, notes = written.text.strip(), written.notes
-        tokens = self._count(text)
+        tokens = self.count_text(text)
         own = tokens if own_tokens is None else own_tokens
         if tokens > cap and (own <= job.source_tokens or not self._judges_size()):
-            cut = cut_to_size(text, max_tokens=cap, count_text=self._count)
+            cut = cut_to_size(text, max_tokens=cap, count_text=self.count_text)
             text, notes, tokens = cut.text, (*notes, "cut"), cap
             written = replace(written, cut_lines=written.cut_lines + cut.lines)
-        if self._settings.validation.audit and _says_something(text) and tokens <= cap:
-            share = self._settings.validation.audit_share
+        if self.settings.validation.audit and _says_something(text) and tokens <= cap:
+            share = self.settings.validation.audit_share
             worded = own_tokens is not None
             stated = worded and has_statements(text)
             if stated and job.level == 1:
@@ -149,17 +138,17 @@ class Finish:
                 text,
                 job,
                 max_tokens=cap,
-                count_text=self._count,
+                count_text=self.count_text,
                 share=share,
                 decided=worded and (job.level > 1 or bool(job.kept) or is_kept(text)),
                 in_statements=stated,
             )
             text, notes = mended, (*notes, "mended") if mended != text else notes
-        return replace(written, text=text, tokens=self._count(text), notes=tuple(dict.fromkeys(notes)))
+        return replace(written, text=text, tokens=self.count_text(text), notes=tuple(dict.fromkeys(notes)))
 
     def _judges_size(self) -> bool:
-        own = (one.name for one in self._extensions.validators if isinstance(one, BuiltInValidator))
-        return self._settings.validation.enabled and "size" in own
+        own = (one.name for one in self.extensions.validators if isinstance(one, BuiltInValidator))
+        return self.settings.validation.enabled and "size" in own
 
     def _rejection(
         self, job: CondenseJob, summary: Condensed, context: CondensationContext
@@ -167,7 +156,7 @@ class Finish:
         if not _says_something(summary.text):
             # Whatever the settings say: nothing can stand for messages that says nothing.
             return FailureReason.EMPTY_SUMMARY, "it says nothing"
-        return self._extensions.rejection(job, summary.text, context)
+        return self.extensions.rejection(job, summary.text, context)
 
 
 def _says_something(text: str) -> bool:
